@@ -1,0 +1,1 @@
+"""Who may spend what: accounts, filters and the ledger."""

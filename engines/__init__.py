@@ -1,0 +1,1 @@
+"""Runs generated statements on true data, and the public shell on released tables."""

@@ -1,0 +1,1 @@
+"""Noise and its price in one object."""

@@ -1,0 +1,133 @@
+"""What a data owner declares about a dataset: tables, columns, the privacy unit, bounds and limits.
+
+Everything here is public to the analysts of the dataset. Nothing here is read from rows.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from privacy.bounds import ContributionBound, ValueBounds
+from privacy.unit import Neighbouring, PrivacyUnit
+
+__all__ = [
+    "Column",
+    "ColumnType",
+    "Dataset",
+    "KeyValue",
+    "Limits",
+    "PublicKeys",
+    "Reference",
+    "Table",
+]
+
+KeyValue = str | int | bool | datetime.date | datetime.datetime | None
+"""A group value as it appears in answers. NULL is a value of its own."""
+
+
+class ColumnType(enum.Enum):
+    """Types of the query language. Snapshots store exactly these."""
+
+    INTEGER = "integer"  # BIGINT
+    NUMBER = "number"  # DOUBLE, finite
+    TEXT = "text"  # VARCHAR
+    BOOLEAN = "boolean"
+    DATE = "date"  # 0001-01-01 to 9999-12-31
+    TIMESTAMP = "timestamp"  # without zone, same years
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeys:
+    """Group values known without looking at rows, in the order in which answers list them, without repeats."""
+
+    values: tuple[KeyValue, ...]
+
+    def __post_init__(self) -> None:
+        assert self.values, "public keys need at least one value"
+        assert len(set(self.values)) == len(self.values), "public keys repeat a value"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its type and what is declared about its values."""
+
+    name: str
+    type: ColumnType
+    bounds: ValueBounds | None = None
+    keys: PublicKeys | None = None
+    nullable: bool = True
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A declared many-to-one reference: `column` of this table holds `key`, the unique key of `table`."""
+
+    column: str
+    table: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. A protected table is owned by privacy units; a public table is known to everybody.
+
+    `unit_path` is empty when the table holds the unit's key itself in `unit_column`; otherwise it is the chain
+    of references that leads to a table which does. Snapshots resolve the chain once: every protected table
+    stores its rows' unit as `snapshot unit` columns, see engines/snapshot.py.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    protected: bool
+    key: str | None = None
+    references: tuple[Reference, ...] = ()
+    unit_column: str | None = None
+    unit_path: tuple[Reference, ...] = ()
+    contribution: ContributionBound | None = None
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        names = [column.name.lower() for column in self.columns]
+        assert len(set(names)) == len(names), "column names repeat"
+        assert not self.protected or self.contribution is not None
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name (ASCII case does not matter), or None."""
+        folded = name.lower()
+        return next((column for column in self.columns if column.name.lower() == folded), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one query of this dataset may ask. Amounts of epsilon and delta are exact."""
+
+    epsilon_default: Fraction = Fraction(1, 10)
+    epsilon_max: Fraction = Fraction(1)
+    delta_per_query: Fraction = Fraction(1, 10**7)
+    cells_max: int = 100_000
+    statistics_max: int = 32
+    timeout_seconds: int = 30
+    releases_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset as analysts see it, at one version of its policy and one version of its data."""
+
+    name: str
+    unit: PrivacyUnit
+    tables: tuple[Table, ...]
+    policy_version: int
+    data_version: str
+    neighbouring: Neighbouring = Neighbouring.ADD_REMOVE
+    limits: Limits = field(default_factory=Limits)
+    description: str = ""
+
+    def table(self, name: str) -> Table | None:
+        """The table of that name (ASCII case does not matter), or None."""
+        folded = name.lower()
+        return next((table for table in self.tables if table.name.lower() == folded), None)

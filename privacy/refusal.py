@@ -1,0 +1,89 @@
+"""Refusals: why a query is not answered, in words that help, and never from rows.
+
+    Exception
+      Refused            every finding of one stage, before anything private was touched
+      ExecutionFailed    the one opaque outcome after the engine was started
+
+Codes are stable. A code's meaning never changes; a new meaning is a new code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["CODES", "ExecutionFailed", "Finding", "Position", "Refused"]
+
+CODES: dict[str, str] = {
+    "parse_error": "The text is not one SQL statement that can be read.",
+    "not_a_query": "The statement is not a SELECT query.",
+    "many_statements": "The text holds more than one statement.",
+    "unknown_dataset": "The dataset does not exist, or the caller may not see it.",
+    "unknown_table": "The table is not part of the dataset.",
+    "unknown_column": "The column is not part of the tables that the query reads.",
+    "ambiguous_column": "The name fits columns of more than one table.",
+    "unsupported_sql": "The construct is not answered.",
+    "unsupported_function": "The function is not in the list of functions whose behaviour is proved.",
+    "unsupported_type": "The operation does not accept values of this type.",
+    "volatile_function": "The function gives another value at each call or at each moment.",
+    "raw_rows": "The query would return rows about people instead of statistics.",
+    "group_by_unit": "The query groups the released answer by the privacy unit.",
+    "column_without_bounds": "A sum needs value bounds, and the expression has none.",
+    "join_multiplies": "The join may repeat rows of one unit.",
+    "join_not_on_key": "The join does not follow a declared reference.",
+    "private_row_limit": "LIMIT, ORDER BY, DISTINCT, sampling or window functions on private rows.",
+    "correlated_subquery": "A subquery compares rows of different units.",
+    "too_large": "The text, the query tree or a number is larger than the limit.",
+    "key_domain_too_large": "The public keys make more cells than the policy allows.",
+    "accuracy_unreachable": "The asked accuracy cannot be promised, or needs more than the policy allows.",
+    "budget_exhausted": "An account on the path cannot pay for the query.",
+    "no_budget": "The caller has no account for this dataset.",
+    "policy_forbids": "The dataset's policy does not allow this query.",
+    "window_closed": "The account's current window cannot pay; a later one may.",
+    "execution_failed": "The query was started and gave no answer. It stays charged.",
+}
+"""Every refusal code with its meaning, one sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the analyst's text: line and column count from 1, `text` is the fragment itself."""
+
+    line: int
+    column: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason for a refusal: what was refused, why, and what to write instead."""
+
+    code: str
+    what: str
+    why: str
+    instead: tuple[str, ...] = ()
+    position: Position | None = None
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES, self.code
+
+
+class Refused(Exception):
+    """A query that is not answered; nothing was spent. Carries every independent finding of one stage."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings: tuple[Finding, ...] = tuple(findings)
+        assert self.findings, "a refusal needs at least one finding"
+        super().__init__(self.findings[0].what)
+
+
+class ExecutionFailed(Exception):
+    """The opaque outcome of everything that fails after the engine was started. Has no detail on purpose.
+
+    `started` is False only when the engine provably never received the statement: then, and only then, the
+    reservation may be voided.
+    """
+
+    def __init__(self, *, started: bool = True) -> None:
+        self.started = started
+        super().__init__("the query could not be completed")

@@ -1,0 +1,54 @@
+"""Releases: noisy answers and their description. Free to copy, store and show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from privacy.policy import ColumnType
+
+__all__ = ["MechanismNote", "ReleasedColumn", "ReleasedTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedColumn:
+    """One column of a released table.
+
+    `role` is "key" or "released". `type` is a language type; released columns are INTEGER or NUMBER. `values` has
+    one entry per group. `standard_errors`, `lows` and `highs` have one entry per group for released columns and
+    are empty for keys. `replicates` (simulation draws x groups) lets the shell propagate the error; it is never
+    stored and never leaves the server.
+    """
+
+    name: str
+    role: str
+    type: ColumnType
+    values: tuple[Any, ...]
+    standard_errors: tuple[float | None, ...] = ()
+    lows: tuple[float | int | None, ...] = ()
+    highs: tuple[float | int | None, ...] = ()
+    replicates: Any = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismNote:
+    """What was done to one statistic: shown to the analyst with its share of the price."""
+
+    statistic: str
+    mechanism: str
+    scale: str
+    sensitivity: str
+    argument: str
+    share: str
+    estimates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedTable:
+    """The noisy table of one core: `rows` groups, the same order in every column."""
+
+    name: str
+    rows: int
+    columns: tuple[ReleasedColumn, ...]
+    confidence: str
+    notes: tuple[MechanismNote, ...] = ()

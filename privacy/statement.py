@@ -1,0 +1,42 @@
+"""A generated statement on its way to an engine, and the shape of what it returns."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from privacy.policy import ColumnType
+
+__all__ = ["Parameter", "Statement", "StatementKey", "StatementSum"]
+
+Parameter = str | int | float | bool | datetime.date | datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementKey:
+    """A result column that holds one group key, read as Python values of that type."""
+
+    name: str
+    type: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSum:
+    """An exact 128-bit integer sum, carried by two BIGINT columns `{name}_high` and `{name}_low`.
+
+    value = high * 2**62 + low, where both have the sign of the value. `bound` is the greatest absolute value
+    that the plan proved possible for a table of 2**40 rows; the engine's adapter refuses a larger one.
+    """
+
+    name: str
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL that we generated, its typed parameters ($1, $2, ...), and its result columns in order (keys first)."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+    keys: tuple[StatementKey, ...]
+    sums: tuple[StatementSum, ...]

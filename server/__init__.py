@@ -1,0 +1,1 @@
+"""HTTP, identity, settings and the order of the journey."""
