@@ -33,8 +33,8 @@ class Exact:
         return "<Exact>"
 
     __str__ = __repr__
-    __eq__ = _refuse  # type: ignore[assignment]
+    __eq__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __bool__ = __len__ = __iter__ = __hash__ = _refuse  # type: ignore[assignment]
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse  # type: ignore[assignment]
-    __format__ = _refuse  # type: ignore[assignment]
+    __bool__ = __len__ = __iter__ = __hash__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+    __format__ = _refuse

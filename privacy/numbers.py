@@ -49,7 +49,8 @@ def parse_decimal(
     Errors: ValueError with one sentence for anything else (NaN, infinity, signs, too many digits, floats).
     """
     if not isinstance(text, str):
-        raise ValueError(f'{name} must be a decimal written as text, such as "0.5"')
+        # A ValueError like every other refusal of an amount: callers turn it into one kind of answer.
+        raise ValueError(f'{name} must be a decimal written as text, such as "0.5"')  # noqa: TRY004
     match = _DECIMAL.match(text)
     if match is None:
         raise ValueError(f'{name} must be a plain positive decimal such as "0.5" or "1e-6"')

@@ -28,6 +28,14 @@ KeyValue = str | int | bool | datetime.date | datetime.datetime | None
 """A group value as it appears in answers. NULL is a value of its own."""
 
 
+_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def _folded(name: str) -> str:
+    """The name with ASCII letters in lower case; other letters keep their case, as in the SQL dialect."""
+    return name.translate(_LOWER)
+
+
 class ColumnType(enum.Enum):
     """Types of the query language. Snapshots store exactly these."""
 
@@ -97,8 +105,8 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column of that name (ASCII case does not matter), or None."""
-        folded = name.lower()
-        return next((column for column in self.columns if column.name.lower() == folded), None)
+        folded = _folded(name)
+        return next((column for column in self.columns if _folded(column.name) == folded), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class Limits:
 
     epsilon_default: Fraction = Fraction(1, 10)
     epsilon_max: Fraction = Fraction(1)
-    delta_per_query: Fraction = Fraction(1, 10**7)
+    delta_per_query: Fraction = Fraction(1, 10**9)
     cells_max: int = 100_000
     statistics_max: int = 32
     timeout_seconds: int = 30
@@ -129,5 +137,5 @@ class Dataset:
 
     def table(self, name: str) -> Table | None:
         """The table of that name (ASCII case does not matter), or None."""
-        folded = name.lower()
-        return next((table for table in self.tables if table.name.lower() == folded), None)
+        folded = _folded(name)
+        return next((table for table in self.tables if _folded(table.name) == folded), None)

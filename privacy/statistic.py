@@ -103,7 +103,9 @@ class Statistic:
         assert (self.kind is StatisticKind.MOMENTS) == (self.degree > 0)
         if self.kind is StatisticKind.MOMENTS:
             assert self.coordinates == self.degree + 1 + self.counts_nulls
-            assert self.encoding is not None and self.encoding.lowest == 0 and self.encoding.highest > 0
+            assert self.encoding is not None
+            assert self.encoding.lowest == 0
+            assert self.encoding.highest > 0
         else:
             assert self.coordinates == 1
         assert (self.encoding is not None) == (self.kind in (StatisticKind.SUM, StatisticKind.MOMENTS))

@@ -1,0 +1,166 @@
+"""Accounts: a limit, what has been spent of it, and what may still be asked."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from accountant.filter import (
+    NOTHING,
+    Branch,
+    Branches,
+    FilterKind,
+    Limit,
+    Sums,
+    alive_branches,
+    fits,
+    split_limit,
+)
+from privacy.loss import Loss
+from privacy.numbers import ATTO, PICO
+
+__all__ = ["Account", "FilterKind", "Limit", "Shortage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """One amount that a refused charge would exceed.
+
+    `measure` is "pure", "mu_squared", "rho" or "delta". `asked` is None when the charge has no finite amount of it;
+    `remaining` is None when earlier charges had none, so that nothing can be asked in this measure any more.
+    """
+
+    measure: str
+    asked: Fraction | None
+    remaining: Fraction | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """One account of a dataset, as the ledger holds it at one moment.
+
+    `spent` is everything admitted and not voided, reservations included; `reserved` is the part of it whose queries
+    have not ended yet. `branches` was fixed by the limit when it was set (`accountant.filter.split_limit`).
+    """
+
+    id: str
+    dataset: str
+    parent: str | None
+    principal: str | None
+    name: str
+    limit: Limit
+    filter: FilterKind
+    branches: Branches
+    created: datetime.datetime
+    spent: Sums = NOTHING
+    reserved: Sums = NOTHING
+
+    def __post_init__(self) -> None:
+        assert self.branches.pure * PICO == self.limit.epsilon, "branches belong to another limit"
+        taken = self.branches.delta + self.branches.gaussian_delta + self.branches.concentrated_delta
+        assert taken * ATTO <= self.limit.delta, "branches take more than the limit's delta"
+
+    @classmethod
+    def opened(
+        cls,
+        *,
+        id: str,
+        dataset: str,
+        parent: str | None,
+        principal: str | None,
+        name: str,
+        limit: Limit,
+        filter: FilterKind,
+        created: datetime.datetime,
+    ) -> Account:
+        """A new account that has spent nothing. Raises ValueError when the limit does not suit the filter."""
+        return cls(
+            id=id,
+            dataset=dataset,
+            parent=parent,
+            principal=principal,
+            name=name,
+            limit=limit,
+            filter=filter,
+            branches=split_limit(limit, filter),
+            created=created,
+        )
+
+    def admits(self, loss: Loss) -> bool:
+        """Whether the charge may be spent now."""
+        return fits(self.spent.add(loss), self.branches)
+
+    def alive_branches(self) -> tuple[Branch, ...]:
+        """The branches that still count: a charge is admitted through one of them or not at all."""
+        return alive_branches(self.spent, self.branches)
+
+    def used_share(self) -> Fraction:
+        """How much is used, from 0 to 1: the least used share over the branches that are alive, 1 when none is.
+
+        A charge need not be possible in that branch: Gaussian noise never fits the pure one.
+        """
+        shares = [self._share(branch) for branch in self.alive_branches()]
+        return min(shares, default=Fraction(1))
+
+    def remaining_epsilon(self) -> Fraction:
+        """Nominal epsilon that is left: the unused share of the limit's epsilon. Exact for a pure account."""
+        return self.limit.epsilon * (1 - self.used_share())
+
+    def cost(self, loss: Loss) -> Fraction:
+        """Nominal epsilon that the charge takes from what remains: what the ledger would say it cost, now."""
+        return self.remaining_epsilon() - replace(self, spent=self.spent.add(loss)).remaining_epsilon()
+
+    def remaining_delta(self) -> Fraction:
+        """Delta that is left for charges that have one (selection of partitions)."""
+        return max(self.branches.delta - self.spent.delta, 0) * ATTO
+
+    def gaussian_mu_squared(self, epsilon: Fraction) -> Fraction:
+        """The mu squared that a nominal epsilon buys: the same share of the Gaussian branch as epsilon of the limit.
+
+        Rounded down to whole picos, so that n queries of a share 1/n always fit.
+        Errors: ValueError for an account without this branch, or when epsilon buys less than one pico.
+        """
+        if self.branches.mu_squared is None:
+            raise ValueError("this account has no budget for Gaussian noise")
+        units = int(self.branches.mu_squared * epsilon / self.limit.epsilon) if epsilon > 0 else 0
+        if units == 0:
+            raise ValueError("epsilon is too small for this account")
+        return units * PICO
+
+    def explain_refusal(self, loss: Loss) -> tuple[Shortage, ...]:
+        """The amounts that are short; empty exactly when the charge is admitted.
+
+        A delta alone refuses a charge. The other measures refuse it only together, so all branches of the account are
+        listed then: giving way in any one of them would be enough.
+        """
+        after = self.spent.add(loss)
+        asked = Sums.of(loss)
+        short = []
+        if after.delta > self.branches.delta:
+            short.append(Shortage(measure="delta", asked=asked.delta * ATTO, remaining=self.remaining_delta()))
+        if not alive_branches(after, self.branches):
+            for measure, amount, spent, budget in (
+                ("pure", asked.pure, self.spent.pure, self.branches.pure),
+                ("mu_squared", asked.mu_squared, self.spent.mu_squared, self.branches.mu_squared),
+                ("rho", asked.rho, self.spent.rho, self.branches.rho),
+            ):
+                if budget is not None:
+                    short.append(
+                        Shortage(
+                            measure=measure,
+                            asked=None if amount is None else amount * PICO,
+                            remaining=None if spent is None else max(budget - spent, 0) * PICO,
+                        )
+                    )
+        return tuple(short)
+
+    def _share(self, branch: Branch) -> Fraction:
+        spent, budget = {
+            Branch.PURE: (self.spent.pure, self.branches.pure),
+            Branch.GAUSSIAN: (self.spent.mu_squared, self.branches.mu_squared),
+            Branch.CONCENTRATED: (self.spent.rho, self.branches.rho),
+        }[branch]
+        assert spent is not None
+        assert budget is not None
+        return Fraction(spent, budget)

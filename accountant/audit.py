@@ -1,0 +1,228 @@
+"""The audit: what the entries say, recomputed from nothing, against what the rest of the ledger says.
+
+It reads one consistent moment and changes nothing. Whoever can write to the database can write a whole new chain; the
+audit finds accidents, bugs and edits by hand, and a head that was noted elsewhere (the high-water mark, an export)
+finds a forged chain as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from accountant.batch import ACCOUNT_COLUMNS, AccountState
+from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
+from accountant.filter import Sums, split_limit
+from accountant.tables import entries, ledger_meta, queries, releases
+from privacy.events import event_from_json
+from privacy.loss import compose
+
+__all__ = ["AuditReport", "Finding", "audit_ledger"]
+
+_CLOSING = {"settled": "post", "failed_charged": "fail", "failed_void": "void"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not agree.
+
+    `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
+    wrong_tree, wrong_state, uncharged_release. `subject` is an account, an entry's sequence, a query or a release.
+    """
+
+    code: str
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What was read and what did not agree; `sequence` and `hash` are the head, to be noted elsewhere."""
+
+    entries: int
+    accounts: int
+    queries: int
+    releases: int
+    sequence: int
+    hash: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything agrees."""
+        return not self.findings
+
+
+@lru_cache(maxsize=1024)
+def _charge(details: str) -> Sums:
+    """The sums of a reserve entry's events."""
+    events = [event_from_json(event) for core in json.loads(details)["charged"] for event in core["events"]]
+    return Sums.of(compose(events))
+
+
+class _Auditor:
+    """The running state of one audit."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.sequence = 0
+        self.head = GENESIS
+        self.spent: dict[str, Amounts] = defaultdict(Amounts)
+        self.counts: dict[str, int] = defaultdict(int)
+        self.hashes: dict[str, str] = defaultdict(lambda: GENESIS)
+        self.limits: dict[str, dict[str, str]] = {}
+        self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
+        self.closed: dict[str, dict[str, str]] = defaultdict(dict)
+
+    def find(self, code: str, subject: object, text: str) -> None:
+        self.findings.append(Finding(code, str(subject), text))
+
+    def entry(self, entry: Entry) -> None:
+        """One entry, in the order of the ledger."""
+        if entry.sequence != self.sequence + 1:
+            self.find("sequence_gap", entry.sequence, f"entry {self.sequence + 1} is missing")
+        if entry.account_sequence != self.counts[entry.account] + 1:
+            self.find("sequence_gap", entry.sequence, "an earlier entry of the same account is missing")
+        if entry.previous != self.head or entry.account_previous != self.hashes[entry.account]:
+            self.find("broken_chain", entry.sequence, "the entry does not follow the one before it")
+        if entry.digest() != entry.hash:
+            self.find("wrong_hash", entry.sequence, "the entry was changed after it was written")
+        self.sequence = entry.sequence
+        self.head = entry.hash
+        self.counts[entry.account] = entry.account_sequence
+        self.hashes[entry.account] = entry.hash
+        if not self._amounts_agree(entry):
+            self.find("wrong_amounts", entry.sequence, f"the amounts are not those of this {entry.kind}")
+        self.spent[entry.account] = self.spent[entry.account].plus(entry.amounts)
+
+    def _amounts_agree(self, entry: Entry) -> bool:
+        query = entry.query_id
+        if entry.kind == "reserve" and query is not None:
+            again = entry.account in self.reserved[query]
+            self.reserved[query][entry.account] = entry.amounts
+            expected = Amounts.of_charge(_charge(entry.details), spent=self.spent[entry.account])
+            return not again and entry.amounts == expected
+        if entry.kind in _CLOSING.values() and query is not None:
+            again = entry.account in self.closed[query]
+            self.closed[query][entry.account] = entry.kind
+            reserved = self.reserved[query].get(entry.account)
+            if reserved is None or again:
+                return False
+            return entry.amounts == (reserved.reversed_sign() if entry.kind == "void" else ZERO)
+        details = json.loads(entry.details)
+        if entry.kind == "grant":
+            self.limits[entry.account] = details["limit"]
+        elif details.get("action") == "limit":
+            self.limits[entry.account] = details["to"]
+        return entry.amounts == ZERO
+
+    def account(self, state: AccountState, states: dict[str, AccountState]) -> None:
+        """One account's cache against its entries."""
+        if state.spent != self.spent[state.id]:
+            self.find("wrong_balance", state.id, "what is spent is not the sum of the entries")
+        if state.entries != self.counts[state.id] or state.hash != self.hashes[state.id]:
+            self.find("wrong_head", state.id, "the account's last entry is not the one that the account names")
+        try:
+            agrees = state.branches == split_limit(state.limit, state.filter)
+        except ValueError:
+            agrees = False
+        granted = self.limits.get(state.id)
+        if not agrees or granted is None or granted != limit_json(state.limit):
+            self.find("wrong_limit", state.id, "limit or budgets are not those of the last grant or adjustment")
+        parent = states.get(state.parent) if state.parent is not None else None
+        if state.parent is not None and (
+            parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1
+        ):
+            self.find("wrong_tree", state.id, "the account is not below an account of the same dataset")
+
+    def tree(self, states: dict[str, AccountState]) -> None:
+        """A parent has spent at least what its children have spent together."""
+        below: dict[str, Amounts] = defaultdict(Amounts)
+        for state in states.values():
+            if state.parent is not None:
+                below[state.parent] = below[state.parent].plus(state.spent)
+        for identifier, total in below.items():
+            parent = states.get(identifier)
+            if parent is None:
+                continue
+            own = parent.spent
+            pairs = [
+                (own.delta, total.delta, False),
+                (own.pure, total.pure, own.unbounded_pure > total.unbounded_pure),
+                (own.rho, total.rho, own.unbounded_rho > total.unbounded_rho),
+                (own.mu_squared, total.mu_squared, own.unbounded_mu_squared > total.unbounded_mu_squared),
+                (own.unbounded_pure, total.unbounded_pure, False),
+                (own.unbounded_rho, total.unbounded_rho, False),
+                (own.unbounded_mu_squared, total.unbounded_mu_squared, False),
+            ]
+            if any(mine < theirs and not excused for mine, theirs, excused in pairs):
+                self.find("wrong_tree", identifier, "the accounts below have spent more than this account")
+
+    def query(self, row: Any, states: dict[str, AccountState]) -> None:
+        """One query's state against its entries."""
+        path: set[str] = set()
+        identifier: str | None = row.account
+        while identifier is not None and identifier in states:
+            path.add(identifier)
+            identifier = states[identifier].parent
+        charged = bool(json.loads(row.cores)["charged"])
+        reserved = self.reserved.get(row.id, {})
+        closed = self.closed.get(row.id, {})
+        if reserved.keys() != (path if charged else set()):
+            self.find("wrong_state", row.id, "the query is not charged on its whole path")
+        expected = _CLOSING.get(row.state)
+        wanted = dict.fromkeys(path, expected) if charged and expected is not None else {}
+        if closed != wanted:
+            self.find("wrong_state", row.id, f"the query is {row.state} and its entries say otherwise")
+
+
+def audit_ledger(connection: Connection) -> AuditReport:
+    """Audits the ledger of a connection whose transaction sees one moment."""
+    auditor = _Auditor()
+    head, digest = connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one()
+    count = 0
+    for entry in _entries(connection):
+        auditor.entry(entry)
+        count += 1
+    if auditor.sequence != head or auditor.head != digest:
+        auditor.find("wrong_head", head, "the last entry is not the one that the ledger names")
+    states = {row[0]: AccountState.from_row(row) for row in connection.execute(select(*ACCOUNT_COLUMNS))}
+    for state in states.values():
+        auditor.account(state, states)
+    auditor.tree(states)
+    settled: dict[str, set[str]] = {}
+    query_count = 0
+    chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
+    for row in connection.execution_options(yield_per=1000).execute(chosen):
+        auditor.query(row, states)
+        query_count += 1
+        if row.state == "settled":
+            settled[row.id] = {core["core_key"] for core in json.loads(row.cores)["charged"]}
+    release_count = 0
+    for release_id, query_id, core_key in connection.execute(
+        select(releases.c.id, releases.c.query_id, releases.c.core_key)
+    ):
+        release_count += 1
+        if core_key not in settled.get(query_id, set()):
+            auditor.find("uncharged_release", release_id, "the release belongs to no settled charge")
+    return AuditReport(
+        entries=count,
+        accounts=len(states),
+        queries=query_count,
+        releases=release_count,
+        sequence=head,
+        hash=digest,
+        findings=tuple(auditor.findings),
+    )
+
+
+def _entries(connection: Connection) -> Iterator[Entry]:
+    chosen = select(entries).order_by(entries.c.sequence)
+    for row in connection.execution_options(yield_per=1000).execute(chosen):
+        yield read_entry(row)

@@ -1,0 +1,696 @@
+"""One durable transaction for many operations: load what they need, decide in memory, write all rows at once.
+
+The head of the ledger is locked first, so between loading and committing nobody else writes: decisions in memory are
+decisions about the database. A batch costs about ten statements however many operations it carries; that, and the one
+commit, is what makes the ledger fast.
+
+Operations (accountant/operations.py) read and change a `Batch` only through its methods. An operation checks everything
+before it changes anything, so one that raises has no effect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import (
+    ClauseElement,
+    Connection,
+    Dialect,
+    Select,
+    Table,
+    any_,
+    bindparam,
+    insert,
+    literal_column,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.types import Text
+
+from accountant import faults
+from accountant.account import Account
+from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
+from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
+from accountant.filter import Branches, FilterKind, Limit, Sums, fits
+from accountant.tables import accounts, entries, instances, ledger_meta, queries, releases
+from privacy.numbers import ATTO, PICO
+
+__all__ = ["ACCOUNT_COLUMNS", "DEPTH_MAX", "AccountState", "Batch", "Needs", "QueryState", "ReleaseHead", "Statements"]
+
+DEPTH_MAX = 8
+"""Most accounts on one path."""
+
+OPEN_STATES = ("reserved", "running")
+"""States in which a query has an outstanding reservation."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """What the operations of a batch will look at."""
+
+    accounts: set[str] = field(default_factory=set)
+    queries: set[str] = field(default_factory=set)
+    keys: set[tuple[str, str]] = field(default_factory=set)
+    cores: set[str] = field(default_factory=set)
+    charges: set[str] = field(default_factory=set)
+    roots: bool = False
+    expired: bool = False
+    others: bool = False
+
+
+@dataclass(slots=True)
+class AccountState:
+    """An account under the lock. Mutable: it is the working copy of one row."""
+
+    id: str
+    dataset: str
+    parent: str | None
+    depth: int
+    principal: str | None
+    name: str
+    filter: FilterKind
+    limit: Limit
+    branches: Branches
+    spent: Amounts
+    entries: int
+    hash: str
+    created: int
+    changed: bool = False
+    new: bool = False
+
+    def account(self, *, reserved: Sums | None = None) -> Account:
+        """The account as the rest of the program knows it."""
+        return Account(
+            id=self.id,
+            dataset=self.dataset,
+            parent=self.parent,
+            principal=self.principal,
+            name=self.name,
+            limit=self.limit,
+            filter=self.filter,
+            branches=self.branches,
+            created=from_micros(self.created),
+            spent=self.spent.sums(),
+            reserved=Sums() if reserved is None else reserved,
+        )
+
+    def admits(self, charge: Sums) -> bool:
+        """Whether the filter lets the charge through."""
+        return fits(self.spent.sums().plus(charge), self.branches)
+
+    def used_share(self) -> tuple[int, int]:
+        """`Account.used_share` as numerator and denominator, without the arithmetic of fractions: it is asked twice
+        for every debit.
+        """
+        spent, branches = self.spent, self.branches
+        best = (1, 1)
+        for unbounded, amount, budget in (
+            (spent.unbounded_pure, spent.pure, branches.pure),
+            (spent.unbounded_mu_squared, spent.mu_squared, branches.mu_squared),
+            (spent.unbounded_rho, spent.rho, branches.rho),
+        ):
+            if not unbounded and budget is not None and amount * best[1] < best[0] * budget:
+                best = (amount, budget)
+        return best
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> AccountState:
+        """Reads the columns `ACCOUNT_COLUMNS`."""
+        (
+            identifier,
+            dataset,
+            parent,
+            depth,
+            principal,
+            name,
+            kind,
+            limit_epsilon,
+            limit_delta,
+            budget_pure,
+            budget_delta,
+            budget_rho,
+            budget_mu_squared,
+            budget_gaussian_delta,
+            budget_concentrated_delta,
+            count,
+            digest,
+            created,
+            *spent,
+        ) = row
+        return cls(
+            id=identifier,
+            dataset=dataset,
+            parent=parent,
+            depth=depth,
+            principal=principal,
+            name=name,
+            filter=FilterKind(kind),
+            limit=_limit(limit_epsilon, limit_delta),
+            branches=_branches(
+                budget_pure,
+                budget_mu_squared,
+                budget_rho,
+                budget_delta,
+                budget_gaussian_delta,
+                budget_concentrated_delta,
+            ),
+            spent=Amounts(*spent),
+            entries=count,
+            hash=digest,
+            created=created,
+        )
+
+    def row(self) -> dict[str, Any]:
+        """All columns."""
+        return {
+            "id": self.id,
+            "dataset": self.dataset,
+            "parent": self.parent,
+            "depth": self.depth,
+            "principal": self.principal,
+            "name": self.name,
+            "filter": self.filter.value,
+            "limit_epsilon": int(self.limit.epsilon / PICO),
+            "limit_delta": int(self.limit.delta / ATTO),
+            "budget_pure": self.branches.pure,
+            "budget_delta": self.branches.delta,
+            "budget_rho": self.branches.rho,
+            "budget_mu_squared": self.branches.mu_squared,
+            "budget_gaussian_delta": self.branches.gaussian_delta,
+            "budget_concentrated_delta": self.branches.concentrated_delta,
+            **_spent_columns(self.spent),
+            "entries": self.entries,
+            "hash": self.hash,
+            "created": self.created,
+        }
+
+
+@lru_cache(maxsize=1024)
+def _limit(epsilon: int, delta: int) -> Limit:
+    return Limit(epsilon=epsilon * PICO, delta=delta * ATTO)
+
+
+@lru_cache(maxsize=1024)
+def _branches(
+    pure: int, mu_squared: int | None, rho: int | None, delta: int, gaussian_delta: int, concentrated_delta: int
+) -> Branches:
+    return Branches(
+        pure=pure,
+        mu_squared=mu_squared,
+        rho=rho,
+        delta=delta,
+        gaussian_delta=gaussian_delta,
+        concentrated_delta=concentrated_delta,
+    )
+
+
+def _spent_columns(spent: Amounts) -> dict[str, int]:
+    return {
+        "spent_pure": spent.pure,
+        "spent_delta": spent.delta,
+        "spent_rho": spent.rho,
+        "spent_mu_squared": spent.mu_squared,
+        "unbounded_pure": spent.unbounded_pure,
+        "unbounded_rho": spent.unbounded_rho,
+        "unbounded_mu_squared": spent.unbounded_mu_squared,
+    }
+
+
+ACCOUNT_COLUMNS = [
+    accounts.c.id,
+    accounts.c.dataset,
+    accounts.c.parent,
+    accounts.c.depth,
+    accounts.c.principal,
+    accounts.c.name,
+    accounts.c.filter,
+    accounts.c.limit_epsilon,
+    accounts.c.limit_delta,
+    accounts.c.budget_pure,
+    accounts.c.budget_delta,
+    accounts.c.budget_rho,
+    accounts.c.budget_mu_squared,
+    accounts.c.budget_gaussian_delta,
+    accounts.c.budget_concentrated_delta,
+    accounts.c.entries,
+    accounts.c.hash,
+    accounts.c.created,
+    accounts.c.spent_pure,
+    accounts.c.spent_delta,
+    accounts.c.spent_rho,
+    accounts.c.spent_mu_squared,
+    accounts.c.unbounded_pure,
+    accounts.c.unbounded_rho,
+    accounts.c.unbounded_mu_squared,
+]
+"""The order in which `AccountState.from_row` reads them."""
+
+
+@dataclass(slots=True)
+class QueryState:
+    """A query under the lock: the working copy of one row, without its answer."""
+
+    id: str
+    principal: str
+    dataset: str
+    account: str
+    idempotency_key: str | None
+    body_hash: str
+    state: str
+    description: str
+    cores: str
+    charged: str
+    instance: str
+    created: int
+    finished: int | None = None
+    answer: bytes | None = None
+    changed: bool = False
+    new: bool = False
+
+
+@dataclass(slots=True)
+class ReleaseHead:
+    """A stored release without its body."""
+
+    id: str
+    core_key: str
+    quality: int
+    principal: str
+    dataset: str
+
+
+_QUERY_COLUMNS = [
+    queries.c.id,
+    queries.c.principal,
+    queries.c.dataset,
+    queries.c.account,
+    queries.c.idempotency_key,
+    queries.c.body_hash,
+    queries.c.state,
+    queries.c.description,
+    queries.c.cores,
+    queries.c.charged,
+    queries.c.instance,
+    queries.c.created,
+    queries.c.finished,
+]
+_ENTRY_AMOUNTS = [entries.c[name] for name in Amounts._fields]
+
+
+class Statements:
+    """The batch's statements, compiled once for a database and run as text: compiling is most of a short statement.
+
+    Lists travel as one parameter, so their number does not change the text; all parameters are named and have the
+    types of the drivers.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._sqlite = dialect.name == "sqlite"
+
+        def compiled(statement: ClauseElement) -> str:
+            return str(statement.compile(dialect=dialect))
+
+        self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash).with_for_update())
+        self.accounts = compiled(
+            select(*ACCOUNT_COLUMNS)
+            .where(self._in(accounts.c.id, "ids"))
+            .order_by(accounts.c.depth, accounts.c.id)
+            .with_for_update()
+        )
+        self.parents = compiled(select(accounts.c.id, accounts.c.parent).where(self._in(accounts.c.id, "ids")))
+        self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
+        self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
+        self.keys = compiled(self._by_keys())
+        self.releases = compiled(
+            select(
+                releases.c.id, releases.c.core_key, releases.c.quality, releases.c.principal, releases.c.dataset
+            ).where(self._in(releases.c.core_key, "ids"))
+        )
+        self.charges = compiled(
+            select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
+                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
+            )
+        )
+        gone = select(instances.c.id).where(
+            instances.c.id != bindparam("me"),
+            or_(instances.c.expires < bindparam("now"), bindparam("all") == literal_column("1")),
+        )
+        self.expired = compiled(
+            select(queries.c.id).where(
+                queries.c.state.in_([literal_column(f"'{state}'") for state in OPEN_STATES]),
+                queries.c.instance.in_(gone),
+            )
+        )
+        self.insert = {
+            table: compiled(insert(table)) if self._sqlite else _insert_arrays(table, dialect)
+            for table in (accounts, queries, entries, releases)
+        }
+        self.update_queries = compiled(
+            update(queries)
+            .where(queries.c.id == bindparam("key"))
+            .values(state=bindparam("new_state"), answer=bindparam("new_answer"), finished=bindparam("new_finished"))
+        )
+        changing = ("limit_epsilon", "limit_delta", *(c.name for c in accounts.c if c.name.startswith("budget_")))
+        self.update_spent = compiled(
+            update(accounts)
+            .where(accounts.c.id == bindparam("key"))
+            .values({name: bindparam(f"new_{name}") for name in (*_spent_columns(ZERO), "entries", "hash")})
+        )
+        self.update_limits = compiled(
+            update(accounts)
+            .where(accounts.c.id == bindparam("key"))
+            .values({name: bindparam(f"new_{name}") for name in changing})
+        )
+        self.update_head = compiled(
+            update(ledger_meta).values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
+        )
+        self.update_instance = compiled(
+            update(instances)
+            .where(instances.c.id == bindparam("key"))
+            .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))
+        )
+
+    def rows(self, rows: list[dict[str, Any]]) -> Any:
+        """The parameters of an `insert`: the rows, or one array for each column."""
+        return rows if self._sqlite else {name: [row[name] for row in rows] for name in rows[0]}
+
+    def ids(self, values: Iterable[str]) -> dict[str, Any]:
+        """The parameter of a statement that asks for several rows."""
+        listed = sorted(values)
+        return {"ids": json.dumps(listed) if self._sqlite else listed}
+
+    def pairs(self, values: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """The parameters of `keys`."""
+        listed = sorted(values)
+        if self._sqlite:
+            return {"pairs": json.dumps(listed)}
+        return {"principals": [pair[0] for pair in listed], "idempotency_keys": [pair[1] for pair in listed]}
+
+    def _in(self, column: Any, parameter: str) -> Any:
+        if self._sqlite:
+            return column.in_(text(f"SELECT value FROM json_each(:{parameter})").columns(accounts.c.id))
+        return column == any_(bindparam(parameter, type_=ARRAY(Text)))
+
+    def _by_keys(self) -> Select[Any]:
+        if self._sqlite:
+            pairs = "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:pairs)"
+        else:
+            pairs = "SELECT * FROM unnest(CAST(:principals AS text[]), CAST(:idempotency_keys AS text[]))"
+        return select(*_QUERY_COLUMNS).where(text(f"(queries.principal, queries.idempotency_key) IN ({pairs})"))
+
+
+def _insert_arrays(table: Table, dialect: Dialect) -> str:
+    """One statement for any number of rows: an array for each column. Row by row takes PostgreSQL twice as long."""
+    columns = ", ".join(column.name for column in table.columns)
+    arrays = ", ".join(
+        f"CAST(%({column.name})s AS {column.type.compile(dialect=dialect)}[])" for column in table.columns
+    )
+    return f"INSERT INTO {table.name} ({columns}) SELECT * FROM unnest({arrays})"
+
+
+class Batch:
+    """The working set of one transaction."""
+
+    def __init__(self, connection: Connection, statements: Statements, *, now: int, instance: str) -> None:
+        self._connection = connection
+        self._statements = statements
+        self.now = now
+        self.instance = instance
+        self.sequence = 0
+        self.hash = GENESIS
+        self.touched = False
+        self.recoverable: list[str] = []
+        self._accounts: dict[str, AccountState] = {}
+        self._queries: dict[str, QueryState] = {}
+        self._keys: dict[tuple[str, str], QueryState] = {}
+        self._releases: dict[str, list[ReleaseHead]] = {}
+        self._charges: dict[str, list[tuple[str, Amounts]]] = {}
+        self._entry_rows: list[dict[str, Any]] = []
+        self._release_rows: list[dict[str, Any]] = []
+        self._limits_changed: list[AccountState] = []
+
+    def load(self, needs: Needs, parents: dict[str, str | None]) -> None:
+        """Locks the head and reads all that the operations need. `parents` remembers the tree, which never changes."""
+        run, statements = self._connection.exec_driver_sql, self._statements
+        self.sequence, self.hash = run(statements.head).one()
+        if needs.expired:
+            found = run(
+                statements.expired, {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0}
+            ).all()
+            self.recoverable = sorted(row[0] for row in found)
+            needs.queries.update(self.recoverable)
+        if needs.roots:
+            needs.accounts.update(row[0] for row in run(statements.roots))
+        if needs.keys:
+            for row in run(statements.keys, statements.pairs(needs.keys)):
+                self._remember(QueryState(*row))
+        missing = needs.queries - self._queries.keys()
+        if missing:
+            for row in run(statements.queries, statements.ids(missing)):
+                self._remember(QueryState(*row))
+        if needs.cores:
+            for row in run(statements.releases, statements.ids(needs.cores)):
+                self._releases.setdefault(row[1], []).append(ReleaseHead(*row))
+        if needs.charges:
+            for row in run(statements.charges, statements.ids(needs.charges)):
+                self._charges.setdefault(row[0], []).append((row[1], Amounts(*row[2:])))
+        wanted = needs.accounts | {query.account for query in self._queries.values()}
+        self._load_accounts(wanted, parents)
+
+    def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
+        run, statements = self._connection.exec_driver_sql, self._statements
+        everything: set[str] = set()
+        frontier = wanted
+        while frontier:
+            unknown = frontier - parents.keys()
+            if unknown:
+                parents.update((row[0], row[1]) for row in run(statements.parents, statements.ids(unknown)))
+            everything |= frontier
+            above = {parents.get(identifier) for identifier in frontier}
+            frontier = {identifier for identifier in above if identifier is not None} - everything
+        if everything:
+            for row in run(statements.accounts, statements.ids(everything)):
+                self._accounts[row[0]] = AccountState.from_row(row)
+
+    def _remember(self, query: QueryState) -> None:
+        self._queries[query.id] = query
+        if query.idempotency_key is not None:
+            self._keys[query.principal, query.idempotency_key] = query
+
+    def account(self, identifier: str) -> AccountState:
+        """An account. Raises UnknownAccount."""
+        found = self._accounts.get(identifier)
+        if found is None:
+            raise UnknownAccount(identifier)
+        return found
+
+    def path(self, identifier: str) -> list[AccountState]:
+        """The accounts from the root down to this one: the fixed order of every debit. Raises UnknownAccount."""
+        path = [self.account(identifier)]
+        while path[-1].parent is not None:
+            path.append(self.account(path[-1].parent))
+        path.reverse()
+        return path
+
+    def roots(self) -> list[AccountState]:
+        """Every root that was loaded."""
+        return [account for account in self._accounts.values() if account.parent is None]
+
+    def find_query(self, identifier: str) -> QueryState | None:
+        """The query, None when there is none."""
+        return self._queries.get(identifier)
+
+    def find_key(self, principal: str, key: str | None) -> QueryState | None:
+        """The query that has this idempotency key, None when there is none."""
+        return None if key is None else self._keys.get((principal, key))
+
+    def open_query(self, identifier: str, *, step: str, states: tuple[str, ...] = OPEN_STATES) -> QueryState:
+        """A query from which `step` leads on. Raises UnknownQuery or IllegalTransition."""
+        query = self._queries.get(identifier)
+        if query is None:
+            raise UnknownQuery(identifier)
+        if query.state not in states:
+            raise IllegalTransition(identifier, state=query.state, step=step)
+        return query
+
+    def best_release(self, core_key: str, *, dataset: str, quality: int, principal: str | None) -> ReleaseHead | None:
+        """The stored release of greatest quality, at least the asked one; only the principal's when one is given."""
+        fitting = [
+            release
+            for release in self._releases.get(core_key, ())
+            if release.quality >= quality
+            and release.dataset == dataset
+            and (principal is None or release.principal == principal)
+        ]
+        return max(fitting, key=lambda release: (release.quality, release.id), default=None)
+
+    def charges(self, query_id: str) -> list[tuple[str, Amounts]]:
+        """What the reservation of a query added to each account."""
+        return self._charges.get(query_id, [])
+
+    def add_account(self, account: AccountState) -> None:
+        """A new account, written at the end."""
+        account.new = True
+        self._accounts[account.id] = account
+
+    def add_query(self, query: QueryState) -> None:
+        """A new query, written at the end."""
+        query.new = True
+        self._remember(query)
+
+    def add_release(self, row: dict[str, Any]) -> None:
+        """A new release, written at the end; later operations of the same batch find it."""
+        self._release_rows.append(row)
+        self._releases.setdefault(row["core_key"], []).append(
+            ReleaseHead(row["id"], row["core_key"], row["quality"], row["principal"], row["dataset"])
+        )
+
+    def set_limit(self, account: AccountState, limit: Limit, branches: Branches) -> None:
+        """Another limit for an account, written at the end."""
+        account.limit = limit
+        account.branches = branches
+        self._limits_changed.append(account)
+
+    def move(self, query: QueryState, state: str, *, answer: bytes | None = None) -> None:
+        """The query's next state; a final one is finished now."""
+        query.state = state
+        query.changed = True
+        if state not in OPEN_STATES:
+            query.finished = self.now
+            query.answer = answer
+
+    def add_entry(
+        self, account: AccountState, kind: str, *, query_id: str | None, details: str, amounts: Amounts = ZERO
+    ) -> None:
+        """Appends one entry to both chains and applies it to the account."""
+        self.sequence += 1
+        entry = Entry(
+            sequence=self.sequence,
+            account=account.id,
+            account_sequence=account.entries + 1,
+            kind=kind,
+            query_id=query_id,
+            amounts=amounts,
+            details=details,
+            created=self.now,
+            account_previous=account.hash,
+            previous=self.hash,
+            hash="",
+        )
+        digest = entry.digest()
+        account.entries += 1
+        account.hash = self.hash = digest
+        account.changed = True
+        if amounts is not ZERO:
+            account.spent = account.spent.plus(amounts)
+            if kind == "reserve":
+                assert query_id is not None
+                self._charges.setdefault(query_id, []).append((account.id, amounts))
+        self._entry_rows.append(
+            {
+                "sequence": entry.sequence,
+                "account": entry.account,
+                "account_sequence": entry.account_sequence,
+                "kind": kind,
+                "query_id": query_id,
+                **amounts._asdict(),
+                "details": details,
+                "created": entry.created,
+                "account_previous": entry.account_previous,
+                "previous": entry.previous,
+                "hash": digest,
+            }
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (
+            self._entry_rows
+            or self._release_rows
+            or self.touched
+            or any(query.new or query.changed for query in self._queries.values())
+        )
+
+    def store(self, operations: Sequence[str], *, batch: int, expires: int) -> None:
+        """Writes all rows, then the head and the number of this batch. `operations` are names for fault points."""
+        run, statements = self._connection.exec_driver_sql, self._statements
+
+        def insert(table: Table, rows: list[dict[str, Any]]) -> None:
+            run(statements.insert[table], statements.rows(rows))
+
+        created = sorted((a for a in self._accounts.values() if a.new), key=lambda account: account.depth)
+        if created:
+            insert(accounts, [account.row() for account in created])
+        new = [query for query in self._queries.values() if query.new]
+        if new:
+            insert(queries, [_query_row(query) for query in new])
+        if self._entry_rows:
+            insert(entries, self._entry_rows)
+        if self._release_rows:
+            insert(releases, self._release_rows)
+        moved = [query for query in self._queries.values() if query.changed and not query.new]
+        if moved:
+            run(
+                statements.update_queries,
+                [
+                    {
+                        "key": query.id,
+                        "new_state": query.state,
+                        "new_answer": query.answer,
+                        "new_finished": query.finished,
+                    }
+                    for query in moved
+                ],
+            )
+        for name in operations:
+            faults.reach(f"{name}.written")
+        if self._limits_changed:
+            run(statements.update_limits, [_keyed(account.row()) for account in self._limits_changed])
+        changed = [account for account in self._accounts.values() if account.changed and not account.new]
+        if changed:
+            run(
+                statements.update_spent,
+                [
+                    {
+                        "key": account.id,
+                        **{f"new_{name}": value for name, value in _spent_columns(account.spent).items()},
+                        "new_entries": account.entries,
+                        "new_hash": account.hash,
+                    }
+                    for account in changed
+                ],
+            )
+        if self._entry_rows:
+            run(statements.update_head, {"new_sequence": self.sequence, "new_hash": self.hash})
+        run(statements.update_instance, {"key": self.instance, "new_batch": batch, "new_expires": expires})
+
+
+def _query_row(query: QueryState) -> dict[str, Any]:
+    return {
+        "id": query.id,
+        "principal": query.principal,
+        "dataset": query.dataset,
+        "account": query.account,
+        "idempotency_key": query.idempotency_key,
+        "body_hash": query.body_hash,
+        "state": query.state,
+        "description": query.description,
+        "cores": query.cores,
+        "charged": query.charged,
+        "answer": query.answer,
+        "instance": query.instance,
+        "created": query.created,
+        "finished": query.finished,
+    }
+
+
+def _keyed(row: dict[str, Any]) -> dict[str, Any]:
+    return {"key": row["id"], **{f"new_{name}": value for name, value in row.items()}}

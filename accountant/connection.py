@@ -1,0 +1,121 @@
+"""Connections whose durability is checked: a commit that returned must survive a power loss.
+
+SQLite: write-ahead log, synchronous FULL (with NORMAL a power loss takes acknowledged charges back), foreign keys,
+one explicit BEGIN IMMEDIATE per writing transaction. PostgreSQL: READ COMMITTED, fsync, full_page_writes and
+synchronous_commit on. The settings are read back on every new connection, because a setting that was asked for and
+not granted looks the same as one that holds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError
+
+from accountant.errors import WeakDurability
+
+__all__ = ["BUSY_SECONDS", "open_engine", "parse_url", "sqlite_path"]
+
+BUSY_SECONDS = 60
+"""How long a transaction waits for another process before it gives up."""
+
+_SYNCHRONOUS_FULL = 2
+
+
+def parse_url(url: str) -> URL:
+    """The database address, checked: `sqlite:///file` or `postgresql://...` (read with psycopg)."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise ValueError("the ledger's address must look like sqlite:///file or postgresql://host/name") from None
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        if not parsed.database or parsed.database == ":memory:" or parsed.query:
+            raise ValueError("a SQLite ledger needs a plain file: memory would forget what was spent")
+        return parsed.set(drivername="sqlite+pysqlite")
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise ValueError("a ledger lives in SQLite or PostgreSQL")
+
+
+def sqlite_path(url: URL) -> Path | None:
+    """The file of a SQLite address, None for PostgreSQL."""
+    return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def open_engine(url: str, *, foreign_keys: bool = True, pool_size: int = 8) -> Engine:
+    """An engine whose every connection has checked settings.
+
+    `conn.execution_options(immediate=True)` makes the next transaction of a SQLite connection a writing one from its
+    first statement. `foreign_keys=False` is for migrations, which rebuild SQLite tables.
+    """
+    parsed = parse_url(url)
+    if sqlite_path(parsed) is not None:
+        return _sqlite_engine(parsed, foreign_keys=foreign_keys, pool_size=pool_size)
+    return _postgresql_engine(parsed, pool_size=pool_size)
+
+
+def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "isolation_level": None},
+        pool_size=pool_size,
+        max_overflow=64,
+        paramstyle="named",
+    )
+
+    def set_up(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        try:
+            journal = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            cursor.execute("PRAGMA synchronous=FULL")
+            cursor.execute("PRAGMA fullfsync=ON")  # where fsync alone does not reach the disk; no effect elsewhere
+            cursor.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
+            synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
+            checked = cursor.execute("PRAGMA foreign_keys").fetchone()[0]
+        finally:
+            cursor.close()
+        if str(journal).lower() != "wal" or int(synchronous) != _SYNCHRONOUS_FULL or bool(checked) is not foreign_keys:
+            raise WeakDurability("SQLite did not grant write-ahead log, synchronous FULL and foreign keys")
+
+    def begin(connection: Connection) -> None:
+        immediate = connection.get_execution_options().get("immediate", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+    event.listen(engine, "connect", set_up)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:
+    engine = create_engine(
+        url,
+        isolation_level="READ COMMITTED",
+        pool_pre_ping=True,
+        pool_size=pool_size,
+        max_overflow=64,
+    )
+
+    def set_up(connection: Any, _: object) -> None:
+        before = connection.autocommit
+        connection.autocommit = True
+        try:
+            with connection.cursor() as cursor:
+                # A transaction left behind by a broken connection must not hold the ledger's head for ever.
+                cursor.execute(f"SET idle_in_transaction_session_timeout = '{BUSY_SECONDS // 2}s'")
+                cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
+                settings = {}
+                for name in ("fsync", "full_page_writes", "synchronous_commit"):
+                    cursor.execute(f"SHOW {name}")
+                    settings[name] = cursor.fetchone()[0]
+        finally:
+            connection.autocommit = before
+        weak = [name for name, value in settings.items() if value == "off"]
+        if weak:
+            raise WeakDurability(
+                f"PostgreSQL runs with {', '.join(f'{name} off' for name in weak)}: a committed charge could be lost"
+            )
+
+    event.listen(engine, "connect", set_up)
+    return engine

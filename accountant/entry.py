@@ -1,0 +1,182 @@
+"""Entries: the stored movements of the ledger, each chained to the one before it.
+
+An entry's hash is the SHA-256 of a canonical JSON array that begins with "entry/1" and holds every other field in the
+order of `Entry`, two earlier hashes among them: that of the previous entry of the same account, so that one account's
+statement can be checked alone, and that of the previous entry of the whole ledger, so that nothing can be cut off
+an account's end unnoticed. Both chains begin with 64 zeros.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from accountant.filter import AMOUNT_MAX, Limit, Sums
+from privacy.numbers import decimal_text
+
+__all__ = [
+    "GENESIS",
+    "ZERO",
+    "Amounts",
+    "Entry",
+    "canonical_json",
+    "from_micros",
+    "limit_json",
+    "read_entry",
+    "to_micros",
+]
+
+GENESIS = "0" * 64
+"""What the first entry of a chain names as the hash before it."""
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def to_micros(moment: datetime.datetime) -> int:
+    """Whole microseconds since 1970; the moment must have a zone."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime.datetime:
+    """The moment in UTC."""
+    return _EPOCH + micros * _MICROSECOND
+
+
+def canonical_json(value: Any) -> str:
+    """The one text of a JSON value: sorted keys, no spaces, ASCII. NaN and infinity raise ValueError."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class Amounts(NamedTuple):
+    """What one movement changes, signed, in whole units; or what an account has spent.
+
+    The first four are the finite parts; the last three count the charges without a finite bound in that measure, so
+    that taking a charge back is plain subtraction.
+    """
+
+    pure: int = 0
+    delta: int = 0
+    rho: int = 0
+    mu_squared: int = 0
+    unbounded_pure: int = 0
+    unbounded_rho: int = 0
+    unbounded_mu_squared: int = 0
+
+    @classmethod
+    def of_charge(cls, charge: Sums, *, spent: Amounts) -> Amounts:
+        """What a charge adds to an account that has spent so much.
+
+        A measure whose sum could no longer be stored counts as unbounded from then on, which never understates it.
+        """
+        pure, unbounded_pure = _split(charge.pure, spent.pure)
+        rho, unbounded_rho = _split(charge.rho, spent.rho)
+        mu_squared, unbounded_mu_squared = _split(charge.mu_squared, spent.mu_squared)
+        return cls(pure, charge.delta, rho, mu_squared, unbounded_pure, unbounded_rho, unbounded_mu_squared)
+
+    def sums(self) -> Sums:
+        """The same as sums of a filter, which knows a number or infinity."""
+        return Sums(
+            pure=None if self.unbounded_pure else self.pure,
+            rho=None if self.unbounded_rho else self.rho,
+            mu_squared=None if self.unbounded_mu_squared else self.mu_squared,
+            delta=self.delta,
+        )
+
+    def plus(self, other: Amounts) -> Amounts:
+        """Both together."""
+        return Amounts(
+            self.pure + other.pure,
+            self.delta + other.delta,
+            self.rho + other.rho,
+            self.mu_squared + other.mu_squared,
+            self.unbounded_pure + other.unbounded_pure,
+            self.unbounded_rho + other.unbounded_rho,
+            self.unbounded_mu_squared + other.unbounded_mu_squared,
+        )
+
+    def reversed_sign(self) -> Amounts:
+        """What takes this movement back."""
+        return Amounts(*(-amount for amount in self))
+
+
+ZERO = Amounts()
+"""A movement that changes no amount."""
+
+
+def _split(amount: int | None, spent: int) -> tuple[int, int]:
+    if amount is None or spent + amount > AMOUNT_MAX:
+        return 0, 1
+    return amount, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One movement: `kind` is grant, reserve, post, void, fail or adjust.
+
+    `sequence` counts through the whole ledger and `account_sequence` through the account, both from 1 without gaps.
+    `details` is canonical JSON: the limit of a grant, the cores and privacy events of a reserve, actor and reason of an
+    adjustment. `created` is in microseconds.
+    """
+
+    sequence: int
+    account: str
+    account_sequence: int
+    kind: str
+    query_id: str | None
+    amounts: Amounts
+    details: str
+    created: int
+    account_previous: str
+    previous: str
+    hash: str
+
+    def digest(self) -> str:
+        """What `hash` must be."""
+        fields = (
+            "entry/1",
+            self.sequence,
+            self.account,
+            self.account_sequence,
+            self.kind,
+            self.query_id,
+            self.amounts,
+            self.details,
+            self.created,
+            self.account_previous,
+            self.previous,
+        )
+        return hashlib.sha256(_ENCODER.encode(fields).encode("ascii")).hexdigest()
+
+    @property
+    def moment(self) -> datetime.datetime:
+        """When it was written, by the ledger's clock, in UTC."""
+        return from_micros(self.created)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
+def limit_json(limit: Limit) -> dict[str, str]:
+    """A limit as entries keep it: exact decimal texts."""
+    return {"epsilon": decimal_text(limit.epsilon), "delta": decimal_text(limit.delta)}
+
+
+def read_entry(row: Any) -> Entry:
+    """An entry from a row that has all its columns by name."""
+    return Entry(
+        sequence=row.sequence,
+        account=row.account,
+        account_sequence=row.account_sequence,
+        kind=row.kind,
+        query_id=row.query_id,
+        amounts=Amounts(*(getattr(row, name) for name in Amounts._fields)),
+        details=row.details,
+        created=row.created,
+        account_previous=row.account_previous,
+        previous=row.previous,
+        hash=row.hash,
+    )

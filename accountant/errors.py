@@ -1,0 +1,129 @@
+"""What can go wrong at the ledger.
+
+LedgerError
+├── BudgetExhausted        an account on the path does not admit the loss; nothing was spent
+├── IdempotencyConflict    the key was used before with another body; nothing was spent
+├── UnknownAccount         no such account for that principal
+├── UnknownQuery           no such query
+├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
+├── LedgerBehind           the ledger is older than its high-water mark; nothing is spent until it is acknowledged
+├── LedgerUnavailable      the database could not be reached in time; a charge may have been made
+└── LedgerUnusable         the ledger does not start
+    ├── WeakDurability     the database may lose a commit
+    ├── NotMigrated        the schema is missing or older than the code
+    └── SchemaTooNew       the schema is newer than the code
+
+Texts name accounts and queries by identifier and amounts of budget; they never hold values, SQL or keys.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from accountant.account import Shortage
+
+__all__ = [
+    "BudgetExhausted",
+    "IdempotencyConflict",
+    "IllegalTransition",
+    "LedgerBehind",
+    "LedgerError",
+    "LedgerUnavailable",
+    "LedgerUnusable",
+    "Nominal",
+    "NotMigrated",
+    "SchemaTooNew",
+    "UnknownAccount",
+    "UnknownQuery",
+    "WeakDurability",
+]
+
+
+class Nominal(NamedTuple):
+    """A refused charge in the words of its account: nominal epsilon and delta, asked and left. Set by who priced it."""
+
+    epsilon: Fraction
+    delta: Fraction
+    epsilon_left: Fraction
+    delta_left: Fraction
+
+
+class LedgerError(Exception):
+    """Every error of the ledger."""
+
+
+class BudgetExhausted(LedgerError):
+    """The filter of `account` does not admit the loss. `root` says whether it is the dataset's own account.
+
+    `shortages` are the amounts that are short there. The refusal depends on stored sums and on the price only, never
+    on rows.
+    """
+
+    def __init__(self, account: str, *, root: bool, shortages: tuple[Shortage, ...]) -> None:
+        self.account = account
+        self.root = root
+        self.shortages = shortages
+        self.nominal: Nominal | None = None
+        super().__init__(f'the budget of account "{account}" does not cover this query')
+
+
+class IdempotencyConflict(LedgerError):
+    """The principal used this idempotency key before, for `query_id`, with another body."""
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+        super().__init__("the idempotency key was used before with a different request")
+
+
+class UnknownAccount(LedgerError):
+    """There is no such account, or it belongs to another principal."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'there is no account "{account}" for this principal')
+
+
+class UnknownQuery(LedgerError):
+    """There is no such query."""
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+        super().__init__(f'there is no query "{query_id}"')
+
+
+class IllegalTransition(LedgerError):
+    """`query_id` is in `state`, from which `step` does not lead on."""
+
+    def __init__(self, query_id: str, *, state: str, step: str) -> None:
+        self.query_id = query_id
+        self.state = state
+        self.step = step
+        super().__init__(f'query "{query_id}" is {state}: it cannot {step}')
+
+
+class LedgerBehind(LedgerError):
+    """The ledger has fewer (or other) entries than its high-water mark: an older copy was restored."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The database could not be reached in time. Whether the step was made is not known to the caller.
+
+    A reservation that was made nevertheless stays charged; asking again with the same idempotency key finds it.
+    """
+
+
+class LedgerUnusable(LedgerError):
+    """The ledger refuses to start."""
+
+
+class WeakDurability(LedgerUnusable):
+    """The database is set up so that a committed charge can be lost."""
+
+
+class NotMigrated(LedgerUnusable):
+    """The schema is missing or older than this code."""
+
+
+class SchemaTooNew(LedgerUnusable):
+    """The schema was written by newer code."""

@@ -1,0 +1,214 @@
+"""Who may still spend: privacy filters as comparisons of whole numbers.
+
+A limit (E, delta) is split once, when an account is opened, into the budgets of a few branches. Each branch sums
+one measure of everything that was ever admitted; a charge is admitted while some branch, with the charge added, is
+within its budget, and the deltas of all charges are within theirs. Proof in `filter.md`.
+
+| branch | measure | budget |
+|---|---|---|
+| pure | pure epsilon | E |
+| gaussian | mu squared | largest mu squared that is (E, delta / 4)-DP |
+| concentrated | rho | largest rho that is (E, delta / 4)-DP |
+| (all) | delta of the charges | delta / 2; 0 for a pure account |
+
+Amounts are whole picos (delta: whole attos). What is spent is rounded up once per charge, budgets are rounded down.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privacy.conversions import concentrated_rho, gaussian_mu_squared
+from privacy.loss import Loss
+from privacy.numbers import ATTO, PICO, units_down, units_up
+
+__all__ = [
+    "AMOUNT_MAX",
+    "DELTA_MAX",
+    "EPSILON_MAX",
+    "NOTHING",
+    "Branch",
+    "Branches",
+    "FilterKind",
+    "Limit",
+    "Sums",
+    "alive_branches",
+    "fits",
+    "split_limit",
+]
+
+AMOUNT_MAX = 2**62
+"""Greatest number of units that is stored (a ledger column is a signed 64-bit integer); more counts as infinite."""
+
+EPSILON_MAX = Fraction(10**6)
+"""Greatest epsilon of a limit. It keeps every budget below `AMOUNT_MAX`."""
+
+DELTA_MAX = Fraction(1, 100)
+"""Greatest delta of a limit: a mechanism may leak everything with probability delta."""
+
+
+class FilterKind(enum.Enum):
+    """Which filter an account enforces. Chosen when it is opened, for ever."""
+
+    PURE = "pure"
+    """The sum of pure epsilons; charges with a delta or without a pure epsilon are never admitted."""
+
+    APPROXIMATE = "approximate"
+    """The union of the pure, the Gaussian and the concentrated filter, and a cap on deltas."""
+
+
+class Branch(enum.Enum):
+    """One running sum with a budget of its own."""
+
+    PURE = "pure"
+    GAUSSIAN = "gaussian"
+    CONCENTRATED = "concentrated"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What the charges of an account may be together: (epsilon, delta)-DP, both exact.
+
+    Raises ValueError for amounts that are not whole picos (attos) within (0, 10^6] and [0, 1/100].
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.epsilon, Fraction) and isinstance(self.delta, Fraction)):
+            raise TypeError("the amounts of a limit must be Fractions")
+        if not 0 < self.epsilon <= EPSILON_MAX:
+            raise ValueError("epsilon of a limit must be greater than zero and at most 1000000")
+        if not 0 <= self.delta <= DELTA_MAX:
+            raise ValueError("delta of a limit must be between 0 and 0.01")
+        if (self.epsilon / PICO).denominator != 1 or (self.delta / ATTO).denominator != 1:
+            raise ValueError("a limit must be a whole number of picos (epsilon) and attos (delta)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Amounts of one charge, or of all charges so far, in whole units; None is infinite and stays so.
+
+    Units: picos for `pure`, `rho` and `mu_squared`, attos for `delta`. Every amount is at most `AMOUNT_MAX`; the
+    sum of deltas stops there (it is far beyond any limit).
+    """
+
+    pure: int | None = 0
+    rho: int | None = 0
+    mu_squared: int | None = 0
+    delta: int = 0
+
+    def __post_init__(self) -> None:
+        for amount in (self.pure, self.rho, self.mu_squared, self.delta):
+            assert amount is None or 0 <= amount <= AMOUNT_MAX, "an amount is negative or cannot be stored"
+
+    @classmethod
+    def of(cls, loss: Loss) -> Sums:
+        """One charge: the loss of all its events together, each measure rounded up once."""
+        return cls(
+            pure=_stored(loss.pure),
+            rho=_stored(loss.rho),
+            mu_squared=_stored(loss.mu_squared),
+            delta=min(units_up(loss.delta, ATTO), AMOUNT_MAX),
+        )
+
+    def plus(self, other: Sums) -> Sums:
+        """Both together."""
+        return Sums(
+            pure=_plus(self.pure, other.pure),
+            rho=_plus(self.rho, other.rho),
+            mu_squared=_plus(self.mu_squared, other.mu_squared),
+            delta=min(self.delta + other.delta, AMOUNT_MAX),
+        )
+
+    def add(self, loss: Loss) -> Sums:
+        """The sums after one more charge."""
+        return self.plus(Sums.of(loss))
+
+
+NOTHING = Sums()
+"""The sums of a new account."""
+
+
+def _stored(amount: Fraction | None) -> int | None:
+    if amount is None:
+        return None
+    units = units_up(amount, PICO)
+    return None if units > AMOUNT_MAX else units
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return None
+    total = left + right
+    return None if total > AMOUNT_MAX else total
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Budgets of one account, fixed by its limit. None for a branch that the account does not have.
+
+    Units: picos for `pure`, `rho` and `mu_squared`; attos for `delta` (the cap on the deltas of charges) and for
+    `gaussian_delta` and `concentrated_delta` (what these branches take from the delta of the limit).
+    """
+
+    pure: int
+    mu_squared: int | None
+    rho: int | None
+    delta: int
+    gaussian_delta: int
+    concentrated_delta: int
+
+    def __post_init__(self) -> None:
+        assert 0 < self.pure <= AMOUNT_MAX
+        assert self.mu_squared is None or 0 < self.mu_squared <= AMOUNT_MAX
+        assert self.rho is None or 0 < self.rho <= AMOUNT_MAX
+        assert min(self.delta, self.gaussian_delta, self.concentrated_delta) >= 0
+        assert (self.mu_squared is None) or self.gaussian_delta > 0
+        assert (self.rho is None) or self.concentrated_delta > 0
+
+
+def split_limit(limit: Limit, kind: FilterKind) -> Branches:
+    """The budgets of a new account.
+
+    Errors: ValueError when a pure account has a delta or an approximate account has less than 4 attos of it.
+    """
+    pure = units_down(limit.epsilon, PICO)
+    delta = units_down(limit.delta, ATTO)
+    if kind is FilterKind.PURE:
+        if delta != 0:
+            raise ValueError("the limit of a pure account has delta 0")
+        return Branches(pure=pure, mu_squared=None, rho=None, delta=0, gaussian_delta=0, concentrated_delta=0)
+    quarter = delta // 4
+    if quarter == 0:
+        raise ValueError("the limit of an approximate account needs a delta of at least 4e-18")
+    share = quarter * ATTO
+    # A budget of less than one unit is a branch that nothing fits.
+    return Branches(
+        pure=pure,
+        mu_squared=units_down(gaussian_mu_squared(epsilon=limit.epsilon, delta=share), PICO) or None,
+        rho=units_down(concentrated_rho(epsilon=limit.epsilon, delta=share), PICO) or None,
+        delta=delta // 2,
+        gaussian_delta=quarter,
+        concentrated_delta=quarter,
+    )
+
+
+def alive_branches(sums: Sums, branches: Branches) -> tuple[Branch, ...]:
+    """The branches whose sum of everything admitted is within their budget."""
+    amounts = (
+        (Branch.PURE, sums.pure, branches.pure),
+        (Branch.GAUSSIAN, sums.mu_squared, branches.mu_squared),
+        (Branch.CONCENTRATED, sums.rho, branches.rho),
+    )
+    return tuple(
+        branch for branch, spent, budget in amounts if spent is not None and budget is not None and spent <= budget
+    )
+
+
+def fits(sums: Sums, branches: Branches) -> bool:
+    """Whether these sums, which include the charge that is asked about, are within the limit."""
+    return sums.delta <= branches.delta and bool(alive_branches(sums, branches))

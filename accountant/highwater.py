@@ -1,0 +1,89 @@
+"""The high-water mark: a small file, kept apart from the ledger, that remembers how far the ledger had got.
+
+A backup of the ledger that is put back has forgotten charges; the people in the data have not forgotten the answers. A
+ledger that is behind its mark, or whose entry at the mark is another one, spends nothing until somebody
+acknowledges it with a name and a reason.
+
+The mark is written after every commit, so it is never ahead of what is durable. It is not flushed: after a power loss
+it may be a little behind, which can only hide the loss of as little. It notices nothing when it is restored together
+with the ledger: keep it on another disk, outside the backup.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from accountant.entry import GENESIS, canonical_json
+
+__all__ = ["HighWater", "Mark"]
+
+
+_RECORD_LENGTH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Which ledger, the sequence of its last entry and that entry's hash."""
+
+    ledger: str
+    sequence: int
+    hash: str
+
+
+class HighWater:
+    """The file of one ledger. `failed` tells that the last write did not succeed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+        self.failed = False
+
+    def read(self) -> Mark | None:
+        """The mark, None when there is no file yet. Raises ValueError when the file is not a mark."""
+        try:
+            text = self._path.read_text(encoding="ascii")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError):
+            raise ValueError("the high-water mark cannot be read") from None
+        try:
+            stored = json.loads(text)
+            mark = Mark(ledger=stored["ledger"], sequence=stored["sequence"], hash=stored["hash"])
+        except (ValueError, KeyError, TypeError):
+            raise ValueError("the high-water mark cannot be read") from None
+        typed = isinstance(mark.ledger, str) and isinstance(mark.sequence, int) and isinstance(mark.hash, str)
+        if not typed or mark.sequence < 0 or len(mark.hash) != len(GENESIS):
+            raise ValueError("the high-water mark cannot be read")
+        return mark
+
+    def write(self, mark: Mark) -> None:
+        """Writes the mark over the one before. A failure does not undo a durable commit: `failed` remembers it.
+
+        One write of one short record of constant length: a process that is killed leaves the old mark or the new one.
+        """
+        text = canonical_json({"ledger": mark.ledger, "sequence": mark.sequence, "hash": mark.hash})
+        record = text.ljust(_RECORD_LENGTH - 1).encode("ascii") + b"\n"
+        try:
+            if self._descriptor < 0:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+                os.pwrite(self._descriptor, record, 0)
+                os.fsync(self._descriptor)
+            else:
+                os.pwrite(self._descriptor, record, 0)
+        except OSError:
+            self.failed = True
+        else:
+            self.failed = False
+
+    def close(self) -> None:
+        """Flushes the mark and closes the file."""
+        if self._descriptor >= 0:
+            try:
+                os.fsync(self._descriptor)
+            except OSError:
+                self.failed = True
+            os.close(self._descriptor)
+            self._descriptor = -1

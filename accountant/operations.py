@@ -1,0 +1,490 @@
+"""The steps of the ledger as decisions on a locked working set: no I/O, no waiting, no clock of their own.
+
+Every operation says what it needs and then either changes the batch as a whole or raises and changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+from accountant.account import Account
+from accountant.batch import DEPTH_MAX, OPEN_STATES, AccountState, Batch, Needs, QueryState
+from accountant.entry import GENESIS, ZERO, Amounts, canonical_json, limit_json
+from accountant.errors import BudgetExhausted, IdempotencyConflict, UnknownAccount
+from accountant.filter import FilterKind, Limit, Sums, split_limit
+from accountant.request import ReserveRequest, StoredRelease
+from privacy.events import event_to_json
+from privacy.events.event import fraction_to_text
+from privacy.loss import ZERO_LOSS, Loss, compose
+from privacy.numbers import ATTO, PICO, units_down
+
+__all__ = [
+    "Abandon",
+    "Acknowledge",
+    "ChangeLimit",
+    "CreateAccount",
+    "Fail",
+    "Operation",
+    "Post",
+    "Recover",
+    "Reserve",
+    "ReserveOutcome",
+    "Start",
+    "Touch",
+    "Void",
+]
+
+
+class Operation(Protocol):
+    """One step. `name` is how fault points call it; `query_ids` are the queries whose fate it decides."""
+
+    @property
+    def name(self) -> str:
+        """The step's name."""
+        ...
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """Queries that end failed when nobody can tell the caller how this step went."""
+        ...
+
+    def needs(self, needs: Needs) -> None:
+        """Adds what must be loaded."""
+        ...
+
+    def apply(self, batch: Batch) -> Any:
+        """Decides and changes the batch; returns what the caller gets once it is durable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateAccount:
+    """Opens an account below `parent`, or a dataset's root."""
+
+    id: str
+    dataset: str
+    parent: str | None
+    principal: str | None
+    account_name: str
+    limit: Limit
+    filter: FilterKind
+    actor: str
+    name: str = "create_account"
+    query_ids: tuple[str, ...] = ()
+
+    def needs(self, needs: Needs) -> None:
+        """The parent, or all roots."""
+        if self.parent is None:
+            needs.roots = True
+        else:
+            needs.accounts.add(self.parent)
+
+    def apply(self, batch: Batch) -> Account:
+        """Adds the account and its grant."""
+        depth = 0
+        if self.parent is None:
+            if any(root.dataset == self.dataset for root in batch.roots()):
+                raise ValueError("the dataset has a root account; a second one would double the budget of its people")
+        else:
+            parent = batch.account(self.parent)
+            if parent.dataset != self.dataset:
+                raise ValueError("an account belongs to the dataset of its parent")
+            depth = parent.depth + 1
+            if depth >= DEPTH_MAX:
+                raise ValueError(f"accounts are nested at most {DEPTH_MAX} deep")
+        state = AccountState(
+            id=self.id,
+            dataset=self.dataset,
+            parent=self.parent,
+            depth=depth,
+            principal=self.principal,
+            name=self.account_name,
+            filter=self.filter,
+            limit=self.limit,
+            branches=split_limit(self.limit, self.filter),
+            spent=ZERO,
+            entries=0,
+            hash=GENESIS,
+            created=batch.now,
+        )
+        details = {
+            "actor": self.actor,
+            "dataset": self.dataset,
+            "filter": self.filter.value,
+            "limit": limit_json(self.limit),
+            "name": self.account_name,
+            "parent": self.parent,
+            "principal": self.principal,
+        }
+        batch.add_account(state)
+        batch.add_entry(state, "grant", query_id=None, details=canonical_json(details))
+        return state.account()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLimit:
+    """Raises or lowers an account's limit. What was spent stays spent."""
+
+    account: str
+    limit: Limit
+    actor: str
+    reason: str
+    name: str = "change_limit"
+    query_ids: tuple[str, ...] = ()
+
+    def needs(self, needs: Needs) -> None:
+        """The account."""
+        needs.accounts.add(self.account)
+
+    def apply(self, batch: Batch) -> Account:
+        """Sets the limit and the budgets that follow from it."""
+        state = batch.account(self.account)
+        branches = split_limit(self.limit, state.filter)
+        details = {
+            "action": "limit",
+            "actor": self.actor,
+            "from": limit_json(state.limit),
+            "reason": self.reason,
+            "to": limit_json(self.limit),
+        }
+        batch.set_limit(state, self.limit, branches)
+        batch.add_entry(state, "adjust", query_id=None, details=canonical_json(details))
+        return state.account()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCore:
+    """A core whose loss was computed from its events, before the transaction and by the ledger itself."""
+
+    core_key: str
+    quality: int
+    loss: Loss
+    stored: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveOutcome:
+    """What a reservation decided; the stored bytes are read by the caller afterwards."""
+
+    query_id: str
+    state: str
+    fresh: bool
+    reused: dict[str, str]
+    charged: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Reserve:
+    """Charges a query on every account of its path, or finds that it was charged before."""
+
+    request: ReserveRequest
+    name: str = "reserve"
+    query_ids: tuple[str, ...] = field(init=False)
+    description: str = field(init=False)
+    cores: tuple[PreparedCore, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.query_ids = (self.request.query_id,)
+        self.description = canonical_json(dict(self.request.description))
+        self.cores = tuple(
+            PreparedCore(
+                core.core_key,
+                units_down(core.quality, PICO),
+                core.events[0].loss() if len(core.events) == 1 else compose(core.events),
+                canonical_json(
+                    {
+                        "core_key": core.core_key,
+                        "events": [event_to_json(event) for event in core.events],
+                        "quality": units_down(core.quality, PICO),
+                    }
+                ),
+            )
+            for core in self.request.cores
+        )
+
+    def needs(self, needs: Needs) -> None:
+        """The path, the query by identifier and by key, and releases of the cores."""
+        needs.accounts.add(self.request.account)
+        needs.queries.add(self.request.query_id)
+        if self.request.idempotency_key is not None:
+            needs.keys.add((self.request.principal, self.request.idempotency_key))
+        if self.request.reuse != "none":
+            needs.cores.update(core.core_key for core in self.cores)
+
+    def apply(self, batch: Batch) -> ReserveOutcome:
+        """Decides: a retry, a reuse, a refusal or a charge."""
+        request = self.request
+        earlier = batch.find_key(request.principal, request.idempotency_key)
+        if earlier is not None:
+            if earlier.body_hash != request.body_hash:
+                raise IdempotencyConflict(earlier.id)
+            return ReserveOutcome(
+                earlier.id,
+                earlier.state,
+                fresh=False,
+                reused=json.loads(earlier.cores)["reused"],
+                charged=earlier.charged,
+            )
+        if batch.find_query(request.query_id) is not None:
+            raise ValueError("the query's identifier was used before")
+        path = batch.path(request.account)
+        leaf = path[-1]
+        if leaf.principal is not None and leaf.principal != request.principal:
+            raise UnknownAccount(request.account)
+        reused: dict[str, str] = {}
+        charged: list[PreparedCore] = []
+        for core in self.cores:
+            release = None
+            if request.reuse != "none":
+                owner = request.principal if request.reuse == "own" else None
+                release = batch.best_release(core.core_key, dataset=leaf.dataset, quality=core.quality, principal=owner)
+            if release is None:
+                charged.append(core)
+            else:
+                reused[core.core_key] = release.id
+        shares: list[tuple[str, str, str]] = []
+        cores = f'{{"charged":[{",".join(core.stored for core in charged)}],"reused":{canonical_json(reused)}}}'
+        if charged:
+            loss = charged[0].loss if len(charged) == 1 else sum((core.loss for core in charged), ZERO_LOSS)
+            shares = self._debit(batch, path, loss, cores)
+        query = QueryState(
+            id=request.query_id,
+            principal=request.principal,
+            dataset=leaf.dataset,
+            account=leaf.id,
+            idempotency_key=request.idempotency_key,
+            body_hash=request.body_hash,
+            state="reserved",
+            description=self.description,
+            cores=cores,
+            charged=canonical_json(shares),
+            instance=batch.instance,
+            created=batch.now,
+        )
+        batch.add_query(query)
+        return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
+
+    def _debit(self, batch: Batch, path: list[AccountState], loss: Loss, details: str) -> list[tuple[str, str, str]]:
+        charge = Sums.of(loss)
+        # All filters are asked before anything is changed, the root first: only the root is a guarantee against
+        # analysts who put their answers together.
+        for account in path:
+            if not account.admits(charge):
+                shortages = account.account().explain_refusal(loss)
+                raise BudgetExhausted(account.id, root=account.parent is None, shortages=shortages)
+        shares = []
+        delta = fraction_to_text(charge.delta * ATTO)
+        for account in path:
+            before, before_of = account.used_share()
+            batch.add_entry(
+                account,
+                "reserve",
+                query_id=self.request.query_id,
+                details=details,
+                amounts=Amounts.of_charge(charge, spent=account.spent),
+            )
+            after, after_of = account.used_share()
+            limit = account.limit.epsilon
+            epsilon = Fraction(
+                max(after * before_of - before * after_of, 0) * limit.numerator,
+                before_of * after_of * limit.denominator,
+            )
+            shares.append((account.id, fraction_to_text(epsilon), delta))
+        shares.reverse()
+        return shares
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryStep:
+    """Shared by the steps that move one query on."""
+
+    query_id: str
+
+    @property
+    def query_ids(self) -> tuple[str, ...]:
+        """The query."""
+        return (self.query_id,)
+
+    def needs(self, needs: Needs) -> None:
+        """The query and, through it, its accounts."""
+        needs.queries.add(self.query_id)
+
+
+def _close(batch: Batch, query: QueryState, kind: str) -> None:
+    """Writes the closing entry on every account that the query was charged to, root first."""
+    if not json.loads(query.cores)["charged"]:
+        return
+    for account in batch.path(query.account):
+        batch.add_entry(account, kind, query_id=query.id, details="{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Start(_QueryStep):
+    """Marks that the query is handed to an engine."""
+
+    name: str = "start"
+
+    def apply(self, batch: Batch) -> None:
+        """reserved to running."""
+        batch.move(batch.open_query(self.query_id, step="start", states=("reserved",)), "running")
+
+
+@dataclass(frozen=True, slots=True)
+class Post(_QueryStep):
+    """Settles a query: its releases and its answer become durable together with the entries that say so."""
+
+    releases: tuple[StoredRelease, ...]
+    answer: bytes
+    name: str = "post"
+
+    def apply(self, batch: Batch) -> None:
+        """reserved or running to settled."""
+        query = batch.open_query(self.query_id, step="post")
+        charged = {core["core_key"]: core for core in json.loads(query.cores)["charged"]}
+        rows = []
+        for release in self.releases:
+            core = charged.pop(release.core_key, None)
+            if core is None:
+                raise ValueError("a release must belong to a core that the query was charged for, and to it once")
+            events = [event_to_json(event) for event in release.events]
+            if (release.principal, release.dataset, release.query_id) != (query.principal, query.dataset, query.id):
+                raise ValueError("a release must belong to the principal, the dataset and the query that post it")
+            if core["quality"] != units_down(release.quality, PICO) or core["events"] != events:
+                raise ValueError("a release must have the quality and the privacy events that were charged")
+            rows.append(
+                {
+                    "id": release.id,
+                    "core_key": release.core_key,
+                    "quality": core["quality"],
+                    "principal": release.principal,
+                    "dataset": release.dataset,
+                    "query_id": release.query_id,
+                    "events": canonical_json(events),
+                    "body": release.body,
+                    "created": batch.now,
+                }
+            )
+        for row in rows:
+            batch.add_release(row)
+        _close(batch, query, "post")
+        batch.move(query, "settled", answer=self.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail(_QueryStep):
+    """Ends a query without an answer; the charge stays."""
+
+    name: str = "fail"
+
+    def apply(self, batch: Batch) -> None:
+        """reserved or running to failed_charged."""
+        query = batch.open_query(self.query_id, step="fail")
+        _close(batch, query, "fail")
+        batch.move(query, "failed_charged")
+
+
+@dataclass(frozen=True, slots=True)
+class Void(_QueryStep):
+    """Gives the charge back on every account; only for a query whose engine provably never started."""
+
+    name: str = "void"
+
+    def needs(self, needs: Needs) -> None:
+        """The query, its accounts and what its reservation added to each."""
+        needs.queries.add(self.query_id)
+        needs.charges.add(self.query_id)
+
+    def apply(self, batch: Batch) -> None:
+        """reserved or running to failed_void."""
+        query = batch.open_query(self.query_id, step="void")
+        charges = dict(batch.charges(query.id))
+        path = batch.path(query.account) if charges else []
+        assert charges.keys() == {account.id for account in path}, "a reservation is on its whole path"
+        for account in path:
+            amounts = charges[account.id].reversed_sign()
+            batch.add_entry(account, "void", query_id=query.id, details="{}", amounts=amounts)
+        batch.move(query, "failed_void")
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """Fails every open query of an instance that is gone. The charges stay: what was computed is unknown."""
+
+    all_others: bool = False
+    name: str = "recover"
+    query_ids: tuple[str, ...] = ()
+
+    def needs(self, needs: Needs) -> None:
+        """The open queries of instances whose lease is over (or of all others)."""
+        needs.expired = True
+        needs.others = needs.others or self.all_others
+
+    def apply(self, batch: Batch) -> int:
+        """How many were failed."""
+        count = 0
+        for identifier in batch.recoverable:
+            query = batch.find_query(identifier)
+            if query is not None and query.state in OPEN_STATES:
+                _close(batch, query, "fail")
+                batch.move(query, "failed_charged")
+                count += 1
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Fails queries whose callers were told that the ledger could not be reached, where they are still open."""
+
+    query_ids: tuple[str, ...]
+    name: str = "fail"
+
+    def needs(self, needs: Needs) -> None:
+        """The queries."""
+        needs.queries.update(self.query_ids)
+
+    def apply(self, batch: Batch) -> None:
+        """Open ones to failed_charged; unknown ones were never reserved."""
+        for identifier in self.query_ids:
+            query = batch.find_query(identifier)
+            if query is not None and query.state in OPEN_STATES:
+                _close(batch, query, "fail")
+                batch.move(query, "failed_charged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """Records in every root that an older copy of the ledger was put back."""
+
+    actor: str
+    reason: str
+    lost: dict[str, Any]
+    name: str = "acknowledge"
+    query_ids: tuple[str, ...] = ()
+
+    def needs(self, needs: Needs) -> None:
+        """All roots."""
+        needs.roots = True
+
+    def apply(self, batch: Batch) -> None:
+        """One adjust entry in every root."""
+        details = {"action": "acknowledge_restore", "actor": self.actor, "lost": self.lost, "reason": self.reason}
+        for root in sorted(batch.roots(), key=lambda account: account.id):
+            batch.add_entry(root, "adjust", query_id=None, details=canonical_json(details))
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Writes nothing but the instance's lease: proves that the ledger can be written."""
+
+    name: str = "touch"
+    query_ids: tuple[str, ...] = ()
+
+    def needs(self, needs: Needs) -> None:
+        """Nothing."""
+
+    def apply(self, batch: Batch) -> None:
+        """Nothing."""
+        batch.touched = True

@@ -1,0 +1,152 @@
+"""What is asked of the ledger and what it hands back."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple
+
+from privacy.events import Event
+
+__all__ = ["Charged", "CoreCharge", "QueryRecord", "ReserveRequest", "Reserved", "StoredRelease", "storable"]
+
+Reuse = Literal["any", "own", "none"]
+
+_CORE_KEY = re.compile(r"[0-9a-f]{64}\Z")
+_BODY_HASH = re.compile(r"[0-9a-f]{64}\Z")
+_CORES_MAX = 64
+_KEY_LENGTH_MAX = 255
+
+
+def storable(text: str) -> bool:
+    """Whether both databases can hold the text: no NUL, no half of a surrogate pair."""
+    return not any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreCharge:
+    """One private core that will be measured: its identity, its quality and its price as privacy events.
+
+    `core_key` is the SHA-256 (lower-case hex) of everything that decides what is measured, data and policy version
+    included. `quality` is the nominal epsilon: a stored release of at least this quality serves instead
+    (compared in whole picos; quality is about accuracy, not about privacy).
+    Errors: ValueError when the key is no SHA-256, the quality is not positive or there is no event (a free
+    measurement of rows does not exist).
+    """
+
+    core_key: str
+    quality: Fraction
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if _CORE_KEY.match(self.core_key) is None:
+            raise ValueError("a core key is a SHA-256 in lower-case hex")
+        if not isinstance(self.quality, Fraction) or self.quality <= 0 or self.quality > 10**6:
+            raise ValueError("the quality of a core is a positive Fraction of at most 1000000")
+        if not self.events:
+            raise ValueError("a core without privacy events cannot be charged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReserveRequest:
+    """A charge before the engine starts. `account` is where it begins; every account above it is charged as well.
+
+    `body_hash` is the SHA-256 of what the client sent, compared when the `idempotency_key` comes again. `description`
+    is stored as JSON and shown to auditors: it must not hold literals of the query.
+    Errors: ValueError for repeated cores, more than 64 cores, or malformed identifiers.
+    """
+
+    query_id: str
+    principal: str
+    account: str
+    body_hash: str
+    cores: tuple[CoreCharge, ...]
+    idempotency_key: str | None = None
+    reuse: Reuse = "own"
+    description: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.query_id or not self.principal or not self.account:
+            raise ValueError("a reservation names its query, its principal and its account")
+        if _BODY_HASH.match(self.body_hash) is None:
+            raise ValueError("a body hash is a SHA-256 in lower-case hex")
+        if self.idempotency_key is not None and not 1 <= len(self.idempotency_key) <= _KEY_LENGTH_MAX:
+            raise ValueError(f"an idempotency key has between 1 and {_KEY_LENGTH_MAX} characters")
+        for text in (self.query_id, self.principal, self.account, self.idempotency_key or ""):
+            if not storable(text):
+                raise ValueError("a text cannot hold NUL or half of a surrogate pair")
+        if self.reuse not in ("any", "own", "none"):
+            raise ValueError('reuse is "any", "own" or "none"')
+        if len(self.cores) > _CORES_MAX:
+            raise ValueError(f"one query has at most {_CORES_MAX} cores")
+        if len({core.core_key for core in self.cores}) != len(self.cores):
+            raise ValueError("a query names each core once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRelease:
+    """A release that is kept: the noisy table of one core, ready to be told again for nothing.
+
+    When it is handed to `Ledger.post`, `core_key`, `quality` and `events` must be those of a core that the query was
+    charged for, and `principal`, `dataset` and `query_id` those of the query; `created` is set by the ledger.
+    """
+
+    id: str
+    core_key: str
+    quality: Fraction
+    principal: str
+    dataset: str
+    query_id: str
+    events: tuple[Event, ...]
+    body: bytes
+    created: datetime.datetime | None = None
+
+
+class Charged(NamedTuple):
+    """What one account paid: nominal epsilon (how much less of its limit remains) and delta of thresholds, exact."""
+
+    account: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """The outcome of a reservation.
+
+    `fresh` is True only for the call that made the reservation: that caller, and no other, runs the query. Otherwise
+    it is the record of an earlier request with the same idempotency key, and `answer` holds its stored bytes once it
+    is settled. `reused` are the releases that serve some of the cores, by core key; `charged` is the leaf's share
+    first, the root's last, and empty when nothing was charged.
+    """
+
+    query_id: str
+    state: str
+    fresh: bool
+    answer: bytes | None
+    reused: Mapping[str, StoredRelease]
+    charged: tuple[Charged, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRecord:
+    """A query as the ledger knows it. `releases` are the identifiers of what it released itself and what it reused."""
+
+    id: str
+    principal: str
+    dataset: str
+    account: str
+    idempotency_key: str | None
+    body_hash: str
+    state: str
+    description: Mapping[str, Any]
+    charged: tuple[Charged, ...]
+    core_keys: Sequence[str]
+    reused: Mapping[str, str]
+    answer: bytes | None
+    instance: str
+    created: datetime.datetime
+    finished: datetime.datetime | None

@@ -1,0 +1,220 @@
+"""The ledger's tables, the same on SQLite and PostgreSQL. Created by `migrations`, never from here.
+
+Amounts are whole units in 64-bit integers: picos of epsilon, rho and mu squared, attos of delta. Times are whole
+microseconds since 1970 in UTC. Texts that start with JSON hold canonical JSON (sorted keys, no spaces), because some of
+them are hashed.
+
+An amount that has no finite bound is not a number in a column: the account counts such charges in `unbounded_*` and
+adds up the others, so that a void takes back exactly what a reserve added, in any order.
+
+The migrations add triggers that this module cannot express: entries and releases are never changed; entries, queries
+and accounts are never deleted; an account keeps its place and its filter; a query never leaves a final state; and no
+update may raise what an account has spent beyond its budgets.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+__all__ = [
+    "ENTRY_KINDS",
+    "NAMING_CONVENTION",
+    "SCHEMA",
+    "STATES",
+    "accounts",
+    "entries",
+    "instances",
+    "ledger_meta",
+    "metadata",
+    "queries",
+    "releases",
+]
+
+SCHEMA = 1
+"""Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
+
+NAMING_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+"""Names of constraints; the server's tables use the same, so that one migration chain can find them all."""
+
+ENTRY_KINDS = ("grant", "reserve", "post", "void", "fail", "adjust")
+"""Movements in the ledger."""
+
+STATES = ("reserved", "running", "settled", "failed_charged", "failed_void")
+"""States of a query; the last three are final."""
+
+metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+
+def _one_of(column: str, values: tuple[str, ...]) -> str:
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"
+
+
+ledger_meta = Table(
+    "ledger_meta",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("schema", Integer, nullable=False),
+    Column("ledger", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    CheckConstraint("id = 1", name="one_row"),
+    CheckConstraint("sequence >= 0", name="sequence"),
+)
+"""One row: which ledger this is and its head. PostgreSQL transactions lock it first, so writers follow one another."""
+
+instances = Table(
+    "instances",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("batch", BigInteger, nullable=False),
+    Column("started", BigInteger, nullable=False),
+    Column("expires", BigInteger, nullable=False),
+)
+"""One row for every start of a process that writes: its lease, and the number of its last committed batch."""
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("parent", Text, ForeignKey("accounts.id"), nullable=True),
+    Column("depth", Integer, nullable=False),
+    Column("principal", Text, nullable=True),
+    Column("name", Text, nullable=False),
+    Column("filter", Text, nullable=False),
+    Column("limit_epsilon", BigInteger, nullable=False),
+    Column("limit_delta", BigInteger, nullable=False),
+    Column("budget_pure", BigInteger, nullable=False),
+    Column("budget_delta", BigInteger, nullable=False),
+    Column("budget_rho", BigInteger, nullable=True),
+    Column("budget_mu_squared", BigInteger, nullable=True),
+    Column("budget_gaussian_delta", BigInteger, nullable=False),
+    Column("budget_concentrated_delta", BigInteger, nullable=False),
+    Column("spent_pure", BigInteger, nullable=False),
+    Column("spent_delta", BigInteger, nullable=False),
+    Column("spent_rho", BigInteger, nullable=False),
+    Column("spent_mu_squared", BigInteger, nullable=False),
+    Column("unbounded_pure", BigInteger, nullable=False),
+    Column("unbounded_rho", BigInteger, nullable=False),
+    Column("unbounded_mu_squared", BigInteger, nullable=False),
+    Column("entries", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
+    CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
+    CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),
+    CheckConstraint(
+        "filter <> 'pure' OR (limit_delta = 0 AND budget_delta = 0 AND spent_delta = 0 "
+        "AND budget_rho IS NULL AND budget_mu_squared IS NULL)",
+        name="pure",
+    ),
+    CheckConstraint(
+        "budget_delta >= 0 AND budget_gaussian_delta >= 0 AND budget_concentrated_delta >= 0 "
+        "AND budget_delta <= limit_delta - budget_gaussian_delta - budget_concentrated_delta "
+        "AND budget_pure > 0 AND budget_pure <= limit_epsilon",
+        name="budget",
+    ),
+    CheckConstraint("spent_pure >= 0 AND spent_delta >= 0 AND spent_rho >= 0 AND spent_mu_squared >= 0", name="spent"),
+    CheckConstraint("unbounded_pure >= 0 AND unbounded_rho >= 0 AND unbounded_mu_squared >= 0", name="unbounded"),
+    Index(
+        "uq_accounts_root",
+        "dataset",
+        unique=True,
+        sqlite_where=text("parent IS NULL"),
+        postgresql_where=text("parent IS NULL"),
+    ),
+    Index("ix_accounts_dataset", "dataset"),
+    Index("ix_accounts_parent", "parent"),
+    Index("ix_accounts_principal", "principal"),
+)
+"""The tree of accounts. `budget_*` are the branches of the filter; `spent_*`, `unbounded_*` a cache of the entries."""
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("account", Text, ForeignKey("accounts.id"), nullable=False),
+    Column("idempotency_key", Text, nullable=True),
+    Column("body_hash", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("cores", Text, nullable=False),
+    Column("charged", Text, nullable=False),
+    Column("answer", LargeBinary, nullable=True),
+    Column("instance", Text, ForeignKey("instances.id"), nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("finished", BigInteger, nullable=True),
+    UniqueConstraint("principal", "idempotency_key"),
+    CheckConstraint(_one_of("state", STATES), name="state"),
+    CheckConstraint("(state = 'settled') = (answer IS NOT NULL)", name="answer"),
+    CheckConstraint("(state IN ('reserved', 'running')) = (finished IS NULL)", name="finished"),
+    Index("ix_queries_principal", "principal", "created", "id"),
+    Index("ix_queries_state", "state"),
+)
+"""One row for every query that got as far as a reservation."""
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("account", Text, ForeignKey("accounts.id"), nullable=False),
+    Column("account_sequence", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("query_id", Text, ForeignKey("queries.id"), nullable=True),
+    Column("pure", BigInteger, nullable=False),
+    Column("delta", BigInteger, nullable=False),
+    Column("rho", BigInteger, nullable=False),
+    Column("mu_squared", BigInteger, nullable=False),
+    Column("unbounded_pure", BigInteger, nullable=False),
+    Column("unbounded_rho", BigInteger, nullable=False),
+    Column("unbounded_mu_squared", BigInteger, nullable=False),
+    Column("details", Text, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("account_previous", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    UniqueConstraint("account", "account_sequence"),
+    CheckConstraint(_one_of("kind", ENTRY_KINDS), name="kind"),
+    CheckConstraint("kind IN ('grant', 'adjust') OR query_id IS NOT NULL", name="query"),
+    Index("ix_entries_query_id", "query_id"),
+)
+"""The entries, append-only. Amounts are signed: a reserve adds, a void takes the same away, all others are zero."""
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("core_key", Text, nullable=False),
+    Column("quality", BigInteger, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("query_id", Text, ForeignKey("queries.id"), nullable=False),
+    Column("events", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Index("ix_releases_core_key", "core_key"),
+    Index("ix_releases_query_id", "query_id"),
+)
+"""Noisy tables that may be told again for nothing."""

@@ -1,0 +1,264 @@
+"""One writer per process: operations that wait at the same time share one durable commit.
+
+A caller hands over an operation and sleeps until the transaction that holds it is durable. The writer takes whatever
+has arrived, decides it as one batch and commits once, so the rate is bound by work and not by the disk's fsync, and no
+caller waits for the database's own lock queue (SQLite's starves some callers for seconds).
+
+An operation that raises has changed nothing and does not disturb the others. When the database refuses the rows of a
+batch, the batch is rolled back and every operation runs again in a transaction of its own: the one that was at fault
+fails, the others do not.
+
+A connection that breaks before COMMIT has done nothing: the batch is decided again. When it breaks during COMMIT,
+nobody knows. Each batch writes its number into the instance's own row, so the writer connects again and reads there
+whether the batch is in; the row's lock makes it wait for a transaction that is still ending. Only if the database
+stays away do callers get LedgerUnavailable; their queries are then failed (and stay charged) by the next batch that
+succeeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from accountant import faults
+from accountant.batch import Batch, Needs, Statements
+from accountant.errors import LedgerError, LedgerUnavailable
+from accountant.operations import Abandon, Operation, Recover
+from accountant.tables import instances
+
+__all__ = ["BATCH_MAX", "Writer"]
+
+BATCH_MAX = 512
+"""Most operations in one transaction."""
+
+_DISCONNECTED = (OperationalError, InterfaceError, PoolTimeoutError)
+_PAUSE_SECONDS = 0.05
+
+
+class _Job:
+    """One operation on its way through the writer."""
+
+    __slots__ = ("done", "error", "operation", "result")
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.result: Any = None
+        self.error: BaseException | None = None
+        # A bare lock is the cheapest thing a thread can sleep on.
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class Writer:
+    """The writing side of one ledger in one process.
+
+    `now` gives microseconds by the ledger's clock; `lease_micros` is how long the instance's row lasts without a batch;
+    `committed` is told the head (sequence, hash) after each durable batch. `patience_seconds` is how long a batch tries
+    to reach the database. Once in a lease the writer also fails what dead processes left open, while `may_recover` says
+    so.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        instance: str,
+        now: Callable[[], int],
+        lease_micros: int,
+        patience_seconds: float,
+        committed: Callable[[int, str], None],
+        may_recover: Callable[[], bool],
+    ) -> None:
+        self._engine = engine
+        self._statements = Statements(engine.dialect)
+        self._instance = instance
+        self._now = now
+        self._lease_micros = lease_micros
+        self._patience_seconds = patience_seconds
+        self._committed = committed
+        self._may_recover = may_recover
+        self._recover_at = time.monotonic() + lease_micros / 1e6
+        self._connection: Connection | None = None
+        self._parents: dict[str, str | None] = {}
+        self._batch_number = 0
+        self._head: tuple[int, str] | None = None
+        self._abandoned: set[str] = set()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._gate = threading.Lock()
+        self._closed = False
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._serve, name="ledger-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, operation: Operation) -> Any:
+        """Runs the operation and returns its result once it is durable. Raises what it raises, or LedgerUnavailable."""
+        job = _Job(operation)
+        with self._gate:
+            if self._closed or os.getpid() != self._pid:
+                raise LedgerUnavailable("the ledger is closed in this process")
+            self._queue.put(job)
+        job.done.acquire()
+        if job.error is not None:
+            raise job.error
+        faults.reach(f"{operation.name}.answered")
+        return job.result
+
+    def close(self) -> None:
+        """Finishes what has arrived and ends the writer; its lease ends now."""
+        with self._gate:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.put(None)
+        if os.getpid() == self._pid:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        idle = self._lease_micros / 3e6
+        running = True
+        while running:
+            jobs: list[_Job] = []
+            with contextlib.suppress(queue.Empty):
+                first = self._queue.get(timeout=idle)
+                running = first is not None
+                if first is not None:
+                    jobs.append(first)
+                while len(jobs) < BATCH_MAX:
+                    another = self._queue.get_nowait()
+                    if another is None:
+                        running = False
+                    else:
+                        jobs.append(another)
+            if running and time.monotonic() >= self._recover_at and self._may_recover():
+                self._recover_at = time.monotonic() + self._lease_micros / 1e6
+                jobs.append(_Job(Recover()))
+            try:
+                self._run(jobs, last=not running)
+            except BaseException as error:  # noqa: BLE001 - nobody may be left asleep, whatever happened
+                for job in jobs:
+                    job.error = job.error or error
+            for job in jobs:
+                job.done.release()
+        self._disconnect()
+
+    def _run(self, jobs: Sequence[_Job], *, last: bool = False) -> None:
+        """Brings every job to a result or an error."""
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                outcome = self._attempt(jobs, last=last)
+            except _DISCONNECTED as error:
+                self._disconnect()
+                if time.monotonic() >= deadline:
+                    return self._give_up(jobs, error)
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            except Exception as error:  # noqa: BLE001 - a fault of one operation is handed to its caller only
+                self._disconnect()
+                if len(jobs) <= 1:
+                    for job in jobs:
+                        job.error = error
+                    return None
+                for job in jobs:
+                    self._run([job])
+                return None
+            if outcome is None:
+                outcome = self._resolve(deadline)
+            if outcome:
+                return self._finish(jobs)
+            if outcome is None or time.monotonic() >= deadline:
+                return self._give_up(jobs, None)
+
+    def _finish(self, jobs: Sequence[_Job]) -> None:
+        """The batch is durable."""
+        for job in jobs:
+            faults.reach(f"{job.operation.name}.after_commit")
+        head, self._head = self._head, None
+        if head is not None:
+            self._abandoned.clear()
+            self._committed(*head)
+
+    def _give_up(self, jobs: Sequence[_Job], cause: BaseException | None) -> None:
+        for job in jobs:
+            job.result = None
+            job.error = LedgerUnavailable("the ledger's database could not be reached; a charge may have been made")
+            job.error.__cause__ = cause
+            self._abandoned.update(job.operation.query_ids)
+
+    def _attempt(self, jobs: Sequence[_Job], *, last: bool) -> bool | None:
+        """One transaction: True when it is durable, None when it may be."""
+        connection = self._connect()
+        abandoned = Abandon(tuple(sorted(self._abandoned))) if self._abandoned else None
+        now = self._now()
+        needs = Needs()
+        for operation in (job.operation for job in jobs):
+            operation.needs(needs)
+        if abandoned is not None:
+            abandoned.needs(needs)
+        with connection.begin() as transaction:
+            batch = Batch(connection, self._statements, now=now, instance=self._instance)
+            batch.load(needs, self._parents)
+            if abandoned is not None:
+                abandoned.apply(batch)
+            for job in jobs:
+                job.result = job.error = None
+                try:
+                    job.result = job.operation.apply(batch)
+                except (LedgerError, ValueError) as error:
+                    job.error = error
+            names = [job.operation.name for job in jobs]
+            for name in names:
+                faults.reach(f"{name}.decided")
+            if jobs and batch.empty and abandoned is None and not last:
+                transaction.rollback()
+                return True
+            self._batch_number += 1
+            batch.store(names, batch=self._batch_number, expires=0 if last else now + self._lease_micros)
+            for name in names:
+                faults.reach(f"{name}.before_commit")
+            self._head = (batch.sequence, batch.hash)
+            try:
+                transaction.commit()
+            except DBAPIError:
+                self._disconnect()
+                return None
+        return True
+
+    def _resolve(self, deadline: float) -> bool | None:
+        """Whether the last batch is in: True, False, or None when the database could not be asked in time."""
+        while True:
+            try:
+                connection = self._connect()
+                with connection.begin():
+                    row = select(instances.c.batch).where(instances.c.id == self._instance).with_for_update()
+                    number = connection.execute(row).scalar_one()
+                if number != self._batch_number:
+                    self._head = None
+                return bool(number == self._batch_number)
+            except DBAPIError:
+                self._disconnect()
+                if time.monotonic() >= deadline:
+                    return None
+                time.sleep(_PAUSE_SECONDS)
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect().execution_options(immediate=True)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(DBAPIError):
+                connection.invalidate()
+            with contextlib.suppress(DBAPIError):
+                connection.close()

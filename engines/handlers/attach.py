@@ -1,0 +1,587 @@
+"""The attaching worker: reads source files, verifies what was declared, writes one snapshot file. Started per task.
+
+Findings are words, declared names and counts. No value of a cell and no text of the engine is ever part of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from engines.frames import Frame
+from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
+from engines.handlers.conversion import WHOLE_TYPES, Conversion, conversion
+
+__all__ = ["AttachHandler"]
+
+_ROWS_MAX = 1 << 40
+_SNIFF_BYTES = 1 << 16
+_PUBLIC_VALUES_MAX = 1_000_000
+_UNIT_COLUMNS = ("unit$id", "unit$draw")
+_INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
+_KINDS = {"BIGINT": "integer", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp"}
+_STORED = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+_PROPOSED = {
+    "integer": list(WHOLE_TYPES),
+    "number": ["FLOAT", "DOUBLE", "DECIMAL"],
+    "text": ["VARCHAR", "ENUM", "UUID"],
+    "boolean": ["BOOLEAN"],
+    "date": ["DATE"],
+    "timestamp": ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"],
+}
+
+
+class _Refused(Exception):
+    """Findings of one stage."""
+
+    def __init__(self, findings: list[dict[str, Any]]) -> None:
+        self.findings = findings
+        super().__init__("refused")
+
+
+def _finding(
+    code: str, *, table: str | None = None, column: str | None = None, count: int | None = None
+) -> dict[str, Any]:
+    return {"code": code, "table": table, "column": column, "count": count}
+
+
+class AttachHandler:
+    """Fingerprints, builds, inspects; one task per worker."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._settings = settings(threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"]))
+        self._temporary = Path(str(options["temporary"]))
+
+    def between(self) -> None:
+        """Nothing waits to be done."""
+
+    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        """One task by its name."""
+        task = frame.header["operation"]
+        try:
+            if task == "fingerprint":
+                return {"sources": _fingerprint(frame.header["sources"])}, ()
+            if task == "build":
+                return self._build(frame.header), ()
+            if task == "inspect":
+                return self._inspect(str(frame.header["path"]), str(frame.header["format"])), ()
+            return self._public(frame.header)
+        except _Refused as refused:
+            return {"findings": refused.findings}, ()
+
+    # --------------------------------------------------------------------------------------------- connections
+
+    def _connect(self, path: str) -> duckdb.DuckDBPyConnection:
+        spill = {"temp_directory": str(self._temporary)}
+        connection = duckdb.connect(path, config={**self._settings, **spill})
+        connection.execute("SET TimeZone='UTC'")
+        return connection
+
+    # -------------------------------------------------------------------------------------------------- build
+
+    def _build(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        folder = self._temporary.parent
+        target = folder / "snapshot.duckdb"
+        with contextlib.closing(self._connect(str(target))) as connection:
+            relations = _open_sources(connection, request["tables"])
+            connection.execute(f"ATTACH {literal(str(folder / 'staging.duckdb'))} AS staging")
+            files = [str(table["path"]) for table in request["tables"] if table["format"] != "duckdb"]
+            connection.execute(f"SET allowed_paths=[{', '.join(literal(path) for path in files)}]")
+            lock_down(connection, local_files=True)
+            reports = _stage_tables(connection, request["tables"], relations)
+            _verify_keys(connection, request["tables"])
+            units = _make_units(connection, request)
+            for position, table in enumerate(request["tables"]):
+                _store_table(connection, request, position, table, units, reports[position])
+            _verify_units(connection, request["tables"], reports)
+            connection.execute("CHECKPOINT")
+        for source in request["sources"]:
+            if _identity(str(source["path"])) != source["identity"]:
+                raise _Refused([_finding("source_changed")])
+        return {"tables": reports, "units": units}
+
+    # ------------------------------------------------------------------------------------------------ inspect
+
+    def _inspect(self, path: str, kind: str) -> Mapping[str, Any]:
+        code = _file_fault(path) or _content_fault(path, kind)
+        if code is not None:
+            raise _Refused([_finding(code)])
+        with contextlib.closing(self._connect(":memory:")) as connection:
+            names: list[str | None] = [None]
+            if kind == "duckdb":
+                try:
+                    connection.execute(f"ATTACH {literal(path)} AS s0 (READ_ONLY)")
+                except duckdb.Error as error:
+                    raise _Refused([_finding(_open_fault(error))]) from None
+                found = connection.execute(
+                    "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 's0' ORDER BY 1, 2"
+                ).fetchall()
+                names = [name if schema == "main" else f"{schema}.{name}" for schema, name in found]
+            else:
+                connection.execute(f"SET allowed_paths=[{literal(path)}]")
+            lock_down(connection, local_files=True)
+            tables = [_inspect_table(connection, path, kind, name) for name in names]
+        return {"tables": tables}
+
+    def _public(self, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        table, column = identifier(str(request["table"])), str(request["column"])
+        with contextlib.closing(
+            duckdb.connect(str(request["snapshot"]), read_only=True, config=self._settings)
+        ) as connection:
+            lock_down(connection, local_files=False)
+            stored = [str(row[0]) for row in connection.execute(f"DESCRIBE main.{table}").fetchall()]
+            if set(_UNIT_COLUMNS) & set(stored) or column not in stored:
+                raise ValueError
+            quoted = identifier(column)
+            # An ENUM has no array form, and its order is the declared one: compare and sort it as text.
+            probe = connection.execute(f"SELECT typeof({quoted}) FROM main.{table} LIMIT 1").fetchone()
+            base = "VARCHAR" if probe is None else str(probe[0]).split("(", maxsplit=1)[0]
+            kind = "text" if base == "ENUM" else _KINDS[base]
+            value = f"CAST({quoted} AS VARCHAR)" if kind == "text" else quoted
+            most = _PUBLIC_VALUES_MAX + 1
+            cursor = connection.execute(
+                f"SELECT DISTINCT {value} AS value FROM main.{table} ORDER BY 1 NULLS LAST LIMIT {most}"
+            )
+            described = cursor.description or []
+            header, buffers = columns_result(cursor, ["value"], [str(described[0][1])], [kind])
+        if header["rows"] > _PUBLIC_VALUES_MAX:
+            raise ValueError
+        return header, buffers
+
+
+# -------------------------------------------------------------------------------------------------- source files
+
+
+def _fingerprint(sources: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    answers: list[Mapping[str, Any]] = []
+    findings: list[dict[str, Any]] = []
+    for source in sources:
+        path = str(source["path"])
+        code = _file_fault(path) or _content_fault(path, str(source["format"]))
+        if code is not None:
+            findings.append(_finding(code, table=str(source["table"])))
+            continue
+        identity = _identity(path)
+        digest = hashlib.sha256()
+        for part in (path, path + ".wal"):
+            # A database that was not checkpointed keeps rows in its log: they belong to the content.
+            if part == path or (source["format"] == "duckdb" and os.path.exists(part)):
+                with open(part, "rb") as handle:
+                    digest.update(hashlib.file_digest(handle, "sha256").digest())
+        answers.append({"path": path, "digest": digest.hexdigest(), "identity": identity})
+    if findings:
+        raise _Refused(findings)
+    return answers
+
+
+def _identity(path: str) -> list[int]:
+    facts: list[int] = []
+    for part in (path, path + ".wal"):
+        try:
+            status = os.stat(part)
+        except OSError:
+            facts += [0, 0, 0]
+        else:
+            facts += [status.st_size, status.st_mtime_ns, status.st_ino]
+    return facts
+
+
+def _file_fault(path: str) -> str | None:
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "file_missing"
+    except OSError:
+        return "file_unreadable"
+    if stat.S_ISDIR(mode):
+        return "file_is_directory"
+    if not stat.S_ISREG(mode):
+        return "file_unreadable"
+    if any(character in path for character in "*?[]{}\n\0"):
+        return "path_unsupported"
+    try:
+        with open(path, "rb"):
+            return None
+    except OSError:
+        return "file_unreadable"
+
+
+def _content_fault(path: str, kind: str) -> str | None:
+    with open(path, "rb") as handle:
+        head = handle.read(_SNIFF_BYTES)
+        if kind == "parquet" and len(head) >= 4:
+            handle.seek(-4, os.SEEK_END)
+            tail = handle.read(4)
+    if not head:
+        return "file_empty"
+    if kind == "parquet":
+        whole = len(head) >= 12 and head[:4] == b"PAR1" and tail == b"PAR1"
+        return None if whole else "not_parquet"
+    if kind == "duckdb":
+        return None if head[8:12] == b"DUCK" else "not_duckdb"
+    known = (b"PAR1", b"\x89PNG", b"PK\x03\x04", b"\x1f\x8b", b"%PDF", b"\xff\xd8\xff", b"\x28\xb5\x2f\xfd")
+    if head.startswith(known) or b"\0" in head or head[8:12] == b"DUCK":
+        return "not_csv"
+    try:
+        # The end of the sample may cut a character in two.
+        head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return "not_csv"
+    return None
+
+
+def _open_fault(error: duckdb.Error) -> str:
+    """Which of a few causes an engine error stands for; the text itself goes nowhere."""
+    if isinstance(error, _INTERNAL):
+        raise error
+    text = str(error).lower()
+    if "set lock" in text or "conflicting lock" in text:
+        return "source_locked"
+    if "version" in text or "newer" in text or "storage" in text:
+        return "source_version"
+    return "source_damaged"
+
+
+def _open_sources(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Attach database files and give each table's relation as SQL (CSV files get theirs when they are staged)."""
+    attached: dict[str, str] = {}
+    relations: list[str] = []
+    findings: list[dict[str, Any]] = []
+    for table in tables:
+        path, name = str(table["path"]), str(table["name"])
+        if table["format"] != "duckdb":
+            relations.append("")
+            continue
+        if path not in attached:
+            alias = f"source{len(attached)}"
+            try:
+                connection.execute(f"ATTACH {literal(path)} AS {alias} (READ_ONLY)")
+            except duckdb.Error as error:
+                findings.append(_finding(_open_fault(error), table=name))
+                continue
+            attached[path] = alias
+        schema, _, inner = str(table["source_table"] or name).rpartition(".")
+        relations.append(f"{attached[path]}.{identifier(schema or 'main')}.{identifier(inner)}")
+    if findings:
+        raise _Refused(findings)
+    return relations
+
+
+def _csv_relation(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[str, list[tuple[str, str, str]]]:
+    """Relation and columns (source name, engine name, type) of a CSV file: every cell is text, nothing is guessed
+    beyond the delimiter and the quote."""
+    delimiter, quote, escape = ",", '"', '"'
+    with contextlib.suppress(duckdb.Error):
+        found = connection.execute(f"SELECT Delimiter, Quote, Escape FROM sniff_csv({literal(path)})").fetchone()
+        if found is not None:
+            marks = [mark if isinstance(mark, str) and len(mark) == 1 else '"' for mark in found]
+            delimiter, quote, escape = (found[0] if len(str(found[0])) == 1 else ","), marks[1], marks[2]
+    with open(path, newline="", encoding="utf-8-sig") as handle:
+        header = next(csv.reader(handle, delimiter=delimiter, quotechar=quote), [])
+    names = [cell.strip() for cell in header]
+    columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
+    relation = (
+        f"read_csv({literal(path)}, auto_detect=false, header=true, columns={{{columns}}}, delim={literal(delimiter)}, "
+        f"quote={literal(quote)}, escape={literal(escape)}, nullstr='', compression='none', hive_partitioning=false)"
+    )
+    return relation, [(name, f"c{position}", "VARCHAR") for position, name in enumerate(names)]
+
+
+def _relation(
+    connection: duckdb.DuckDBPyConnection, table: Mapping[str, Any], known: str
+) -> tuple[str, list[tuple[str, str, str]]]:
+    """Relation and columns (source name, engine name, type) of a table's source."""
+    path = str(table["path"])
+    if table["format"] == "csv":
+        return _csv_relation(connection, path)
+    relation = known or f"read_parquet({literal(path)}, hive_partitioning=false)"
+    described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    names = [str(row[0]) for row in described]
+    originals = names
+    if table["format"] == "parquet":
+        # The engine renames columns whose names differ only in case; the file's own names show it.
+        originals = _parquet_names(connection, path)
+        if len(originals) != len(names):
+            originals = names
+    return relation, [(original, str(row[0]), str(row[1])) for original, row in zip(originals, described, strict=True)]
+
+
+def _parquet_names(connection: duckdb.DuckDBPyConnection, path: str) -> list[str]:
+    """Names of the top-level columns, from the schema tree in depth-first order."""
+    rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(path)})").fetchall()
+    names: list[str] = []
+    position = 1
+
+    def skip(index: int) -> int:
+        following = index + 1
+        for _ in range(rows[index][1] or 0):
+            following = skip(following)
+        return following
+
+    while position < len(rows):
+        names.append(str(rows[position][0]))
+        position = skip(position)
+    return names
+
+
+# ------------------------------------------------------------------------------------------------------- staging
+
+
+def _stage_tables(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], relations: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Check and convert every table into the staging file; all findings of all tables together."""
+    findings: list[dict[str, Any]] = []
+    reports: list[dict[str, Any]] = []
+    for position, table in enumerate(tables):
+        name = str(table["name"])
+        try:
+            found, report = _stage_table(connection, position, table, relations[position])
+        except _INTERNAL:
+            raise
+        except duckdb.CatalogException:
+            found, report = [_finding("source_table_missing", table=name)], {}
+        except (duckdb.Error, UnicodeDecodeError, csv.Error):
+            # Reading failed inside the file: ragged rows, bad encoding, a damaged page.
+            code = "malformed_csv" if table["format"] == "csv" else "source_damaged"
+            found, report = [_finding(code, table=name)], {}
+        findings += found
+        reports.append(report)
+    if findings:
+        raise _Refused(findings)
+    return reports
+
+
+def _stage_table(
+    connection: duckdb.DuckDBPyConnection, position: int, table: Mapping[str, Any], known: str
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    name = str(table["name"])
+    relation, columns = _relation(connection, table, known)
+    folded = [original.lower() for original, _, _ in columns]
+    repeated = len(folded) - len(set(folded))
+    if repeated:
+        return [_finding("duplicate_columns", table=name, count=repeated)], {}
+    by_name = {original.lower(): (engine, kind) for original, engine, kind in columns}
+    findings: list[dict[str, Any]] = []
+    conversions: list[Conversion] = []
+    for column in table["columns"]:
+        source = by_name.get(str(column["name"]).lower())
+        if source is None:
+            findings.append(_finding("column_missing", table=name, column=column["name"]))
+            continue
+        rule = conversion(source_type=source[1], declared=column["type"], column=identifier(source[0]))
+        if rule is None:
+            findings.append(_finding("type_mismatch", table=name, column=column["name"]))
+            continue
+        conversions.append(rule)
+    if findings:
+        return findings, {}
+    counts = ["count(*)"]
+    for column, rule in zip(table["columns"], conversions, strict=True):
+        keys = _enumeration(column)
+        outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
+        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside)
+        counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
+    row = connection.execute(f"SELECT {', '.join(counts)} FROM {relation}").fetchone()
+    assert row is not None
+    total, numbers = int(row[0]), [int(value) for value in row[1:]]
+    special_counts: dict[str, int] = {}
+    for index, column in enumerate(table["columns"]):
+        failed, special, empty, outside_count = numbers[4 * index : 4 * index + 4]
+        facts = {"table": name, "column": column["name"]}
+        if failed:
+            findings.append(_finding("value_not_of_type", count=failed, **facts))
+        if empty and not failed and not column["nullable"]:
+            findings.append(_finding("null_in_column", count=empty, **facts))
+        if outside_count:
+            findings.append(_finding("value_outside_keys", count=outside_count, **facts))
+        if special:
+            special_counts[str(column["name"])] = special
+    if total == 0:
+        findings.append(_finding("no_rows", table=name))
+    if total > _ROWS_MAX:
+        findings.append(_finding("too_many_rows", table=name, count=total))
+    if findings:
+        return findings, {}
+    selected = ", ".join(
+        f"{rule.value} AS {identifier(column['name'])}"
+        for column, rule in zip(table["columns"], conversions, strict=True)
+    )
+    connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {selected} FROM {relation}")
+    return [], {"name": name, "rows_read": total, "non_finite": special_counts}
+
+
+def _enumeration(column: Mapping[str, Any]) -> str | None:
+    """The ENUM type of a column with declared text keys, in declared order."""
+    values = column["keys"]
+    return f"ENUM({', '.join(literal(value) for value in values)})" if values else None
+
+
+# ---------------------------------------------------------------------------------------- declared facts and units
+
+
+def _number(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def _verify_keys(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]]) -> None:
+    """Declared keys are unique and never NULL; the targets of references are unique."""
+    places = {str(table["name"]): position for position, table in enumerate(tables)}
+    findings: list[dict[str, Any]] = []
+    checked: set[tuple[str, str]] = set()
+    for table in tables:
+        targets = [(reference["table"], reference["key"]) for reference in table["references"]]
+        if table["key"] is not None:
+            targets.append((table["name"], table["key"]))
+            empty = _number(
+                connection,
+                f"SELECT count(*) FROM staging.main.t{places[table['name']]} WHERE {identifier(table['key'])} IS NULL",
+            )
+            if empty:
+                findings.append(_finding("key_null", table=table["name"], column=table["key"], count=empty))
+        for name, key in targets:
+            if (name, key) in checked:
+                continue
+            checked.add((name, key))
+            column = identifier(key)
+            repeated = _number(
+                connection, f"SELECT count({column}) - count(DISTINCT {column}) FROM staging.main.t{places[name]}"
+            )
+            if repeated:
+                findings.append(_finding("key_not_unique", table=name, column=key, count=repeated))
+    if findings:
+        raise _Refused(findings)
+
+
+def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any]) -> int:
+    """Number the units and draw each one's place by a keyed hash of its own key alone.
+
+    The draw is the first 64 bits of SHA-256 of the secret key, a colon and the unit's key as text: a pseudorandom
+    function, so that draws say nothing about keys. Units are numbered by draw, so numbers carry no arrival order.
+    """
+    unit = request["unit"]
+    names = [str(table["name"]) for table in request["tables"]]
+    source, key = f"staging.main.t{names.index(unit['table'])}", identifier(unit["key"])
+    empty = _number(connection, f"SELECT count(*) FROM {source} WHERE {key} IS NULL")
+    if empty:
+        raise _Refused([_finding("unit_key_null", table=unit["table"], column=unit["key"], count=empty)])
+    connection.execute(
+        "CREATE TABLE staging.main.units AS "
+        "SELECT key, draw, row_number() OVER (ORDER BY draw, CAST(key AS VARCHAR)) - 1 AS id FROM ("
+        "SELECT key, CAST('0x' || left(sha256($1 || ':' || CAST(key AS VARCHAR)), 16) AS UBIGINT) AS draw "
+        f"FROM (SELECT DISTINCT {key} AS key FROM {source}))",
+        [request["draw_key"]],
+    )
+    return _number(connection, "SELECT count(*) FROM staging.main.units")
+
+
+def _store_table(
+    connection: duckdb.DuckDBPyConnection,
+    request: Mapping[str, Any],
+    position: int,
+    table: Mapping[str, Any],
+    units: int,
+    report: dict[str, Any],
+) -> None:
+    """Write one table of the snapshot; a protected one with its unit columns, clustered by unit."""
+    names = [str(other["name"]) for other in request["tables"]]
+    columns = [
+        f"CAST(t.{identifier(column['name'])} AS {_enumeration(column) or _STORED[column['type']]}) "
+        f"AS {identifier(column['name'])}"
+        for column in table["columns"]
+    ]
+    source, order = f"staging.main.t{position} AS t", ""
+    if table["protected"]:
+        current = "t"
+        for step, reference in enumerate(table["unit_path"]):
+            joined = f"p{step}"
+            source += (
+                f" JOIN staging.main.t{names.index(reference['table'])} AS {joined}"
+                f" ON {current}.{identifier(reference['column'])} = {joined}.{identifier(reference['key'])}"
+            )
+            current = joined
+        source += f" JOIN staging.main.units AS u ON {current}.{identifier(table['unit_column'])} = u.key"
+        number = "INTEGER" if units < 2**31 else "BIGINT"
+        columns += [f'CAST(u.id AS {number}) AS "unit$id"', 'u.draw AS "unit$draw"']
+        order = " ORDER BY u.id"
+    target = f"main.{identifier(table['name'])}"
+    connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(columns)} FROM {source}{order}")
+    stored = _number(connection, f"SELECT count(*) FROM {target}")
+    report["rows_stored"] = stored
+    report["rows_without_unit"] = report["rows_read"] - stored
+
+
+def _verify_units(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], reports: Sequence[Mapping[str, Any]]
+) -> None:
+    findings: list[dict[str, Any]] = []
+    for table, report in zip(tables, reports, strict=True):
+        if not table["protected"]:
+            continue
+        name = str(table["name"])
+        if report["rows_stored"] == 0:
+            findings.append(_finding("no_rows_of_units", table=name))
+        if table["one_row"]:
+            distinct = _number(connection, f'SELECT count(DISTINCT "unit$id") FROM main.{identifier(name)}')
+            if distinct != report["rows_stored"]:
+                findings.append(_finding("unit_not_one_row", table=name, count=report["rows_stored"] - distinct))
+    if findings:
+        raise _Refused(findings)
+
+
+# ------------------------------------------------------------------------------------------------------- inspect
+
+
+def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, name: str | None) -> Mapping[str, Any]:
+    try:
+        if kind == "csv":
+            relation, columns = _csv_relation(connection, path)
+            sniffed = connection.execute(f"SELECT Columns FROM sniff_csv({literal(path)})").fetchone()
+            types = [str(column["type"]) for column in sniffed[0]] if sniffed else []
+            if len(types) == len(columns):
+                columns = [
+                    (original, engine, type_name)
+                    for (original, engine, _), type_name in zip(columns, types, strict=True)
+                ]
+        else:
+            schema, _, inner = (name or "").rpartition(".")
+            known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if kind == "duckdb" else ""
+            relation, columns = _relation(connection, {"path": path, "format": kind}, known)
+        rows = _number(connection, f"SELECT count(*) FROM {relation}")
+    except _INTERNAL:
+        raise
+    except (duckdb.Error, UnicodeDecodeError, csv.Error):
+        raise _Refused([_finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
+    return {
+        "name": name or "",
+        "rows": rows,
+        # Without what stands in brackets: the words of a dictionary type are values.
+        "columns": [
+            [original, _proposed(type_name), type_name.split("(", maxsplit=1)[0]] for original, _, type_name in columns
+        ],
+    }
+
+
+def _proposed(type_name: str) -> str | None:
+    base = type_name.split("(", maxsplit=1)[0].strip().upper()
+    if type_name.endswith("]"):
+        return None
+    return next((word for word, bases in _PROPOSED.items() if base in bases), None)

@@ -1,0 +1,150 @@
+"""What every engine connection of a worker shares: settings, the lock, one SELECT, results as columns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from engines.frames import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
+
+__all__ = [
+    "SIGNED",
+    "columns_result",
+    "identifier",
+    "literal",
+    "lock_down",
+    "only_statement",
+    "read_parameters",
+    "settings",
+]
+
+_SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT"})
+
+
+def settings(*, threads: int, memory_limit_mb: int) -> dict[str, str | bool | int | float | list[str]]:
+    """Settings of every connection, private or shell, given when it is opened (SECURITY: what each closes)."""
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "allow_unsigned_extensions": "false",
+        "allow_extension_repositories": "forbidden",
+        "python_enable_replacements": "false",
+        "allow_persistent_secrets": "false",
+        "threads": str(threads),
+        "memory_limit": f"{memory_limit_mb}MB",
+        # Non-raising arithmetic: an error that depends on a row is an answer.
+        "error_on_division_by_zero": "false",
+        "ieee_floating_point_ops": "true",
+        # Rewrites bounding windows into a heap aggregate that cannot spill and has had wrong results.
+        "disabled_optimizers": "top_n_window_elimination",
+        # GROUP BY over dense unit numbers becomes an array.
+        "perfect_ht_threshold": "22",
+    }
+
+
+def lock_down(connection: duckdb.DuckDBPyConnection, *, local_files: bool) -> None:
+    """Close what can be closed only after opening; the lock comes last."""
+    connection.execute("SET enable_external_access=false")
+    if not local_files:
+        connection.execute("SET disabled_filesystems='LocalFileSystem'")
+    connection.execute("SET lock_configuration=true")
+
+
+def identifier(name: str) -> str:
+    """The name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """The text as a string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def only_statement(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """The one SELECT of a text. A second fence: what we generate is one SELECT by construction."""
+    statements = cursor.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise ValueError
+    return statements[0]
+
+
+def read_parameters(items: Sequence[Any]) -> list[Any]:
+    """Parameter values of a request: pairs of a type word and a JSON value."""
+    values: list[Any] = []
+    for word, content in items:
+        if word == "date":
+            values.append(datetime.date.fromisoformat(content))
+        elif word == "timestamp":
+            values.append(datetime.datetime.fromisoformat(content))
+        elif word == "integer":
+            values.append(int(content))
+        elif word == "number":
+            values.append(float.fromhex(content))
+        else:
+            values.append(content)
+    return values
+
+
+def columns_result(
+    cursor: duckdb.DuckDBPyConnection, names: Sequence[str], types: Sequence[str], kinds: Sequence[str]
+) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    """Read every row of the cursor as columns of the kinds asked for; ValueError when a type does not fit."""
+    distinct = len(set(names)) == len(names)
+    if distinct and all(_as_array(kind, name) for kind, name in zip(kinds, types, strict=True)):
+        arrays = cursor.fetchnumpy()
+        rows = len(next(iter(arrays.values()))) if arrays else 0
+        columns = [_array_column(kind, arrays[name]) for kind, name in zip(kinds, names, strict=True)]
+    else:
+        # Dictionary keys and wide integers have no exact array form; equal names would hide one another.
+        if not all(_as_values(kind, name) for kind, name in zip(kinds, types, strict=True)):
+            raise ValueError
+        fetched = cursor.fetchall()
+        rows = len(fetched)
+        values: Sequence[Sequence[Any]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
+        columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
+    buffers = [buffer for column in columns for buffer in column.buffers]
+    return {"rows": rows, "columns": [column.description for column in columns]}, buffers
+
+
+def _as_array(kind: str, type_name: str) -> bool:
+    return {
+        "integer": type_name in _SMALL_INTEGERS,
+        "number": type_name in ("DOUBLE", "FLOAT"),
+        "boolean": type_name == "BOOLEAN",
+        "text": type_name == "VARCHAR",
+        "date": type_name == "DATE",
+        "timestamp": type_name == "TIMESTAMP",
+    }.get(kind, False)
+
+
+def _as_values(kind: str, type_name: str) -> bool:
+    if kind == "text" and type_name.startswith("ENUM("):
+        return True
+    if kind in ("integer", "huge") and type_name in _WIDE_INTEGERS | _SMALL_INTEGERS:
+        return True
+    return kind == "any" or _as_array(kind, type_name)
+
+
+def _array_column(kind: str, array: npt.NDArray[Any]) -> Column:
+    nulls = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
+    data = np.ma.getdata(array)
+    if kind == "text":
+        return encode_values(kind, array.tolist())
+    if kind in ("date", "timestamp"):
+        micros = data.astype("datetime64[us]").astype(np.int64)
+        shown = micros if nulls is None else micros[~nulls]
+        if shown.size and (shown.min() < TIMESTAMP_RANGE[0] or shown.max() > TIMESTAMP_RANGE[1]):
+            raise ValueError
+        if kind == "timestamp":
+            return encode_arrays(kind, micros, nulls)
+        days = np.floor_divide(micros, 86_400_000_000)
+        return encode_arrays(kind, days, nulls)
+    return encode_arrays(kind, data, nulls)

@@ -1,0 +1,173 @@
+"""How a source column becomes a declared type: total SQL expressions, one row of a table for each pair of types.
+
+No expression raises on any row. `value` is NULL where a value does not convert; `failed` is true exactly there;
+`special` is true where NaN or an infinity becomes NULL, which is allowed and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["WHOLE_TYPES", "Conversion", "conversion"]
+
+WHOLE_TYPES: tuple[str, ...] = (
+    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
+    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"),
+)
+"""The engine's whole-number types."""
+_FLOAT = frozenset(("FLOAT", "DOUBLE"))
+_TEXT = frozenset(("VARCHAR", "ENUM"))
+_MOMENT = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
+
+_WHOLE_TEXT = "[+-]?[0-9]{1,40}([.]0*)?"
+_NUMBER_TEXT = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,5})?"
+_SPECIAL_TEXT = "[+-]?(nan|inf|infinity)"
+_DATE_TEXT = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_CLOCK_TEXT = "[ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?"
+_ZONE_TEXT = " ?(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """SQL expressions over one source column."""
+
+    value: str
+    failed: str
+    special: str = "false"
+
+
+def conversion(*, source_type: str, declared: str, column: str) -> Conversion | None:
+    """Expressions for a source type (engine text) and a declared type (language word), or None for no conversion.
+
+    `column` is the quoted source column.
+    """
+    base = source_type.split("(", maxsplit=1)[0].strip().upper()
+    if source_type.endswith("]"):
+        return None
+    if base == '"NULL"':
+        base = "NULL"
+    if base == "NULL":
+        return Conversion(value=f"CAST(NULL AS {_STORED[declared]})", failed="false")
+    if base == "ENUM":
+        column = f"CAST({column} AS VARCHAR)"
+    rule = {
+        "integer": _integer,
+        "number": _number,
+        "text": _text,
+        "boolean": _boolean,
+        "date": _date,
+        "timestamp": _timestamp,
+    }[declared]
+    return rule(base, column)
+
+
+_STORED = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+
+
+def _plain(value: str, column: str) -> Conversion:
+    return Conversion(value=value, failed=f"({column} IS NOT NULL AND ({value}) IS NULL)")
+
+
+def _matches(column: str, pattern: str) -> str:
+    return f"regexp_full_match(trim({column}), '{pattern}', 'i')"
+
+
+def _integer(base: str, column: str) -> Conversion | None:
+    if base in WHOLE_TYPES or base == "BOOLEAN":
+        return _plain(f"TRY_CAST({column} AS BIGINT)", column)
+    if base in _FLOAT:
+        value = (
+            f"CASE WHEN isfinite({column}) THEN "
+            f"CASE WHEN trunc({column}) = {column} THEN TRY_CAST({column} AS BIGINT) END END"
+        )
+        special = f"({column} IS NOT NULL AND NOT isfinite({column}))"
+        return Conversion(
+            value=value, failed=f"({column} IS NOT NULL AND NOT {special} AND ({value}) IS NULL)", special=special
+        )
+    if base == "DECIMAL":
+        return _plain(f"CASE WHEN trunc({column}) = {column} THEN TRY_CAST({column} AS BIGINT) END", column)
+    if base in _TEXT:
+        digits = f"regexp_replace(trim({column}), '[.]0*$', '')"
+        return _plain(f"CASE WHEN {_matches(column, _WHOLE_TEXT)} THEN TRY_CAST({digits} AS BIGINT) END", column)
+    return None
+
+
+def _number(base: str, column: str) -> Conversion | None:
+    if base in WHOLE_TYPES or base in _FLOAT or base in ("DECIMAL", "BOOLEAN"):
+        raw = f"TRY_CAST({column} AS DOUBLE)"
+    elif base in _TEXT:
+        raw = (
+            f"CASE WHEN {_matches(column, _NUMBER_TEXT)} OR {_matches(column, _SPECIAL_TEXT)} "
+            f"THEN TRY_CAST(trim({column}) AS DOUBLE) END"
+        )
+    else:
+        return None
+    return Conversion(
+        value=f"CASE WHEN isfinite({raw}) THEN {raw} END",
+        failed=f"({column} IS NOT NULL AND ({raw}) IS NULL)",
+        special=f"(({raw}) IS NOT NULL AND NOT isfinite({raw}))",
+    )
+
+
+def _text(base: str, column: str) -> Conversion | None:
+    if base in _TEXT:
+        return _plain(column, column)
+    if base in WHOLE_TYPES or base in ("BOOLEAN", "UUID", "DATE", "DECIMAL"):
+        return _plain(f"TRY_CAST({column} AS VARCHAR)", column)
+    return None
+
+
+def _boolean(base: str, column: str) -> Conversion | None:
+    if base == "BOOLEAN":
+        return _plain(column, column)
+    if base in WHOLE_TYPES:
+        return _plain(f"CASE {column} WHEN 0 THEN false WHEN 1 THEN true END", column)
+    if base in _TEXT:
+        word = f"lower(trim({column}))"
+        return _plain(
+            f"CASE WHEN {word} IN ('true', 't', '1', 'yes', 'y') THEN true "
+            f"WHEN {word} IN ('false', 'f', '0', 'no', 'n') THEN false END",
+            column,
+        )
+    return None
+
+
+def _date(base: str, column: str) -> Conversion | None:
+    if base == "DATE":
+        return _plain(_in_years(column, column), column)
+    if base in _MOMENT:
+        moment = f"TRY_CAST({column} AS TIMESTAMP)"
+        midnight = f"CASE WHEN {moment} = date_trunc('day', {moment}) THEN TRY_CAST({moment} AS DATE) END"
+        return _plain(_in_years(moment, midnight), column)
+    if base in _TEXT:
+        day = f"TRY_CAST(trim({column}) AS DATE)"
+        return _plain(f"CASE WHEN {_matches(column, _DATE_TEXT)} THEN {_in_years(day, day)} END", column)
+    return None
+
+
+def _timestamp(base: str, column: str) -> Conversion | None:
+    # The session's zone is UTC, so a timestamp with a zone becomes its UTC time.
+    if base in _MOMENT or base == "DATE":
+        moment = f"TRY_CAST({column} AS TIMESTAMP)"
+        return _plain(_in_years(moment, moment), column)
+    if base in _TEXT:
+        plain = f"TRY_CAST(trim({column}) AS TIMESTAMP)"
+        zoned = f"TRY_CAST(TRY_CAST(trim({column}) AS TIMESTAMPTZ) AS TIMESTAMP)"
+        return _plain(
+            f"CASE WHEN {_matches(column, f'{_DATE_TEXT}({_CLOCK_TEXT})?')} THEN {_in_years(plain, plain)} "
+            f"WHEN {_matches(column, f'{_DATE_TEXT}{_CLOCK_TEXT}{_ZONE_TEXT}')} THEN {_in_years(zoned, zoned)} END",
+            column,
+        )
+    return None
+
+
+def _in_years(moment: str, value: str) -> str:
+    """The value where the moment lies in the years 1 to 9999, else NULL."""
+    return f"CASE WHEN isfinite({moment}) THEN CASE WHEN year({moment}) BETWEEN 1 AND 9999 THEN {value} END END"

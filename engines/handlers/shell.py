@@ -1,0 +1,179 @@
+"""The shell worker: public SQL on released tables, a fresh in-memory database for every run."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
+from engines.handlers.connection import (
+    columns_result,
+    identifier,
+    lock_down,
+    only_statement,
+    read_parameters,
+    settings,
+)
+from engines.worker import Invalid
+
+__all__ = ["ShellHandler"]
+
+_STORED = {
+    "integer": "BIGINT",
+    "huge": "HUGEINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+_RESULT_KINDS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "huge"),
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "number"),
+    "VARCHAR": "text",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    **dict.fromkeys(("INTERVAL", "TIME", "UUID", "NULL", '"NULL"'), "any"),
+    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "any"),
+}
+_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
+_LIST = re.compile(r"(?P<element>.+)\[\d{0,6}\]\Z", re.DOTALL)
+_BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.IOException)
+
+
+class ShellHandler:
+    """Creates the released tables, runs or binds one SELECT over them, forgets everything."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._settings = settings(threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"]))
+        self._rows_max = int(options["rows_max"])
+        self._binding = self._open()
+        self._fresh: duckdb.DuckDBPyConnection | None = self._open()
+        self._used: duckdb.DuckDBPyConnection | None = None
+        # The first arrays in and out import what they need: now, not during the first query.
+        with contextlib.closing(self._binding.cursor()) as cursor:
+            cursor.register("warm", {"a": np.arange(2), "b": np.array(["x", None], dtype=object)})
+            cursor.execute("SELECT b, a / 2 AS h, rank() OVER (ORDER BY a) AS r FROM warm ORDER BY b").fetchnumpy()
+            cursor.execute("SELECT CAST(a AS DECIMAL(9, 1)), CAST(a AS HUGEINT) FROM warm").fetchall()
+            cursor.unregister("warm")
+
+    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        """Bind on empty tables ("check") or run on filled ones ("run")."""
+        if frame.header["operation"] == "check":
+            return self._check(frame), ()
+        return self._run(frame)
+
+    def between(self) -> None:
+        """Close the last run's database and open the next one while nobody waits (15 ms)."""
+        if self._used is not None:
+            self._used.close()
+            self._used = None
+        if self._fresh is None:
+            self._fresh = self._open()
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        no_spill = {"temp_directory": "", "max_temp_directory_size": "0MB"}
+        connection = duckdb.connect(":memory:", config={**self._settings, **no_spill})
+        lock_down(connection, local_files=False)
+        return connection
+
+    def _check(self, frame: Frame) -> Mapping[str, Any]:
+        sql, parameters = str(frame.header["sql"]), read_parameters(frame.header["parameters"])
+        # Binding changes nothing, and what it might change is rolled back: this database may stay open.
+        with contextlib.closing(self._binding.cursor()) as cursor:
+            cursor.execute("BEGIN")
+            try:
+                for table in frame.header["tables"]:
+                    columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table["columns"])
+                    cursor.execute(f"CREATE TABLE {identifier(table['name'])} ({columns})")
+                described = _describe(cursor, sql, parameters)
+            finally:
+                cursor.execute("ROLLBACK")
+        for _, type_name in described:
+            _result_kind(type_name)
+        return {"described": described}
+
+    def _run(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        self._used = connection = self._fresh or self._open()
+        self._fresh = None
+        columns = iter(columns_of(frame))
+        for table in frame.header["tables"]:
+            _create(connection, table, columns)
+        sql, parameters = str(frame.header["sql"]), read_parameters(frame.header["parameters"])
+        connection.execute(only_statement(connection, sql), parameters)
+        described = [(str(column[0]), str(column[1])) for column in connection.description or []]
+        kinds = [_result_kind(type_name) for _, type_name in described]
+        names, types = [name for name, _ in described], [type_name for _, type_name in described]
+        header, buffers = columns_result(connection, names, types, kinds)
+        if header["rows"] > self._rows_max:
+            raise ValueError
+        return {**header, "described": described}, buffers
+
+
+def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> list[tuple[str, str]]:
+    try:
+        only_statement(cursor, sql)
+        rows = cursor.execute(f"DESCRIBE {sql}", parameters).fetchall()
+    except _BROKEN:
+        raise
+    except (duckdb.Error, ValueError):
+        raise Invalid from None
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def _result_kind(type_name: str) -> str:
+    """How a result type travels; Invalid for types that answers do not have."""
+    kind = _RESULT_KINDS.get(type_name)
+    if kind is not None:
+        return kind
+    if type_name.startswith("ENUM(") and type_name.endswith(")"):
+        return "text"
+    element = _LIST.match(type_name)
+    if element is not None:
+        _result_kind(element["element"])
+        return "any"
+    if _DECIMAL.match(type_name):
+        return "any"
+    raise Invalid
+
+
+def _create(connection: duckdb.DuckDBPyConnection, table: Mapping[str, Any], columns: Any) -> None:
+    rows = int(table["rows"])
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    parts: list[str] = []
+    for position, name in enumerate(table["columns"]):
+        description, buffers = next(columns)
+        kind = str(description["kind"])
+        arrays[f"c{position}"] = _array(description, buffers, rows)
+        parts.append(f"CAST(c{position} AS {_STORED[kind]}) AS {identifier(name)}")
+    if not parts:
+        raise FrameFault
+    # One name that no released table may have: it lives in the temporary catalogue only for this statement.
+    source = "noisegate source"
+    connection.register(source, arrays)
+    connection.execute(
+        f"CREATE TABLE main.{identifier(table['name'])} AS SELECT {', '.join(parts)} FROM {identifier(source)}"
+    )
+    connection.unregister(source)
+
+
+def _array(description: Mapping[str, Any], buffers: Sequence[memoryview], rows: int) -> npt.NDArray[Any]:
+    kind = str(description["kind"])
+    if kind in ("text", "huge"):
+        values = decode_values(description, buffers, rows)
+        return np.array([None if value is None else str(value) for value in values], dtype=object)
+    data, nulls = decode_arrays(description, buffers, rows)
+    if kind == "boolean":
+        data = data != 0
+    elif kind in ("date", "timestamp"):
+        # Days and microseconds since 1970; the engine reads both as timestamps.
+        data = (data * (86_400_000_000 if kind == "date" else 1)).astype("M8[us]")
+    return data if nulls is None else np.ma.masked_array(data, mask=nulls)

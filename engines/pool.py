@@ -1,0 +1,474 @@
+"""A warm pool of worker processes that may be killed at any moment, and one constant failure for everything else.
+
+    call     = wait for a worker, send one frame, wait for one frame until the deadline, parse it
+    failure  = kill the worker, start another one, tell the caller one of the words below
+
+Every worker is a fresh interpreter (never a fork: a copy of the server would carry its keys and accounts). One
+more worker than may be busy is kept warm, so that a replacement costs no request its time. All workers are started
+by one thread that lives as long as the pool: the kernel ends a child when the *thread* that started it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import math
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from engines.folders import PrivateFolder
+from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
+
+__all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerOptions"]
+
+_log = structlog.get_logger("noisegate.engines")
+_Value = TypeVar("_Value")
+
+_ROOT: Final = str(Path(__file__).resolve().parent.parent)
+_BOOT: Final = "import sys; sys.path.insert(0, sys.argv[1]); from engines.worker import main; main()"
+_START_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 1.0
+_MEGABYTE: Final = 1 << 20
+_MALFORMED: Final = (
+    *(FrameFault, LookupError, TypeError, ValueError, AttributeError),
+    *(ArithmeticError, RecursionError, MemoryError),
+)
+"""What parsing a frame may raise when a worker sends anything but what was asked for."""
+
+
+class Failure(enum.Enum):
+    """Why a call gave no answer. The words are for the operator's log; callers show one constant text."""
+
+    UNAVAILABLE = "unavailable"  # no worker was free in time: nothing was sent
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    GARBLED = "garbled"  # the answer was not a proper frame
+    REFUSED = "refused"  # the worker said that it failed
+    INVALID = "invalid"  # the SQL does not bind; the worker is fine
+
+    @property
+    def started(self) -> bool:
+        """Whether a worker may have received the request."""
+        return self is not Failure.UNAVAILABLE
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What a worker is for and what it may use."""
+
+    kind: str
+    threads: int
+    memory_limit_mb: int
+    address_space_mb: int
+    file_mb: int
+    request_bytes_max: int = 256 * _MEGABYTE
+    answer_bytes_max: int = 256 * _MEGABYTE
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Fault(Exception):
+    """A call failed inside; carries only the word."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.value)
+
+
+class Worker:
+    """One child process, its socket and its private directory."""
+
+    def __init__(self, options: WorkerOptions, *, parent_directory: Path) -> None:
+        """Start the process; it becomes usable after `wait_ready`."""
+        self._options = options
+        self.served = 0
+        self._directory = tempfile.mkdtemp(prefix="worker-", dir=parent_directory)
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        command = [sys.executable, "-I", "-c", _BOOT, _ROOT, str(theirs.fileno()), str(os.getpid())]
+        command += [str(options.address_space_mb * _MEGABYTE), str(options.file_mb * _MEGABYTE)]
+        environment = {
+            "HOME": self._directory,
+            "TMPDIR": self._directory,
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "MALLOC_ARENA_MAX": "2",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=self._directory,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            shutil.rmtree(self._directory, ignore_errors=True)
+            raise
+        finally:
+            theirs.close()
+
+    @property
+    def directory(self) -> Path:
+        """The private directory; it is removed with the worker."""
+        return Path(self._directory)
+
+    @property
+    def process_id(self) -> int:
+        """The child's process number."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def wait_ready(self) -> bool:
+        """Configure the child and wait until its engine is loaded."""
+        options = {
+            **self._options.settings,
+            "kind": self._options.kind,
+            "threads": self._options.threads,
+            "memory_limit_mb": self._options.memory_limit_mb,
+            "temporary": os.path.join(self._directory, "spill"),
+            "bytes_max": self._options.request_bytes_max,
+        }
+        try:
+            send_frame(self._socket, options)
+            answer = receive_frame(self._socket, bytes_max=1 << 16, deadline=time.monotonic() + _START_SECONDS)
+        except (OSError, FrameFault):
+            return False
+        return answer is not None and answer.header.get("status") == "ready"
+
+    def request(
+        self,
+        header: Mapping[str, Any],
+        buffers: Sequence[bytes],
+        *,
+        deadline: float,
+        parse: Callable[[Frame], _Value],
+    ) -> _Value:
+        """Send one request and parse its answer; _Fault with the word of what went wrong."""
+        self.served += 1
+        seconds = max(deadline - time.monotonic(), 0.0)
+        document = {**header, "cpu_seconds": seconds * self._options.threads + 2}
+        try:
+            self._socket.settimeout(max(seconds, 0.001))
+            send_frame(self._socket, document, buffers)
+            answer = receive_frame(self._socket, bytes_max=self._options.answer_bytes_max, deadline=deadline)
+            if answer is None:
+                raise _Fault(Failure.CRASHED)
+            status = answer.header.get("status")
+            if status == "invalid":
+                raise _Fault(Failure.INVALID)
+            if status == "failed":
+                raise _Fault(Failure.REFUSED)
+            if status != "done":
+                raise FrameFault
+            return parse(answer)
+        except TimeoutError:
+            failure = Failure.TIMEOUT
+        except (OSError, FrameCut):
+            failure = Failure.CRASHED
+        except _MALFORMED:
+            failure = Failure.GARBLED
+        raise _Fault(failure)
+
+    def end(self) -> None:
+        """End the process and leave the rest to whoever is using the worker."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def kill(self) -> None:
+        """End the process, reap it and remove its directory. For the one thread that holds the worker."""
+        self.end()
+        self._process.wait()
+        self._socket.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class Pool:
+    """Up to `size` requests at a time, each alone in a warm worker. Safe to use from many threads."""
+
+    def __init__(self, options: WorkerOptions, *, size: int, recycle_after: int, directory: Path | None = None) -> None:
+        """Start the workers in the background; a call waits for the first one that is ready."""
+        assert size >= 1
+        assert recycle_after >= 1
+        self._options = options
+        self._size = size
+        self._recycle_after = recycle_after
+        self._folder = PrivateFolder(directory)
+        self._slots = threading.Semaphore(size)
+        self._changed = threading.Condition()
+        self._idle: deque[Worker] = deque()
+        self._all: set[Worker] = set()
+        self._closed = False
+        self._failed_starts = 0
+        self._served_once = False
+        self._warm: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._starter = threading.Thread(target=self._keep_started, name=f"start-{options.kind}", daemon=True)
+        self._starter.start()
+
+    def call(
+        self,
+        header: Mapping[str, Any],
+        buffers: Sequence[bytes] = (),
+        *,
+        timeout_seconds: float,
+        parse: Callable[[Frame], _Value],
+    ) -> _Value | Failure:
+        """One request in one worker.
+
+        Waits at most `timeout_seconds` for a worker, then gives the request `timeout_seconds` before the worker
+        is killed. `parse` turns the answer into a value and may raise what malformed data makes it raise.
+        Ensures: never raises for what happens in or to a worker.
+        """
+        if not (math.isfinite(timeout_seconds) and timeout_seconds > 0):
+            return Failure.UNAVAILABLE
+        deadline = time.monotonic() + timeout_seconds
+        if not self._slots.acquire(timeout=timeout_seconds):
+            return self._note(Failure.UNAVAILABLE)
+        try:
+            worker = self._take(deadline)
+            if worker is None:
+                return self._note(Failure.UNAVAILABLE)
+            return self._use(worker, header, buffers, time.monotonic() + timeout_seconds, parse)
+        finally:
+            self._slots.release()
+
+    def warm(self, name: str, header: Mapping[str, Any], *, keep: int) -> None:
+        """Send a preparing request to every worker, now and when one is started later (the last `keep` names)."""
+        with self._changed:
+            self._warm[name] = header
+            self._warm.move_to_end(name)
+            while len(self._warm) > keep:
+                self._warm.popitem(last=False)
+            idle = list(self._idle)
+            self._idle.clear()
+        for worker in idle:
+            self._finish(worker, healthy=self._prepare(worker, [header]))
+
+    def wait_ready(self, *, timeout_seconds: float) -> bool:
+        """Wait until every worker has started and is idle; whether it is."""
+
+        def ready() -> bool:
+            return sum(worker.alive for worker in self._idle) > self._size
+
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed or ready(), timeout_seconds) and not self._closed
+
+    def usable(self) -> bool:
+        """Whether workers start and live, busy or not. Takes no worker and waits for none: it tells no running time."""
+        with self._changed:
+            return self._served_once and not self._closed and self._failed_starts == 0 and bool(self._all)
+
+    def process_ids(self) -> list[int]:
+        """The children's process numbers."""
+        with self._changed:
+            return sorted(worker.process_id for worker in self._all)
+
+    def close(self) -> None:
+        """Kill and reap every worker. Calls that are running fail; later calls are unavailable."""
+        with self._changed:
+            self._closed = True
+            idle = list(self._idle)
+            self._idle.clear()
+            # A worker in use is only ended here: the thread that reads from its socket closes it.
+            for worker in self._all:
+                worker.end()
+            self._changed.notify_all()
+        for worker in idle:
+            self._finish(worker, healthy=False)
+        self._starter.join()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._all, _START_SECONDS)
+        self._folder.remove()
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    def _use(
+        self,
+        worker: Worker,
+        header: Mapping[str, Any],
+        buffers: Sequence[bytes],
+        deadline: float,
+        parse: Callable[[Frame], _Value],
+    ) -> _Value | Failure:
+        healthy = False
+        failure: Failure | None = None
+        try:
+            value = worker.request(header, buffers, deadline=deadline, parse=parse)
+            healthy = True
+            return value
+        except _Fault as fault:
+            failure = fault.failure
+            healthy = failure is Failure.INVALID
+        finally:
+            # Also when the caller's thread is interrupted: a worker in an unknown state is never used again.
+            self._finish(worker, healthy=healthy)
+        return failure if failure is Failure.INVALID else self._note(failure)
+
+    def _take(self, deadline: float) -> Worker | None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._idle or self._closed, max(deadline - time.monotonic(), 0))
+                if self._closed or not self._idle:
+                    return None
+                worker = self._idle.popleft()
+            if worker.alive:
+                return worker
+            self._finish(worker, healthy=False)
+
+    def _finish(self, worker: Worker, *, healthy: bool) -> None:
+        if healthy and worker.served < self._recycle_after:
+            with self._changed:
+                if not self._closed:
+                    self._idle.append(worker)
+                    self._changed.notify_all()
+                    return
+        worker.kill()
+        with self._changed:
+            self._all.discard(worker)
+            self._changed.notify_all()
+
+    def _keep_started(self) -> None:
+        """The starter's life: replace what is missing, remove what died while nobody used it."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or len(self._all) <= self._size, _LOOK_SECONDS)
+                if self._closed:
+                    return
+                dead = [worker for worker in self._idle if not worker.alive]
+                for worker in dead:
+                    self._idle.remove(worker)
+                missing = self._size + 1 - len(self._all) + len(dead)
+            for worker in dead:
+                self._finish(worker, healthy=False)
+            # All at once: their engines load side by side.
+            started = [self._start() for _ in range(missing)]
+            healthy = [self._admit(worker) for worker in started]
+            if all(healthy):
+                self._failed_starts = 0
+            else:
+                self._start_failed()
+
+    def _admit(self, worker: Worker | None) -> bool:
+        """Wait for a started worker, prepare it and let it work; whether it may."""
+        if worker is None:
+            return False
+        with self._changed:
+            headers = list(self._warm.values())
+        ready = worker.wait_ready() and self._prepare(worker, headers)
+        if ready:
+            with self._changed:
+                self._served_once = True
+        self._finish(worker, healthy=ready)
+        return ready
+
+    def _start(self) -> Worker | None:
+        try:
+            worker = Worker(self._options, parent_directory=self._folder.path)
+        except OSError:
+            return None
+        with self._changed:
+            self._all.add(worker)
+            closed = self._closed
+        if closed:
+            self._finish(worker, healthy=False)
+            return None
+        return worker
+
+    def _prepare(self, worker: Worker, headers: Sequence[Mapping[str, Any]]) -> bool:
+        """Send preparing requests; whether the worker may be used."""
+        for header in headers:
+            try:
+                worker.request(header, (), deadline=time.monotonic() + _START_SECONDS, parse=lambda _: None)
+            except _Fault as fault:
+                if fault.failure is not Failure.REFUSED:
+                    return False
+                # What cannot be prepared is not asked again: it must not keep new workers from starting.
+                with self._changed:
+                    for name in [name for name, known in self._warm.items() if known is header]:
+                        del self._warm[name]
+            worker.served -= 1
+        return True
+
+    def _start_failed(self) -> None:
+        """Wait a little longer after each start that fails, so that a broken machine is not made worse."""
+        with self._changed:
+            if self._closed:
+                return
+            self._failed_starts += 1
+            self._note(Failure.CRASHED)
+            self._changed.wait_for(lambda: self._closed, min(0.1 * 2**self._failed_starts, 5.0))
+
+    def _note(self, failure: Failure) -> Failure:
+        return _note(self._options.kind, failure)
+
+
+class LoneWorker:
+    """One worker for one task, started and ended by the caller's thread. Use as a context manager."""
+
+    def __init__(self, options: WorkerOptions, *, directory: Path | None = None) -> None:
+        """Prepare; the process starts on entry."""
+        self._options = options
+        self._parent_directory = directory
+        self._worker: Worker | None = None
+
+    def __enter__(self) -> LoneWorker:
+        self._folder = PrivateFolder(self._parent_directory)
+        try:
+            self._worker = Worker(self._options, parent_directory=self._folder.path)
+        except BaseException:
+            self._folder.remove()
+            raise
+        self._ready = self._worker.wait_ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._worker is not None
+        self._worker.kill()
+        self._folder.remove()
+
+    @property
+    def directory(self) -> Path:
+        """The worker's private directory, until the end of the context."""
+        assert self._worker is not None
+        return self._worker.directory
+
+    def call(
+        self, header: Mapping[str, Any], *, timeout_seconds: float, parse: Callable[[Frame], _Value]
+    ) -> _Value | Failure:
+        """One request, as `Pool.call`. After a failure the worker is not used again."""
+        assert self._worker is not None
+        if not self._ready:
+            return _note(self._options.kind, Failure.UNAVAILABLE)
+        try:
+            return self._worker.request(header, (), deadline=time.monotonic() + timeout_seconds, parse=parse)
+        except _Fault as fault:
+            failure = fault.failure
+        self._ready = False
+        return _note(self._options.kind, failure)
+
+
+def _note(kind: str, failure: Failure) -> Failure:
+    """Tell the operator the word, and nothing that depends on the query or the rows."""
+    _log.warning("engine_worker", kind=kind, category=failure.value)
+    return failure

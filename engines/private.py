@@ -1,0 +1,184 @@
+"""The private engine: generated statements on snapshots of true data, answered as `Exact` or one constant failure."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
+from engines.pool import Failure, Pool, WorkerOptions
+from privacy.exact import Exact
+from privacy.policy import ColumnType
+from privacy.refusal import ExecutionFailed
+from privacy.statement import Statement
+
+__all__ = ["PrivateEngine", "encode_parameters"]
+
+_HALF: Final = 1 << 62
+_OPEN_SNAPSHOTS: Final = 2
+_SPILL_MB: Final = 64 * 1024
+_BASE_ADDRESS_SPACE_MB: Final = 2048
+_ANSWER_BYTES_MAX: Final = 1 << 36
+"""Out of reach on purpose: the number of groups is a fact about rows, and a limit that it can meet would tell it."""
+_KEY_KINDS: Final = {
+    ColumnType.INTEGER: "integer",
+    ColumnType.TEXT: "text",
+    ColumnType.BOOLEAN: "boolean",
+    ColumnType.DATE: "date",
+    ColumnType.TIMESTAMP: "timestamp",
+}
+
+
+class PrivateEngine:
+    """Runs statements in worker processes. Safe to use from many threads.
+
+    `workers` requests run at a time, each with `threads` threads and `memory_limit_mb` for the engine (every
+    worker may keep two snapshots open and has an address space of about three limits). A worker is replaced after
+    any failure and after `recycle_after` requests.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        threads: int = 2,
+        memory_limit_mb: int = 2048,
+        recycle_after: int = 500,
+        temp_directory: Path | None = None,
+    ) -> None:
+        """Start the workers in the background. `temp_directory` holds what queries spill, in private folders."""
+        options = WorkerOptions(
+            kind="private",
+            threads=threads,
+            memory_limit_mb=memory_limit_mb,
+            address_space_mb=_BASE_ADDRESS_SPACE_MB + (_OPEN_SNAPSHOTS + 1) * memory_limit_mb,
+            file_mb=_SPILL_MB,
+            answer_bytes_max=_ANSWER_BYTES_MAX,
+            settings={"open_max": _OPEN_SNAPSHOTS, "temporary_mb": _SPILL_MB},
+        )
+        self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
+
+    def run(self, snapshot: Path, statement: Statement, *, timeout_seconds: float) -> Exact:
+        """The exact groups and sums of a statement.
+
+        Ensures: names, types, NULLs and bounds are what the statement declares.
+        Errors: ExecutionFailed for everything else, without a cause or context; its `started` is False only when
+        the statement was provably never sent to a worker.
+        """
+        request = _request(snapshot, statement)
+        if request is None:
+            raise ExecutionFailed(started=False)
+        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement))
+        if isinstance(answer, Failure):
+            raise ExecutionFailed(started=answer.started)
+        return answer
+
+    def warm(self, snapshot: Path) -> None:
+        """Open a snapshot in every worker ahead of the first statement, and in workers that are started later."""
+        path = str(snapshot.resolve())
+        self._pool.warm(path, {"operation": "open", "snapshot": path}, keep=_OPEN_SNAPSHOTS)
+
+    def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
+        """Wait until every worker has started; whether it did."""
+        return self._pool.wait_ready(timeout_seconds=timeout_seconds)
+
+    def usable(self) -> bool:
+        """Whether workers start and live. Does not wait, and does not tell whether they are busy."""
+        return self._pool.usable()
+
+    def process_ids(self) -> list[int]:
+        """The workers' process numbers, for operators."""
+        return self._pool.process_ids()
+
+    def close(self) -> None:
+        """Kill and reap every worker."""
+        self._pool.close()
+
+
+def encode_parameters(parameters: Sequence[object]) -> list[list[Any]] | None:
+    """Parameters as pairs of a type word and a JSON value, or None when one cannot be carried."""
+    items: list[list[Any]] = []
+    for value in parameters:
+        if value is None or isinstance(value, bool):
+            items.append(["plain", value])
+        elif isinstance(value, str):
+            if any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+                return None
+            items.append(["plain", value])
+        elif isinstance(value, int):
+            if not -(2**127) < value < 2**127:
+                return None
+            items.append(["integer", str(value)])
+        elif isinstance(value, float):
+            items.append(["number", value.hex()])
+        elif isinstance(value, datetime.datetime):
+            if value.tzinfo is not None:
+                return None
+            items.append(["timestamp", value.isoformat()])
+        elif isinstance(value, datetime.date):
+            items.append(["date", value.isoformat()])
+        else:
+            return None
+    return items
+
+
+def _request(snapshot: Path, statement: Statement) -> dict[str, Any] | None:
+    """The request, or None when it cannot be made: a fault of ours that is found before anything is sent."""
+    parameters = encode_parameters(statement.parameters)
+    names = [key.name for key in statement.keys]
+    names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
+    if parameters is None or len(set(names)) != len(names) or not names:
+        return None
+    if any(key.type not in _KEY_KINDS for key in statement.keys):
+        return None
+    if not snapshot.is_file():
+        return None
+    return {
+        "operation": "run",
+        "snapshot": str(snapshot.resolve()),
+        "sql": statement.sql,
+        "parameters": parameters,
+        "keys": [[key.name, _KEY_KINDS[key.type]] for key in statement.keys],
+        "sums": [item.name for item in statement.sums],
+    }
+
+
+def _parse(frame: Frame, statement: Statement) -> Exact:
+    """True values from a worker's answer. Raises for whatever the statement did not declare."""
+    rows = frame.header["rows"]
+    columns = columns_of(frame)
+    if type(rows) is not int or rows < 0 or len(columns) != len(statement.keys) + 2 * len(statement.sums):
+        raise FrameFault
+    keys: dict[str, Any] = {}
+    for key, (description, buffers) in zip(statement.keys, columns, strict=False):
+        if description["kind"] != _KEY_KINDS[key.type]:
+            raise FrameFault
+        keys[key.name] = decode_values(description, buffers, rows)
+    sums: dict[str, Any] = {}
+    position = len(statement.keys)
+    for item in statement.sums:
+        high, low = (decode_integers(*columns[position + part], rows) for part in (0, 1))
+        sums[item.name] = _join(high, low, item.bound)
+        position += 2
+    return Exact(keys=keys, sums=sums, rows=rows)
+
+
+def _join(high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64] | list[int]:
+    """high * 2**62 + low for each group, refused beyond the bound that the plan proved."""
+    if low.size and (int(low.min()) <= -_HALF or int(low.max()) >= _HALF):
+        raise FrameFault
+    if not high.any():
+        if low.size and max(-int(low.min()), int(low.max())) > bound:
+            raise FrameFault
+        return low
+    if ((high > 0) & (low < 0)).any() or ((high < 0) & (low > 0)).any():
+        raise FrameFault
+    values = [upper * _HALF + lower for upper, lower in zip(high.tolist(), low.tolist(), strict=True)]
+    if max(map(abs, values)) > bound:
+        raise FrameFault
+    return values

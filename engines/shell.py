@@ -1,0 +1,226 @@
+"""The shell engine: public SQL over released tables, in workers that have never seen anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
+from engines.pool import Failure, Pool, WorkerOptions
+from engines.private import encode_parameters
+from privacy.policy import ColumnType
+from privacy.refusal import ExecutionFailed
+from privacy.statement import Parameter
+
+__all__ = ["ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
+
+_KINDS: Final = {
+    ColumnType.INTEGER: "integer",
+    ColumnType.NUMBER: "number",
+    ColumnType.TEXT: "text",
+    ColumnType.BOOLEAN: "boolean",
+    ColumnType.DATE: "date",
+    ColumnType.TIMESTAMP: "timestamp",
+}
+_ADDRESS_SPACE_MB: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class ShellColumn:
+    """A column of a released table; `values` has one entry per row and is not read by `check`."""
+
+    name: str
+    type: ColumnType
+    values: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTable:
+    """A released table under the name that the shell's SQL uses."""
+
+    name: str
+    columns: tuple[ShellColumn, ...]
+
+    def __post_init__(self) -> None:
+        assert self.columns, "a released table needs a column"
+        assert len({len(column.values) for column in self.columns}) == 1, "columns of different length"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellResult:
+    """Columns (name, engine type as text) and rows of Python values."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: list[tuple[Any, ...]]
+
+
+class ShellInvalid(Exception):
+    """The SQL does not bind on the released tables' names and types. Carries no text of the engine."""
+
+    def __init__(self) -> None:
+        super().__init__("the outer part of the query does not fit the released columns")
+
+
+class ShellEngine:
+    """Runs shell SQL in worker processes. Safe to use from many threads.
+
+    Every run has a database of its own, in memory, with nothing but the tables of the call; nothing survives it.
+    Results of more than `rows_max` rows fail.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 2,
+        threads: int = 1,
+        memory_limit_mb: int = 512,
+        recycle_after: int = 500,
+        rows_max: int = 1_000_000,
+        temp_directory: Path | None = None,
+    ) -> None:
+        """Start the workers in the background."""
+        options = WorkerOptions(
+            kind="shell",
+            threads=threads,
+            memory_limit_mb=memory_limit_mb,
+            address_space_mb=_ADDRESS_SPACE_MB + memory_limit_mb,
+            file_mb=0,
+            settings={"rows_max": rows_max},
+        )
+        self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
+
+    def check(
+        self,
+        tables: Sequence[ShellTable],
+        sql: str,
+        parameters: Sequence[Parameter] = (),
+        *,
+        timeout_seconds: float = 5.0,
+    ) -> tuple[tuple[str, str], ...]:
+        """Names and engine types of the result columns, from binding on empty tables of the same types.
+
+        Errors: ShellInvalid when the SQL does not bind, has a result type that answers do not have, or takes
+        longer than `timeout_seconds` to bind; ExecutionFailed(started=False) when no worker was free.
+        """
+        items = encode_parameters(parameters)
+        if items is None or not _carried(sql, *_names(tables)):
+            raise ShellInvalid
+        described = [
+            {"name": table.name, "columns": [[column.name, _KINDS[column.type]] for column in table.columns]}
+            for table in tables
+        ]
+        request = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
+        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described)
+        if answer is Failure.UNAVAILABLE:
+            raise ExecutionFailed(started=False)
+        if isinstance(answer, Failure):
+            raise ShellInvalid
+        return answer
+
+    def run(
+        self,
+        tables: Sequence[ShellTable],
+        sql: str,
+        parameters: Sequence[Parameter] = (),
+        *,
+        timeout_seconds: float,
+    ) -> ShellResult:
+        """The rows of the SQL over the tables.
+
+        INTEGER columns become BIGINT, or HUGEINT when a value needs more than 64 bits; NUMBER becomes DOUBLE.
+        Errors: ExecutionFailed for everything that goes wrong, without a cause or context.
+        """
+        request = _run_request(tables, sql, parameters)
+        if request is None:
+            raise ExecutionFailed(started=False)
+        header, buffers = request
+        answer = self._pool.call(header, buffers, timeout_seconds=timeout_seconds, parse=_result)
+        if isinstance(answer, Failure):
+            raise ExecutionFailed(started=answer.started)
+        return answer
+
+    def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
+        """Wait until every worker has started; whether it did."""
+        return self._pool.wait_ready(timeout_seconds=timeout_seconds)
+
+    def usable(self) -> bool:
+        """Whether workers start and live. Does not wait, and does not tell whether they are busy."""
+        return self._pool.usable()
+
+    def process_ids(self) -> list[int]:
+        """The workers' process numbers, for operators."""
+        return self._pool.process_ids()
+
+    def close(self) -> None:
+        """Kill and reap every worker."""
+        self._pool.close()
+
+
+def _run_request(
+    tables: Sequence[ShellTable], sql: str, parameters: Sequence[Parameter]
+) -> tuple[dict[str, Any], list[bytes]] | None:
+    """Header and buffers, or None when a value does not fit its declared type: a fault found before sending."""
+    items = encode_parameters(parameters)
+    if items is None or not _carried(sql, *_names(tables)):
+        return None
+    described: list[dict[str, Any]] = []
+    columns: list[Column] = []
+    for table in tables:
+        try:
+            columns += [_encode(column) for column in table.columns]
+        except (TypeError, ValueError, OverflowError):
+            return None
+        rows = len(table.columns[0].values)
+        described.append({"name": table.name, "rows": rows, "columns": [column.name for column in table.columns]})
+    header = {
+        "operation": "run",
+        "tables": described,
+        "columns": [column.description for column in columns],
+        "sql": sql,
+        "parameters": items,
+    }
+    return header, [buffer for column in columns for buffer in column.buffers]
+
+
+def _encode(column: ShellColumn) -> Column:
+    kind = _KINDS[column.type]
+    if kind == "integer":
+        try:
+            return encode_values(kind, column.values)
+        except OverflowError:
+            return encode_values("huge", column.values)
+    return encode_values(kind, column.values)
+
+
+def _names(tables: Sequence[ShellTable]) -> list[str]:
+    return [name for table in tables for name in (table.name, *(column.name for column in table.columns))]
+
+
+def _carried(*texts: str) -> bool:
+    """Whether the texts are proper Unicode, as lone surrogates have no bytes."""
+    return not any(0xD800 <= ord(character) <= 0xDFFF for text in texts for character in text)
+
+
+def _described(frame: Frame) -> tuple[tuple[str, str], ...]:
+    described = frame.header["described"]
+    if not isinstance(described, list) or not described:
+        raise FrameFault
+    pairs: list[tuple[str, str]] = []
+    for item in described:
+        name, type_name = item
+        if type(name) is not str or type(type_name) is not str:
+            raise FrameFault
+        pairs.append((name, type_name))
+    return tuple(pairs)
+
+
+def _result(frame: Frame) -> ShellResult:
+    names = _described(frame)
+    rows = frame.header["rows"]
+    columns = columns_of(frame)
+    if type(rows) is not int or rows < 0 or len(columns) != len(names):
+        raise FrameFault
+    values = [decode_values(description, buffers, rows) for description, buffers in columns]
+    return ShellResult(names, list(zip(*values, strict=True)))

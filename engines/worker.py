@@ -1,0 +1,91 @@
+"""The worker process: a fresh interpreter that answers one request at a time over one socket.
+
+Started by `engines.pool` as `python -I -c ... <root> <descriptor> <parent>`. The first frame configures it, every
+other frame is a request. Whatever goes wrong inside is answered with one word and nothing else: no message, no
+class name, no value. Standard output and error are closed by the parent.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from engines.frames import Frame, FrameFault, receive_frame, send_frame
+from engines.limits import allow_cpu_seconds, confine
+
+__all__ = ["Handler", "Invalid", "main", "serve"]
+
+
+class Invalid(Exception):
+    """The request's SQL does not bind. Known from names and types alone, so it may be told apart from a failure."""
+
+
+class Handler(Protocol):
+    """One kind of worker: answers requests, then tidies up while nobody waits."""
+
+    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        """Header and buffers of the answer."""
+        ...
+
+    def between(self) -> None:
+        """Work that may be done after the answer was sent."""
+        ...
+
+
+def main() -> None:
+    """Entry point of the child: limits first, then the engine, then requests until the parent closes the socket."""
+    descriptor, parent = int(sys.argv[2]), int(sys.argv[3])
+    address_space, file_bytes = int(sys.argv[4]), int(sys.argv[5])
+    confine(parent=parent, connection=descriptor, address_space_bytes=address_space, file_bytes=file_bytes)
+    connection = socket.socket(fileno=descriptor)
+    try:
+        serve(connection)
+    except BaseException:  # noqa: BLE001 - nothing of an exception may reach a traceback
+        os._exit(1)
+    os._exit(0)
+
+
+def serve(connection: socket.socket) -> None:
+    """Configure from the first frame, say ready, then answer frames until the end of the stream."""
+    first = receive_frame(connection, bytes_max=1 << 20)
+    if first is None:
+        return
+    bytes_max = int(first.header["bytes_max"])
+    handler = _handler(first.header)
+    send_frame(connection, {"status": "ready"})
+    while True:
+        frame = receive_frame(connection, bytes_max=bytes_max)
+        if frame is None:
+            return
+        allow_cpu_seconds(float(frame.header["cpu_seconds"]))
+        status, header, buffers = _answer(handler, frame)
+        send_frame(connection, {**header, "status": status}, buffers)
+        handler.between()
+
+
+def _answer(handler: Handler, frame: Frame) -> tuple[str, Mapping[str, Any], Sequence[bytes]]:
+    try:
+        header, buffers = handler.handle(frame)
+    except Invalid:
+        return "invalid", {}, ()
+    except (Exception, FrameFault):  # noqa: BLE001 - every failure is the same one word
+        return "failed", {}, ()
+    return "done", header, buffers
+
+
+def _handler(options: Mapping[str, Any]) -> Handler:
+    kind = options["kind"]
+    if kind == "private":
+        from engines.handlers.private import PrivateHandler
+
+        return PrivateHandler(options)
+    if kind == "shell":
+        from engines.handlers.shell import ShellHandler
+
+        return ShellHandler(options)
+    from engines.handlers.attach import AttachHandler
+
+    return AttachHandler(options)

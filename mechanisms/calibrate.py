@@ -1,0 +1,271 @@
+"""From a price to measurements: how a core's statistics share it, and what errors that promises. Reads no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from mechanisms.estimates import linear_form, linear_half_width, linear_standard_error
+from mechanisms.interval import two_sided_alpha
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    LaplaceMeasurement,
+    Measurement,
+    TruncatedGeometricMeasurement,
+    root_up,
+)
+from mechanisms.samplers.exact import require_scale
+from privacy.events import Event
+from privacy.numbers import PICO, units_up
+from privacy.statistic import CoreStatistics, EstimateKind, Statistic, StatisticKind
+from privacy.unit import Neighbouring
+
+__all__ = ["Calibration", "GaussianPrice", "LaplacePrice", "calibrate", "calibrate_for_half_width"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaplacePrice:
+    """A pure epsilon for all statistics together; delta only for the selection of groups."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianPrice:
+    """A mu squared of Gaussian DP for all statistics together; delta only for the selection of groups."""
+
+    mu_squared: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The measurements of a query, one per statistic, in the order of cores and statistics."""
+
+    cores: tuple[CoreStatistics, ...]
+    measurements: tuple[Measurement, ...]
+
+    def events(self) -> tuple[Event, ...]:
+        """The price of the whole query, computed from what will be drawn."""
+        return tuple(measurement.event() for measurement in self.measurements)
+
+    def events_of(self, core_name: str) -> tuple[Event, ...]:
+        """The price of one core."""
+        return tuple(measurement.event() for measurement in self.measurements_of(core_name))
+
+    def measurements_of(self, core_name: str) -> tuple[Measurement, ...]:
+        """The measurements of one core. KeyError for another name."""
+        found = tuple(measurement for measurement in self.measurements if measurement.core == core_name)
+        if not found:
+            raise KeyError(core_name)
+        return found
+
+    def measurement(self, core_name: str, statistic_name: str) -> Measurement:
+        """The measurement of one statistic. KeyError when there is none."""
+        for measurement in self.measurements_of(core_name):
+            if measurement.statistic.name == statistic_name:
+                return measurement
+        raise KeyError(statistic_name)
+
+    def predicted_errors(self, core_name: str) -> dict[str, float | None]:
+        """The standard error that each estimate will have; None where it depends on the answer (ratios)."""
+        core = next(core for core in self.cores if core.name == core_name)
+        errors: dict[str, float | None] = {}
+        for estimate in core.estimates:
+            measurement = self.measurement(core_name, estimate.statistic)
+            form = linear_form(measurement.statistic, estimate.kind)
+            errors[estimate.name] = None if form is None else linear_standard_error(measurement, form)
+        return errors
+
+    def predicted_half_widths(self, core_name: str, confidence: Fraction) -> dict[str, float | None]:
+        """Half the width of the interval that each estimate will have; None where it depends on the answer."""
+        alpha = two_sided_alpha(confidence)
+        core = next(core for core in self.cores if core.name == core_name)
+        widths: dict[str, float | None] = {}
+        for estimate in core.estimates:
+            measurement = self.measurement(core_name, estimate.statistic)
+            form = linear_form(measurement.statistic, estimate.kind)
+            widths[estimate.name] = None if form is None else linear_half_width(measurement, form, alpha)
+        return widths
+
+
+def calibrate(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibration:
+    """The measurements that the price buys, shared among all statistics of all cores in proportion to their weights.
+
+    Ensures: the events of the result add up to at most the price, and to the price itself when epsilon is rounded up to
+    the ledger's unit. The delta is shared equally by the cores that select groups; without one it is not used.
+    Errors: ValueError, never from data: a price that is not positive, cores without statistics or with equal names,
+    groups that need selection without delta, several groups per unit under a Laplace price, noise out of range.
+    """
+    calibration = _shared(cores, price)
+    for measurement in calibration.measurements:
+        measurement.prepare()
+    return calibration
+
+
+def _shared(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibration:
+    """`calibrate` without preparing tables and thresholds."""
+    selecting = [core for core in cores if core.keys.selection is not None]
+    total = sum(statistic.weight for core in cores for statistic in core.statistics)
+    if not total or any(statistic.weight < 1 for core in cores for statistic in core.statistics):
+        raise ValueError("there is no statistic to spend the price on")
+    if len({core.name for core in cores}) != len(cores):
+        raise ValueError("two cores have the same name")
+    if selecting and not 0 < price.delta < 1:
+        raise ValueError("groups that are not public need a delta above zero and below one")
+    for core in cores:
+        _check(core)
+    measurements = tuple(
+        _measurement(
+            core, statistic, Fraction(statistic.weight, total), price, delta=price.delta / max(1, len(selecting))
+        )
+        for core in cores
+        for statistic in core.statistics
+    )
+    return Calibration(tuple(cores), measurements)
+
+
+def _check(core: CoreStatistics) -> None:
+    """Refuses estimates that their statistic cannot give, and sensitivities that nothing is calibrated to."""
+    by_name = {statistic.name: statistic for statistic in core.statistics}
+    for statistic in core.statistics:
+        if statistic.sensitivity.relation is not Neighbouring.ADD_REMOVE:
+            raise ValueError("noise is calibrated to adding or removing one privacy unit only")
+    for estimate in core.estimates:
+        linear_form(by_name[estimate.statistic], estimate.kind)
+    if core.keys.selection is not None and by_name[core.keys.selection].kind is not StatisticKind.UNITS:
+        raise ValueError("groups are selected by their number of units")
+
+
+def _measurement(
+    core: CoreStatistics,
+    statistic: Statistic,
+    share: Fraction,
+    price: LaplacePrice | GaussianPrice,
+    *,
+    delta: Fraction,
+) -> Measurement:
+    selects = core.keys.selection == statistic.name
+    if isinstance(price, LaplacePrice):
+        if price.epsilon <= 0:
+            raise ValueError("epsilon must be greater than zero")
+        epsilon = price.epsilon * share
+        if not selects:
+            return LaplaceMeasurement.for_epsilon(core=core.name, statistic=statistic, share=share, epsilon=epsilon)
+        if core.keys.groups_per_unit != 1 or statistic.sensitivity.l1 != 1:
+            raise ValueError("selecting groups with a pure price needs one group per privacy unit")
+        return TruncatedGeometricMeasurement(
+            core=core.name, statistic=statistic, share=share, epsilon=epsilon, delta=delta
+        )
+    if price.mu_squared <= 0:
+        raise ValueError("mu squared must be greater than zero")
+    mu_squared = price.mu_squared * share
+    if not selects:
+        return GaussianMeasurement.for_mu_squared(
+            core=core.name, statistic=statistic, share=share, mu_squared=mu_squared
+        )
+    sigma = root_up(statistic.sensitivity.l2_squared / mu_squared)
+    require_scale(sigma)
+    return GaussianThresholdMeasurement(
+        core=core.name,
+        statistic=statistic,
+        share=share,
+        sigma=sigma,
+        delta=delta,
+        groups_per_unit=core.keys.groups_per_unit,
+    )
+
+
+def calibrate_for_half_width(
+    cores: Sequence[CoreStatistics],
+    half_width: Fraction,
+    confidence: Fraction,
+    family: Literal["laplace", "gaussian"],
+    *,
+    delta: Fraction = Fraction(0),
+    epsilon_max: Fraction = Fraction(10**5),
+) -> LaplacePrice | GaussianPrice:
+    """The least price (to about six digits) at which every linear estimate has an interval of at most that half width.
+
+    Ratios (averages, variances) have no width that is known before the answer; they are not considered.
+    Errors: ValueError when there is no linear estimate, the width is not positive, or it needs more than `epsilon_max`
+    (for a Gaussian: its square).
+    """
+    if half_width <= 0:
+        raise ValueError("the half width must be greater than zero")
+    alpha = two_sided_alpha(confidence)
+    linear = [
+        estimate
+        for core in cores
+        for estimate in core.estimates
+        if linear_form(_statistic(core, estimate.statistic), estimate.kind) is not None
+    ]
+    if not linear:
+        raise ValueError("no estimate of the query has a width that is known before the answer")
+    whole = all(estimate.integer or estimate.kind is not EstimateKind.SUM for estimate in linear)
+    goal = float(half_width)
+
+    def fits(amount: Fraction) -> bool:
+        return _widest(cores, _price(family, amount, delta), alpha) <= goal
+
+    limit = epsilon_max if family == "laplace" else epsilon_max**2
+    if not _safely(fits, limit):
+        hint = " (a whole number cannot be told better)" if whole and goal < 1 else ""
+        raise ValueError(f"the half width cannot be promised within the largest price{hint}")
+    low, high = Fraction(0), limit
+    amount = Fraction(1)
+    while amount < limit and not _safely(fits, amount):
+        low, amount = amount, amount * 16
+    high = min(amount, limit)
+    while not low and high > PICO and _safely(fits, high / 16):
+        high = high / 16
+    low = low or high / 16
+    while high > low * (1 + Fraction(1, 10**7)) and high > PICO:
+        middle = Fraction(math.sqrt(low * high)).limit_denominator(10**15)
+        if _safely(fits, middle):
+            high = middle
+        else:
+            low = middle
+    price = _price(family, _six_digits(high), delta)
+    calibrate(cores, price)
+    return price
+
+
+def _statistic(core: CoreStatistics, name: str) -> Statistic:
+    return next(statistic for statistic in core.statistics if statistic.name == name)
+
+
+def _price(family: Literal["laplace", "gaussian"], amount: Fraction, delta: Fraction) -> LaplacePrice | GaussianPrice:
+    return LaplacePrice(amount, delta) if family == "laplace" else GaussianPrice(amount, delta)
+
+
+def _safely(fits: Callable[[Fraction], bool], amount: Fraction) -> bool:
+    """An amount too small for any noise in range does not fit."""
+    try:
+        return fits(amount)
+    except ValueError:
+        return False
+
+
+def _six_digits(amount: Fraction) -> Fraction:
+    """The amount rounded up to six significant decimal digits and whole picos."""
+    unit = max(PICO, Fraction(10) ** (math.floor(math.log10(amount)) - 5))
+    return units_up(amount, unit) * unit
+
+
+def _widest(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice, alpha: float) -> float:
+    calibration = _shared(cores, price)
+    widths = [
+        linear_half_width(measurement, form, alpha)
+        for core in cores
+        for estimate in core.estimates
+        for measurement in [calibration.measurement(core.name, estimate.statistic)]
+        for form in [linear_form(measurement.statistic, estimate.kind)]
+        if form is not None
+    ]
+    return max(widths)

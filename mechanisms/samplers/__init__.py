@@ -1,0 +1,7 @@
+"""Exactly rounded noise: integer results whose distribution is that of a rounded real, not of a float."""
+
+from mechanisms.samplers.gaussian import rounded_gaussian
+from mechanisms.samplers.laplace import rounded_laplace
+from mechanisms.samplers.weighted import WeightTable
+
+__all__ = ["WeightTable", "rounded_gaussian", "rounded_laplace"]

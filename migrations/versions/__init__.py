@@ -1,0 +1,1 @@
+"""The revisions, oldest first: one module each, `revision_NNNN_what.py`."""

@@ -1,0 +1,235 @@
+"""From one measure of privacy loss to another, always rounded so that the loss is never understated.
+
+| from | to | function | rounded |
+|---|---|---|---|
+| mu of Gaussian DP, epsilon | delta | `gaussian_delta` | up |
+| (epsilon, delta) | mu squared | `gaussian_mu_squared` | down |
+| rho of zero-concentrated DP, delta | epsilon | `concentrated_epsilon` | up |
+| (epsilon, delta) | rho | `concentrated_rho` | down |
+| epsilon | chance to guess membership | `membership_guess` | up |
+| mu | chance to guess membership | `gaussian_guess` | up |
+| probability | Gaussian quantile | `gaussian_quantile` | up |
+
+There is no way back from an (epsilon, delta) pair to a Gaussian's mu: an event has the measures it was charged with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from privacy.special import erfc, erfc_inverse, precise, rounded_down, rounded_up, to_decimal
+
+__all__ = [
+    "concentrated_epsilon",
+    "concentrated_rho",
+    "gaussian_delta",
+    "gaussian_guess",
+    "gaussian_mu_squared",
+    "gaussian_quantile",
+    "membership_guess",
+]
+
+# The caches below are typed: the float 0.5 equals one half, and must not be answered from its entry.
+
+EPSILON_RANGE = (Fraction(1, 10**12), Fraction(10**6))
+RHO_RANGE = (Fraction(1, 10**30), Fraction(10**12))
+DELTA_MIN = Fraction(1, 10**300)
+DELTA_LEAST = Decimal("1e-1000")
+
+
+def gaussian_delta(*, mu: Fraction, epsilon: Fraction) -> Fraction:
+    """The smallest delta for which mu-GDP implies (epsilon, delta)-DP, rounded up.
+
+    delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), never shown below 10^-1000.
+
+    Requires: mu within [10^-12, 10^6], epsilon zero or within [10^-12, 10^6].
+    Errors: ValueError outside.
+    Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13.
+    """
+    _require(mu, name="mu", lowest=EPSILON_RANGE[0], highest=EPSILON_RANGE[1])
+    if epsilon != 0:
+        _require_epsilon(epsilon)
+    with precise():
+        # What is smaller than the least, or too small for the arithmetic to tell from zero, is called the least.
+        return min(rounded_up(max(_gaussian_delta(to_decimal(mu), to_decimal(epsilon)), DELTA_LEAST)), Fraction(1))
+
+
+def _gaussian_delta(mu: Decimal, epsilon: Decimal) -> Decimal:
+    root = Decimal(8).sqrt()  # (epsilon/mu - mu/2) / sqrt(2) = (2 epsilon/mu - mu) / sqrt(8)
+    likely = erfc((2 * epsilon / mu - mu) / root) / 2
+    unlikely = epsilon.exp() * erfc((2 * epsilon / mu + mu) / root) / 2
+    return likely - unlikely
+
+
+@lru_cache(maxsize=1024, typed=True)
+def gaussian_mu_squared(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest mu squared for which mu-GDP implies (epsilon, delta)-DP, rounded down.
+
+    Requires: epsilon within [10^-12, 10^6], delta within [10^-300, 1).
+    Ensures: `gaussian_delta` of a root of the result is at most delta.
+    Errors: ValueError outside.
+    Source: the inverse of Balle and Wang 2018, Theorem 8 ("analytic Gaussian").
+    """
+    _require_epsilon(epsilon)
+    _require_delta(delta)
+    with precise():
+        level, target = to_decimal(epsilon), to_decimal(delta)
+        # delta grows with mu, from 0 to 1; each side is moved until the root lies between them.
+        low, high = level, level + 1
+        while _gaussian_delta(low, level) > target:
+            low /= 4
+        while _gaussian_delta(high, level) <= target:
+            high *= 2
+        mu = (low + high) / 2
+        while high - low > low * Decimal("1e-30"):
+            value = _gaussian_delta(mu, level)
+            if value > target:
+                high = mu
+            else:
+                low = mu
+            # Newton on ln delta, whose derivative is the Gaussian density at epsilon/mu - mu/2 over delta; a
+            # step that leaves the bracket is replaced by its middle.
+            density = (-((level / mu - mu / 2) ** 2) / 2).exp() / Decimal("2.5066282746310005024157652848110452530")
+            step = (target / value).ln() * value / density if value > 0 else high
+            close = mu + step
+            # The root is approached from both sides: a hair beyond it moves the other end of the bracket.
+            close += close.copy_abs() * Decimal("3e-31") * (1 if value <= target else -1)
+            mu = close if low < close < high else (low + high) / 2
+        return rounded_down(low * low)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def concentrated_epsilon(*, rho: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+
+    The infimum over orders a > 1 of a rho + ln(1 - 1/a) - (ln delta + ln a) / (a - 1); every order gives a valid
+    epsilon, so the search for the best one may be inexact without harm.
+
+    Requires: rho within [10^-30, 10^12], delta within [10^-300, 1).
+    Errors: ValueError outside.
+    Source: Canonne, Kamath and Steinke 2020, Proposition 12 and Corollary 13.
+    """
+    _require(rho, name="rho", lowest=RHO_RANGE[0], highest=RHO_RANGE[1])
+    _require_delta(delta)
+    slope, tail = float(rho), _log(delta)
+    above = _least(lambda x: slope * (1 + math.exp(x)) + _concentrated_rest(x, tail))
+    with precise():
+        order = 1 + Decimal(above).exp()
+        value = order * to_decimal(rho) + _exact_rest(order, to_decimal(delta))
+        return rounded_up(max(value, Decimal(0)))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def concentrated_rho(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho for which rho-zCDP implies (epsilon, delta)-DP by `concentrated_epsilon`, rounded down.
+
+    Requires: epsilon within [10^-12, 10^6], delta within [10^-300, 1).
+    Errors: ValueError outside.
+    Source: Canonne, Kamath and Steinke 2020, Corollary 13, solved for rho at each order.
+    """
+    _require_epsilon(epsilon)
+    _require_delta(delta)
+    level, tail = float(epsilon), _log(delta)
+    above = _least(lambda x: -(level - _concentrated_rest(x, tail)) / (1 + math.exp(x)))
+    with precise():
+        order = 1 + Decimal(above).exp()
+        value = (to_decimal(epsilon) - _exact_rest(order, to_decimal(delta))) / order
+        assert value > 0, "some order always leaves room for a little rho"
+        return rounded_down(value)
+
+
+def _concentrated_rest(x: float, tail: float) -> float:
+    """ln(1 - 1/a) - (ln delta + ln a) / (a - 1) at a = 1 + e^x."""
+    above = math.exp(x)
+    return -math.log1p(math.exp(-x)) - (tail + math.log1p(above)) / above
+
+
+def _exact_rest(order: Decimal, delta: Decimal) -> Decimal:
+    return ((order - 1) / order).ln() - (delta * order).ln() / (order - 1)
+
+
+def _least(curve: Callable[[float], float]) -> float:
+    """Where the curve is least on [-40, 80]: a grid, then golden section around its best point."""
+    step = 0.25
+    best = min((-40 + step * index for index in range(481)), key=curve)
+    low, high = best - step, best + step
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = curve(left), curve(right)
+    for _ in range(60):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = curve(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = curve(right)
+    return (low + high) / 2
+
+
+def membership_guess(epsilon: Fraction) -> Fraction:
+    """The best chance to tell, from a fair coin's two cases, whether a unit took part: e^E / (1 + e^E), rounded up.
+
+    Requires: epsilon within [10^-12, 10^6], pure. Errors: ValueError outside.
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.1 (both errors at least 1 / (1 + e^E)).
+    """
+    _require_epsilon(epsilon)
+    with precise():
+        return min(rounded_up(1 / (1 + (-to_decimal(epsilon)).exp())), Fraction(1))
+
+
+def gaussian_guess(mu: Fraction) -> Fraction:
+    """The same chance under mu-GDP: Phi(mu / 2), rounded up.
+
+    Requires: mu within [10^-12, 10^6]. Errors: ValueError outside.
+    Source: Dong, Roth and Su 2022, section 2 (errors of the balanced test).
+    """
+    _require(mu, name="mu", lowest=EPSILON_RANGE[0], highest=EPSILON_RANGE[1])
+    with precise():
+        return min(rounded_up(1 - erfc(to_decimal(mu) / Decimal(8).sqrt()) / 2), Fraction(1))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def gaussian_quantile(probability: Fraction) -> Fraction:
+    """The z with Phi(z) = probability for the standard Gaussian, rounded up.
+
+    Requires: probability within [1/2, 1 - 10^-300]. Errors: ValueError outside.
+    """
+    if not isinstance(probability, Fraction):
+        raise TypeError("probability must be a Fraction")
+    if not Fraction(1, 2) <= probability <= 1 - DELTA_MIN:
+        raise ValueError("probability must be at least one half and less than one")
+    if probability == Fraction(1, 2):
+        return Fraction(0)
+    with precise():
+        # The tail is subtracted as a fraction, so a probability near one keeps its digits.
+        tail = to_decimal(2 * (1 - probability))
+        centre = to_decimal(2 * probability - 1)
+        if centre < Decimal("1e-20"):
+            return rounded_up(centre * Decimal("1.25331413731550025121"))  # sqrt(pi/2), its last digit rounded up
+        return rounded_up(Decimal(2).sqrt() * erfc_inverse(-tail.ln()))
+
+
+def _log(value: Fraction) -> float:
+    with precise():
+        return float(to_decimal(value).ln())
+
+
+def _require_epsilon(epsilon: Fraction) -> None:
+    _require(epsilon, name="epsilon", lowest=EPSILON_RANGE[0], highest=EPSILON_RANGE[1])
+
+
+def _require_delta(delta: Fraction) -> None:
+    _require(delta, name="delta", lowest=DELTA_MIN, highest=1 - DELTA_MIN)
+
+
+def _require(value: Fraction, *, name: str, lowest: Fraction, highest: Fraction) -> None:
+    if not isinstance(value, Fraction):
+        raise TypeError(f"{name} must be a Fraction")
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} is outside the range of this conversion")

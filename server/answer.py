@@ -1,0 +1,470 @@
+"""The journey of a query: eight steps, each a call downward, in this order and nowhere else.
+
+    1 ask        HTTP makes a Question (routes/)
+    2 lift       text to plan                     nothing spent when it refuses
+    3 bound      plan to statistics               nothing spent when it refuses
+    4 calibrate  statistics to noise and price    nothing spent when it refuses
+    5 reserve    price to a reservation           nothing spent when the budget refuses
+    6 run        statement to exact sums          from here on the charge stays
+    7 release    exact sums to noisy rows, and the shell over them
+    8 post       releases and answer stored with the entry, in one transaction; then the reply
+
+Steps 2 to 4 read the text, public metadata and balances; they also make the estimate.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from accountant.account import Account
+from accountant.errors import BudgetExhausted, LedgerError, Nominal
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, Reserved, ReserveRequest, StoredRelease
+from engines.private import PrivateEngine
+from engines.shell import ShellEngine, ShellInvalid
+from mechanisms import release as releasing
+from mechanisms.randomness import BitSource
+from privacy.policy import Dataset
+from privacy.refusal import ExecutionFailed, Finding, Refused
+from privacy.release import ReleasedTable
+from privacy.statement import Statement
+from server import answer_rows, pricing, wire_answer
+from server.log import logger
+from server.question import Question
+from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from sql_rewrite.plan import Plan
+from sql_rewrite.plan_key import core_key
+
+__all__ = ["Admitted", "Journey", "Served"]
+
+PLANS_KEPT = 512
+SHELL_SECONDS = 5.0
+"""Time of a shell over released numbers: they are small, and its workers are shared by all analysts."""
+
+
+class Served(Protocol):
+    """Where the journey finds datasets and their snapshots."""
+
+    def get(self, name: str) -> Dataset | None: ...
+
+    def snapshot(self, dataset: Dataset) -> Path: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query after steps 2 and 3: everything that follows from the text and public metadata."""
+
+    plan: Plan
+    cores: tuple[BoundedCore, ...]
+    statements: tuple[Statement, ...]
+    keys: tuple[str, ...]
+    types: tuple[tuple[str, str], ...] | None
+    calibrations: pricing.Calibrations = field(default_factory=pricing.Calibrations)
+    """Calibrations of this plan by price: they depend on nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A query after step 5. `stored` is the answer of an earlier, equal request; `running` says that one runs."""
+
+    query_id: str
+    stored: bytes | None = None
+    running: bool = False
+    question: Question | None = None
+    prepared: Prepared | None = None
+    priced: pricing.Priced | None = None
+    reserved: Reserved | None = None
+    path: tuple[Account, ...] = ()
+    started: float = 0.0
+
+
+class Journey:
+    """Answers questions. One per server process; safe to use from many threads."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        private: PrivateEngine,
+        shell: ShellEngine,
+        served: Served,
+        bits: BitSource,
+        tick_seconds: float = 0.01,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._ledger = ledger
+        self._private = private
+        self._shell = shell
+        self._served = served
+        self._bits = bits
+        self._tick = tick_seconds
+        self._clock = clock
+        self._sleep = sleep
+        self._plans: OrderedDict[Any, Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+        self._waiting: dict[str, str] = {}
+        self._cancelled: set[str] = set()
+
+    # Steps 2 to 4: free, and the same for estimates
+
+    def prepare(self, question: Question, dataset: Dataset) -> Prepared:
+        """Steps 2 and 3. Errors: Refused. A pure function of the text and public metadata, so it is cached."""
+        parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
+        key = (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version)
+        with self._lock:
+            known = self._plans.get(key)
+            if known is not None:
+                self._plans.move_to_end(key)
+                return known
+        plan = lift(question.sql, dataset, question.parameters)
+        cores = bound(plan)
+        types = None
+        if not plan.shell.trivial:
+            try:
+                types = self._shell.check(answer_rows.shapes(cores), plan.shell.sql)
+            except ShellInvalid:
+                raise Refused([_shell_refusal()]) from None
+            answer_rows.check_types(types, plan.shell)
+        prepared = Prepared(
+            plan=plan,
+            cores=cores,
+            statements=tuple(lower(core) for core in cores),
+            keys=tuple(core_key(core, dataset) for core in plan.cores),
+            types=types,
+        )
+        with self._lock:
+            self._plans[key] = prepared
+            while len(self._plans) > PLANS_KEPT:
+                self._plans.popitem(last=False)
+        return prepared
+
+    def price(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> pricing.Priced | None:
+        """Step 4. None for a query that reads no rows. Errors: Refused."""
+        described = [core.described for core in prepared.cores]
+        if not described:
+            return None
+        dataset = prepared.plan.dataset
+        if question.half_width is not None:
+            return pricing.price_for_half_width(
+                described,
+                question.half_width,
+                question.confidence,
+                path=path,
+                dataset=dataset,
+                known=prepared.calibrations,
+            )
+        epsilon = question.epsilon if question.epsilon is not None else dataset.limits.epsilon_default
+        return pricing.price_for_epsilon(described, epsilon, path=path, dataset=dataset, known=prepared.calibrations)
+
+    def estimate(self, question: Question) -> dict[str, Any]:
+        """What a question would cost and how exact its answer would be. Touches no private row, spends nothing."""
+        dataset, path = self._admission(question)
+        prepared = self.prepare(question, dataset)
+        priced = self.price(question, prepared, path)
+        reusable: dict[str, StoredRelease] = {}
+        curve: list[pricing.Priced] = []
+        if priced is not None:
+            reusable = self._reusable(question, prepared, priced)
+            curve = self._curve(priced, prepared, path)
+        return wire_answer.estimate(question, prepared, priced, path, reusable, curve)
+
+    def _curve(self, priced: pricing.Priced, prepared: Prepared, path: Sequence[Account]) -> list[pricing.Priced]:
+        described = [core.described for core in prepared.cores]
+        dataset = prepared.plan.dataset
+        points = []
+        for factor in (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)):
+            epsilon = priced.epsilon * factor
+            if epsilon <= dataset.limits.epsilon_max and (epsilon * 10**12).denominator == 1:
+                try:
+                    points.append(
+                        pricing.price_for_epsilon(
+                            described, epsilon, path=path, dataset=dataset, known=prepared.calibrations
+                        )
+                    )
+                except Refused:
+                    continue
+        return points
+
+    # Step 5
+
+    def admit(self, question: Question) -> Admitted:
+        """Steps 2 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
+        started = self._clock()
+        dataset, path = self._admission(question)
+        prepared = self.prepare(question, dataset)
+        priced = self.price(question, prepared, path)
+        query_id = f"q_{secrets.token_hex(12)}"
+        charges = () if priced is None else _charges(prepared, priced)
+        request = ReserveRequest(
+            query_id=query_id,
+            principal=question.principal,
+            account=path[0].id,
+            body_hash=question.body_hash,
+            cores=charges,
+            idempotency_key=question.idempotency_key,
+            reuse=self._reuse(question, dataset, prepared, priced),
+            description=_description(prepared, priced),
+        )
+        try:
+            reserved = self._ledger.reserve(request)
+        except BudgetExhausted as error:
+            if priced is not None and error.account == path[0].id:
+                error.nominal = Nominal(
+                    priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
+                )
+            raise
+        if not reserved.fresh:
+            if reserved.answer is None and reserved.state not in ("reserved", "running"):
+                raise ExecutionFailed(started=reserved.state != "failed_void")
+            return Admitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
+        with self._lock:
+            self._waiting[query_id] = question.principal
+        return Admitted(
+            query_id=query_id,
+            question=question,
+            prepared=prepared,
+            priced=priced,
+            reserved=reserved,
+            path=tuple(path),
+            started=started,
+        )
+
+    def _admission(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
+        """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
+        dataset = self._served.get(question.dataset)
+        paths = [] if dataset is None else self._ledger.spendable(dataset.name, question.principal)
+        if dataset is None or not paths:
+            raise Refused(
+                [
+                    Finding(
+                        code="unknown_dataset",
+                        what=f'dataset "{question.dataset[:63]}" is refused',
+                        why="It does not exist, or you have no account for it.",
+                        instead=("see GET /v1/datasets", "ask an administrator for a budget"),
+                    )
+                ]
+            )
+        if question.account is None:
+            return dataset, paths[0]
+        own = next((path for path in paths if path[0].id == question.account), None)
+        if own is None:
+            raise Refused(
+                [
+                    Finding(
+                        code="no_budget",
+                        what="the asked account is refused",
+                        why="It is not an account of yours for this dataset.",
+                        instead=("see GET /v1/budgets",),
+                    )
+                ]
+            )
+        return dataset, own
+
+    def _reuse(self, question: Question, dataset: Dataset, prepared: Prepared, priced: pricing.Priced | None) -> Any:
+        """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
+        asked = question.reuse or ("any" if dataset.limits.releases_shared else "own")
+        if asked == "any" and not dataset.limits.releases_shared:
+            asked = "own"
+        if asked != "none" and question.max_staleness_s is not None and priced is not None:
+            oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=question.max_staleness_s)
+            found = self._reusable(question, prepared, priced)
+            if any(release.created is not None and release.created < oldest for release in found.values()):
+                return "none"
+        return asked
+
+    def _reusable(self, question: Question, prepared: Prepared, priced: pricing.Priced) -> dict[str, StoredRelease]:
+        shared = prepared.plan.dataset.limits.releases_shared
+        reuse = question.reuse or ("any" if shared else "own")
+        if reuse == "none":
+            return {}
+        principal = None if reuse == "any" and shared else question.principal
+        result: dict[str, StoredRelease] = {}
+        for charge in _charges(prepared, priced):
+            for release in self._ledger.find_releases(charge.core_key, principal=principal):
+                if release.quality >= charge.quality:
+                    result[charge.core_key] = release
+                    break
+        return result
+
+    def cancel(self, query_id: str, principal: str) -> str:
+        """Voids a query of this process that did not reach the engine; returns its state afterwards."""
+        with self._lock:
+            if self._waiting.get(query_id) == principal:
+                self._cancelled.add(query_id)
+        if query_id in self._cancelled:
+            return "failed_void"
+        record = self._ledger.query(query_id)
+        return "unknown" if record is None or record.principal != principal else record.state
+
+    def abandon(self, admitted: Admitted) -> None:
+        """Voids an admitted query whose turn never came (shutdown)."""
+        if self._take(admitted.query_id):
+            self._ledger.void(admitted.query_id)
+
+    def _take(self, query_id: str) -> bool:
+        """Moves a query from waiting to running; False when it was cancelled or taken before."""
+        with self._lock:
+            waiting = self._waiting.pop(query_id, None) is not None
+            cancelled = query_id in self._cancelled
+            self._cancelled.discard(query_id)
+        return waiting and not cancelled
+
+    # Steps 6 to 8: from here on every failure is one opaque outcome, and the charge stays
+
+    def complete(self, admitted: Admitted) -> bytes:
+        """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
+        assert admitted.prepared is not None
+        if not self._take(admitted.query_id):
+            self._ledger.void(admitted.query_id)
+            raise ExecutionFailed(started=False)
+        answer: bytes | None = None
+        untouched = False
+        try:
+            answer = self._answer(admitted)
+        except ExecutionFailed as failure:
+            untouched = not failure.started and len(admitted.prepared.cores) == 1
+            logger().warning("query_failed", query_id=admitted.query_id, code="execution_failed")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
+            logger().error("query_failed", query_id=admitted.query_id, exception=type(error).__name__)
+        if answer is None:
+            # Before the ledger is told, which everybody concerned can read. A success waited in `_answer`.
+            self._until_visible(admitted.started)
+            self._settle_failure(admitted.query_id, untouched=untouched)
+            raise ExecutionFailed(started=not untouched)
+        return answer
+
+    def _settle_failure(self, query_id: str, *, untouched: bool) -> None:
+        """Keeps the charge; gives it back only when the engine provably never saw the statement."""
+        try:
+            if untouched:
+                self._ledger.void(query_id)
+            else:
+                self._ledger.fail(query_id)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+
+    def _answer(self, admitted: Admitted) -> bytes:
+        question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
+        assert question is not None
+        assert prepared is not None
+        assert reserved is not None
+        dataset = prepared.plan.dataset
+        released: list[ReleasedTable] = []
+        fresh: list[StoredRelease] = []
+        ids: list[str] = []
+        for core, statement, key in zip(prepared.cores, prepared.statements, prepared.keys, strict=True):
+            stored = reserved.reused.get(key)
+            if stored is not None:
+                table = answer_rows.from_stored(stored.body, core.described.name, question.confidence)
+                ids.append(stored.id)
+            else:
+                assert admitted.priced is not None
+                exact = self._private.run(
+                    self._served.snapshot(dataset), statement, timeout_seconds=dataset.limits.timeout_seconds
+                )
+                table = releasing.release(
+                    core.described,
+                    admitted.priced.calibration,
+                    exact,
+                    bits=self._bits,
+                    confidence=question.confidence,
+                    replicates=releasing.REPLICATES if prepared.plan.shell.simulation is not None else 0,
+                )
+                release_id = f"r_{secrets.token_hex(12)}"
+                charge = next(c for c in _charges(prepared, admitted.priced) if c.core_key == key)
+                fresh.append(
+                    StoredRelease(
+                        id=release_id,
+                        core_key=key,
+                        quality=charge.quality,
+                        principal=question.principal,
+                        dataset=dataset.name,
+                        query_id=admitted.query_id,
+                        events=charge.events,
+                        body=answer_rows.to_stored(table),
+                    )
+                )
+                ids.append(release_id)
+            released.append(table)
+        if fresh:
+            # Everything that anybody can watch (the shell's workers, the ledger's entries and their times, a poll)
+            # comes after the visible moment: what follows is a function of released numbers alone.
+            self._until_visible(admitted.started)
+        try:
+            rows = answer_rows.assemble(
+                prepared.plan.shell,
+                prepared.types,
+                released,
+                shell=self._shell,
+                confidence=question.confidence,
+                timeout_seconds=SHELL_SECONDS,
+            )
+        except ExecutionFailed as failure:
+            # A shell that never started does not undo that rows were read: a refund would be a free answer.
+            raise ExecutionFailed(started=failure.started or bool(fresh)) from None
+        answer = wire_answer.answer(admitted, rows, released, ids, self._ledger.standing(admitted.path[0].id))
+        self._ledger.post(admitted.query_id, fresh, answer)
+        return answer
+
+    def _until_visible(self, started: float) -> None:
+        """Waits for the next visible moment: started + tick * 2^k.
+
+        How long a query ran is a fact about rows; what shows of it is only which of a few moments came next.
+        """
+        if self._tick <= 0:
+            return
+        moment = self._tick
+        while started + moment < self._clock():
+            moment *= 2
+        self._sleep(max(0.0, started + moment - self._clock()))
+
+
+def _charges(prepared: Prepared, priced: pricing.Priced) -> tuple[CoreCharge, ...]:
+    """What the ledger is asked to charge: per core its events, and its part of the nominal epsilon as quality."""
+    weights = {c.described.name: sum(s.weight for s in c.described.statistics) for c in prepared.cores}
+    total = sum(weights.values())
+    return tuple(
+        CoreCharge(
+            core_key=key,
+            quality=priced.epsilon * weights[core.described.name] / total,
+            events=priced.calibration.events_of(core.described.name),
+        )
+        for core, key in zip(prepared.cores, prepared.keys, strict=True)
+    )
+
+
+def _description(prepared: Prepared, priced: pricing.Priced | None) -> Mapping[str, Any]:
+    """What the ledger keeps about a query beside its price: shapes, never literals."""
+    return {
+        "cores": [
+            {
+                "tables": [source.table.name for source in core.core.sources],
+                "keys": len(core.core.keys),
+                "aggregates": [aggregate.function.value for aggregate in core.core.aggregates],
+            }
+            for core in prepared.cores
+        ],
+        "noise": None if priced is None else priced.family,
+    }
+
+
+def _shell_refusal() -> Finding:
+    return Finding(
+        code="unsupported_sql",
+        what="the part above the aggregates is refused",
+        why="It does not fit the names and types of the released columns.",
+        instead=("check the types of comparisons and function arguments", "see docs/sql.md"),
+    )

@@ -1,0 +1,333 @@
+"""The application: routes, the edge around them, and the beginning and end of everything they use."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from accountant.errors import LedgerError
+from privacy.refusal import ExecutionFailed, Refused
+from server.auth import undeclared_routes
+from server.body import findings_of
+from server.errors import (
+    Problem,
+    problem_of_execution,
+    problem_of_ledger,
+    problem_of_refusal,
+    problem_response,
+)
+from server.limits import RateLimit
+from server.log import configure_logs, duration_bucket, logger, where
+from server.metrics import Metrics
+from server.openapi import cached_document
+from server.routes import budgets, datasets, operations, people, queries
+from server.routes.operations import server_version
+from server.services import Services
+from server.settings import Settings
+from server.store.registry import UNAVAILABLE
+
+__all__ = ["ServiceFactory", "create_app"]
+
+ServiceFactory = Callable[[Settings], Services]
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z", re.ASCII)
+
+_DESCRIPTION = """\
+Noisegate answers SQL questions about people with noise, and keeps the account of what has been told.
+
+Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
+and `charged`. Only `POST /v1/queries` spends; a GET never does.
+"""
+
+
+@dataclass(slots=True)
+class _Limits:
+    requests: RateLimit
+    failed_keys: RateLimit
+
+
+def create_app(settings: Settings, *, services: Services | None = None, build: ServiceFactory | None = None) -> FastAPI:
+    """The application for these settings.
+
+    `services` is used as it is and stays the caller's to close; otherwise `build` makes the services when the server
+    starts, and they are closed when it stops.
+    """
+    assert (services is None) != (build is None), "give services or a way to build them"
+    app = FastAPI(
+        title="Noisegate",
+        version=server_version(),
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan(settings, services, build),
+        # Native telemetry would export messages and traces of exceptions, which may repeat values.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    for module in (queries, budgets, datasets, people, operations):
+        for route in module.router.routes:
+            app.router.routes.append(route)
+    undeclared = undeclared_routes(list(app.router.routes))
+    if undeclared:
+        raise RuntimeError(f"routes that do not say whom they serve: {', '.join(undeclared)}")
+    app.state.metrics = Metrics()
+    app.state.limits = _Limits(
+        requests=RateLimit(
+            per_minute=settings.requests_per_minute, burst=settings.requests_burst, clock=time.monotonic
+        ),
+        failed_keys=RateLimit(
+            per_minute=settings.failed_keys_per_minute, burst=settings.failed_keys_per_minute, clock=time.monotonic
+        ),
+    )
+    app.state.readiness = (-1e9, {})
+    app.state.readiness_lock = asyncio.Lock()
+    if services is not None:
+        app.state.services = services
+    _add_handlers(app)
+    app.add_middleware(_Edge, state=app.state, secure=settings.tls_terminated)
+    app.openapi = lambda: cached_document(app)  # type: ignore[method-assign]
+    return app
+
+
+def _lifespan(
+    settings: Settings, given: Services | None, build: ServiceFactory | None
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if given is not None:
+            yield
+            return
+        assert build is not None
+        configure_logs(level=settings.log_level)
+        services = await asyncio.to_thread(build, settings)
+        app.state.services = services
+        logger().info("started", version=server_version(), instance=settings.instance)
+        try:
+            yield
+        finally:
+            left = await asyncio.to_thread(services.jobs.close, seconds=settings.shutdown_seconds)
+            for close in services.closing:
+                await asyncio.to_thread(close)
+            logger().info("stopped", count=left)
+
+    return lifespan
+
+
+# The edge
+
+
+_SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_DEFAULT_HEADERS = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class _Edge:
+    """Around everything: request id, security headers, one log line, metrics, and the last resort for failures."""
+
+    def __init__(self, app: ASGIApp, *, state: Any, secure: bool) -> None:
+        self._app = app
+        self._state = state
+        self._secure = secure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = time.monotonic()
+        request_id = _request_id(scope)
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = self._headers(message["headers"], request_id)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:  # noqa: BLE001 -- the edge of the process: one constant answer, no text of the cause
+            logger().error(
+                "request_failed",
+                request_id=request_id,
+                route=_template(scope),
+                exception=type(error).__name__,
+                where=where(error),
+            )
+            if status == 0:
+                await _unforeseen(state)(scope, receive, send_with_headers)
+        finally:
+            seconds = time.monotonic() - begun
+            self._record(scope, state, request_id=request_id, status=status, seconds=seconds)
+
+    def _headers(self, headers: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
+        present = {name.lower() for name, _ in headers}
+        added = [(b"x-request-id", request_id.encode("ascii")), *_SECURITY_HEADERS]
+        added += [(name, value) for name, value in _DEFAULT_HEADERS if name not in present]
+        if self._secure:
+            added.append((b"strict-transport-security", b"max-age=31536000"))
+        return [*headers, *added]
+
+    def _record(self, scope: Scope, state: dict[str, Any], *, request_id: str, status: int, seconds: float) -> None:
+        route, method = _template(scope), _method(scope)
+        metrics: Metrics = self._state.metrics
+        metrics.requests.labels(route, method, str(status)).inc()
+        metrics.request_seconds.labels(route).observe(seconds)
+        fields = {"request_id": request_id, "method": method, "route": route, "status": status}
+        code = state.get("problem_code")
+        if code is not None:
+            metrics.problems.labels(code).inc()
+            fields["code"] = code
+        if "query_id" in state:
+            fields["query_id"] = state["query_id"]
+        logger().info("request", **fields, duration=duration_bucket(seconds))
+
+
+def _request_id(scope: Scope) -> str:
+    given = [value for name, value in scope["headers"] if name == b"x-request-id"]
+    if len(given) == 1:
+        text: str = given[0].decode("latin-1")
+        if _REQUEST_ID.match(text):
+            return text
+    return secrets.token_hex(12)
+
+
+def _template(scope: Scope) -> str:
+    """The route's pattern; never the address itself, which holds identifiers and whatever a caller wrote there."""
+    route = scope.get("route")
+    return str(route.path) if isinstance(route, APIRoute) else "unmatched"
+
+
+def _method(scope: Scope) -> str:
+    method = scope["method"]
+    return method if method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS") else "other"
+
+
+def _unforeseen(state: dict[str, Any]) -> Response:
+    """The answer to a failure that nobody foresaw. A request that may have been charged counts as charged."""
+    spending = bool(state.get("spending"))
+    state["problem_code"] = "internal_error"
+    problem = Problem(
+        "internal_error",
+        what="the server failed",
+        why="The request may have been charged, so it counts as charged." if spending else "Nothing was charged.",
+        instead=("Give the operator the request id.",),
+        charged=spending,
+    )
+    return problem_response(problem, request_id=state["request_id"])
+
+
+# Problems
+
+
+def _respond(request: Request, problem: Problem) -> Response:
+    request.state.problem_code = problem.code
+    return problem_response(problem, request_id=request.state.request_id)
+
+
+def _add_handlers(app: FastAPI) -> None:
+    async def on_problem(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Problem)
+        return _respond(request, error)
+
+    async def on_refusal(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return _respond(request, problem_of_refusal(error))
+
+    async def on_execution(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ExecutionFailed)
+        return _respond(request, problem_of_execution(error))
+
+    async def on_ledger(request: Request, error: Exception) -> Response:
+        assert isinstance(error, LedgerError)
+        logger().warning("ledger", request_id=request.state.request_id, exception=type(error).__name__)
+        spending = bool(getattr(request.state, "spending", False))
+        return _respond(request, problem_of_ledger(error, spending=spending))
+
+    async def on_store(request: Request, error: Exception) -> Response:
+        logger().warning("store", request_id=request.state.request_id, exception=type(error).__name__)
+        if getattr(request.state, "spending", False):
+            return _unforeseen(request.scope["state"])
+        problem = Problem(
+            "unavailable",
+            what="the registry cannot be used at the moment",
+            why="Nothing was charged.",
+            instead=("Try again later.",),
+            headers={"Retry-After": "5"},
+        )
+        return _respond(request, problem)
+
+    async def on_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        route = request.scope.get("route")
+        known: set[str] = set()
+        if isinstance(route, APIRoute):
+            for field in (*route.dependant.query_params, *route.dependant.path_params):
+                known |= {field.name, str(field.alias)}
+        findings = findings_of(error.errors(), known=known)
+        first = findings[0]
+        return _respond(request, Problem("invalid_request", first.what, first.why, first.instead, findings=findings))
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _respond(request, _http_problem(error))
+
+    app.add_exception_handler(Problem, on_problem)
+    app.add_exception_handler(Refused, on_refusal)
+    app.add_exception_handler(ExecutionFailed, on_execution)
+    app.add_exception_handler(LedgerError, on_ledger)
+    app.add_exception_handler(RequestValidationError, on_validation)
+    app.add_exception_handler(HTTPException, on_http)
+    for kind in UNAVAILABLE:
+        app.add_exception_handler(kind, on_store)
+
+
+def _http_problem(error: HTTPException) -> Problem:
+    """Problems that the framework itself finds. Its texts are not passed on."""
+    if error.status_code == 404:
+        return Problem("not_found", what="there is nothing at this address", instead=("See /docs.",))
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return Problem(
+            "method_not_allowed",
+            what="this address does not offer the method",
+            instead=(f"Use {allowed}.",) if allowed else (),
+            headers={"Allow": allowed} if allowed else {},
+        )
+    if error.status_code == 413:
+        return Problem("body_too_large", what="the body is too large")
+    if error.status_code == 415:
+        return Problem("unsupported_media_type", what="the body's type is not accepted")
+    if error.status_code < 500:
+        return Problem("invalid_request", what="the request is not accepted")
+    return Problem("internal_error", what="the server failed", why="Nothing was charged.")

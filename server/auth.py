@@ -1,0 +1,174 @@
+"""Who calls, and whether the route serves that role. Deny by default.
+
+Every route has exactly one of these as a dependency: `roles(...)`, or `PUBLIC`. `undeclared_routes` finds routes that
+have none; the application does not start with one, and a test walks all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from server.errors import Problem, RequestFinding
+from server.services import Services
+from server.store.registry import KeyRefused
+from server.store.tables import ROLES
+
+__all__ = ["PUBLIC", "Access", "Caller", "access_of", "roles", "services_of", "undeclared_routes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The principal behind a request. `name` is empty for a caller without a key on a route that allows it."""
+
+    name: str
+    role: str
+    key: str
+    expires: str
+
+    @property
+    def oversees(self) -> bool:
+        """Whether the caller sees what belongs to others: administrators and auditors."""
+        return self.role in ("admin", "auditor")
+
+
+_NOBODY = Caller(name="", role="", key="", expires="")
+
+
+def services_of(request: Request) -> Services:
+    """The application's services."""
+    services: Services = request.app.state.services
+    return services
+
+
+class Access:
+    """A dependency that lets the named roles in. Empty `allowed` is a public route."""
+
+    __slots__ = ("allowed", "open_setting")
+
+    def __init__(self, allowed: frozenset[str], *, open_setting: str | None = None) -> None:
+        assert allowed <= set(ROLES)
+        self.allowed = allowed
+        self.open_setting = open_setting
+
+    async def __call__(self, request: Request) -> Caller:
+        """The caller. Errors: Problem unauthenticated, forbidden, rate_limited, invalid_request."""
+        _refuse_unknown_parameters(request)
+        if not self.allowed:
+            return _NOBODY
+        services = services_of(request)
+        if self.open_setting is not None and getattr(services.settings, self.open_setting):
+            return _NOBODY
+        caller = await _identify(request, services)
+        if caller.role not in self.allowed:
+            raise Problem(
+                "forbidden",
+                what="your role does not serve this operation",
+                why=f"It serves the roles {', '.join(role for role in ROLES if role in self.allowed)}.",
+            )
+        return caller
+
+
+PUBLIC = Access(frozenset())
+"""For routes that everybody may call: documentation, health."""
+
+
+def roles(*names: str) -> Access:
+    """Lets these roles in, and nobody else."""
+    assert names
+    return Access(frozenset(names))
+
+
+async def _identify(request: Request, services: Services) -> Caller:
+    limits = request.app.state.limits
+    try:
+        text = _bearer(request)
+        principal, key = await run_in_threadpool(services.registry.verify_key, text)
+    except KeyRefused as refused:
+        request.app.state.metrics.failed_keys.inc()
+        address = request.client.host if request.client is not None else ""
+        wait = limits.failed_keys.take(address)
+        if wait:
+            raise _too_many("too many wrong API keys from this address", wait) from None
+        raise Problem("unauthenticated", what="the API key is not accepted", why=_REASONS[refused.reason]) from None
+    wait = limits.requests.take(principal.name)
+    if wait:
+        raise _too_many("too many requests from this principal", wait)
+    return Caller(name=principal.name, role=principal.role, key=key.id, expires=key.expires)
+
+
+_REASONS = {
+    "missing": "Send the header Authorization: Bearer with an API key of this server.",
+    "scheme": "Only API keys of this server (ngk_...) are accepted, as Authorization: Bearer.",
+    "invalid": "It is not a key of this server, or it was mistyped.",
+    "expired": "It has expired. Ask an administrator for a new one.",
+    "revoked": "It was revoked. Ask an administrator for a new one.",
+    "disabled": "Its principal is disabled. Ask an administrator.",
+}
+
+
+def _bearer(request: Request) -> str:
+    headers = request.headers.getlist("authorization")
+    if not headers:
+        raise KeyRefused("missing")
+    scheme, _, token = headers[0].partition(" ")
+    token = token.strip()
+    if len(headers) > 1 or scheme.lower() != "bearer" or not token.startswith("ngk_"):
+        raise KeyRefused("scheme")
+    return token
+
+
+def _too_many(what: str, wait: int) -> Problem:
+    return Problem(
+        "rate_limited",
+        what=what,
+        why=f"Wait {wait} seconds. Nothing was charged.",
+        headers={"Retry-After": str(wait)},
+    )
+
+
+def _refuse_unknown_parameters(request: Request) -> None:
+    """A misspelt or misplaced query parameter (?dry_run=true) must not be ignored: the request may spend."""
+    if not request.url.query:
+        return
+    route = request.scope["route"]
+    known = {str(field.alias) for field in route.dependant.query_params} if isinstance(route, APIRoute) else set()
+    given = [name for name, _ in request.query_params.multi_items()]
+    if set(given) <= known and len(set(given)) == len(given):
+        return
+    instead = (f"Known parameters: {', '.join(sorted(known))}.",) if known else ("Leave the query string away.",)
+    finding = RequestFinding(
+        "invalid_request",
+        what="the query string is not accepted",
+        why="It repeats a parameter, or has one that this operation does not know.",
+        instead=instead,
+    )
+    raise Problem("invalid_request", finding.what, finding.why, finding.instead, findings=(finding,))
+
+
+def _accesses(dependant: Dependant) -> Iterator[Access]:
+    for inner in dependant.dependencies:
+        if isinstance(inner.call, Access):
+            yield inner.call
+        yield from _accesses(inner)
+
+
+def access_of(route: APIRoute) -> Access | None:
+    """The one access declaration of a route; None when it has none or several."""
+    found = list(_accesses(route.dependant))
+    return found[0] if len(found) == 1 else None
+
+
+def undeclared_routes(routes: list[Any]) -> list[str]:
+    """Paths of routes that do not say whom they serve. Anything that is not an API route counts as undeclared."""
+    return [
+        str(getattr(route, "path", route))
+        for route in routes
+        if not (isinstance(route, APIRoute) and access_of(route) is not None)
+    ]

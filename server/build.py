@@ -1,0 +1,95 @@
+"""The composition of a server: settings to services, in one place.
+
+Nothing else constructs engines, the ledger or the journey; tests build their own services.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+
+from accountant.ledger import Ledger, utc_now
+from engines.private import PrivateEngine
+from engines.shell import ShellEngine
+from mechanisms.randomness import SystemBits
+from server.answer import Journey
+from server.catalogue import ServedDatasets
+from server.jobs import JobPool
+from server.matrix import sql_matrix
+from server.services import Check, Services
+from server.settings import Settings
+from server.store.registry import Registry
+
+__all__ = ["build_services", "open_catalogue"]
+
+
+def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
+    """The served datasets of a home."""
+    return ServedDatasets(
+        registry,
+        datasets_directory=settings.datasets_directory,
+        snapshots_directory=settings.snapshots_directory,
+        draw_secret=settings.own_secret("draw_key"),
+    )
+
+
+def build_services(settings: Settings) -> Services:
+    """Everything a server process needs, started. Undoes what it started when a later part fails.
+
+    Errors: the ledger's (NotMigrated, SchemaTooNew, WeakDurability, ...), SettingsRefused.
+    """
+    with contextlib.ExitStack() as started:
+        url = settings.database()
+        instance = settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
+        private = PrivateEngine(
+            workers=settings.engine_workers,
+            threads=settings.engine_threads,
+            memory_limit_mb=settings.engine_memory_mb,
+        )
+        started.callback(private.close)
+        shell = ShellEngine(workers=2)
+        started.callback(shell.close)
+        ledger = Ledger(url, instance=instance, high_water=settings.high_water())
+        started.callback(ledger.close)
+        registry = Registry(url, secret=settings.keys_secret(), clock=utc_now)
+        started.callback(registry.close)
+        catalogue = open_catalogue(settings, registry)
+        for dataset in catalogue.all():
+            private.warm(catalogue.snapshot(dataset))
+        journey = Journey(
+            ledger=ledger,
+            private=private,
+            shell=shell,
+            served=catalogue,
+            bits=SystemBits(),
+            tick_seconds=settings.answer_tick_ms / 1000,
+        )
+        jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
+        # Closed in this order, after the jobs: engines first, so that nothing can be released any more.
+        closing: tuple[Callable[[], object], ...] = (private.close, shell.close, ledger.close, registry.close)
+        services = Services(
+            settings=settings,
+            registry=registry,
+            ledger=ledger,
+            catalogue=catalogue,
+            journey=journey,
+            registrar=catalogue,
+            jobs=jobs,
+            checks=(
+                Check("ledger", ledger.check_writable),
+                # Anybody may ask: neither check may take a worker or wait for one, which would tell running times.
+                Check("engine", lambda: _ready(private.usable())),
+                Check("shell", lambda: _ready(shell.usable())),
+            ),
+            sql_matrix=sql_matrix(),
+            closing=closing,
+        )
+        started.pop_all()
+        return services
+
+
+def _ready(ready: bool) -> None:  # noqa: FBT001 - a check raises
+    if not ready:
+        raise RuntimeError("no engine worker is ready")

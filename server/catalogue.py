@@ -1,0 +1,250 @@
+"""Datasets in memory: what is served now, where its snapshot is, and how a new version comes in.
+
+Attaching a dataset checks its file, builds an immutable snapshot in a worker process, stores the version in the
+registry, and only then swaps the pointer that queries read. A policy version is a number that grows with every
+different file; a data version is a hash of the sources and their declared shape.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, public_values
+from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
+from server.datasets import DatasetFile, DatasetFileRefused, load, load_text, public_columns, sources, to_dataset
+from server.datasets.keys import parse_key
+from server.errors import RequestFinding
+from server.services import DatasetRefused
+from server.store.registry import DatasetVersion, Registry
+
+__all__ = ["ServedDatasets"]
+
+
+_PUBLIC_KEYS_MAX = 1_000
+"""Most values of a public text column that become its keys by themselves; longer lists would make answers of noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    dataset: Dataset
+    snapshot: Path
+
+
+class ServedDatasets:
+    """The catalogue and the registrar of one server process. Thread-safe.
+
+    `draw_secret` is this server's secret from which every dataset's key for choosing groups is derived.
+    """
+
+    def __init__(
+        self, registry: Registry, *, datasets_directory: Path, snapshots_directory: Path, draw_secret: bytes
+    ) -> None:
+        self._registry = registry
+        self._datasets_directory = datasets_directory
+        self._snapshots_directory = snapshots_directory
+        self._draw_secret = draw_secret
+        self._lock = threading.Lock()
+        self._entries: dict[str, _Entry] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """Reads the served versions from the registry again; versions that are here already are kept."""
+        known = self._entries
+        entries = {}
+        for version in self._registry.datasets():
+            entry = known.get(version.name)
+            same = entry is not None and (entry.dataset.policy_version, entry.dataset.data_version) == (
+                version.policy_version,
+                version.data_version,
+            )
+            entries[version.name] = entry if entry is not None and same else self._entry(version)
+        with self._lock:
+            self._entries = entries
+
+    def get(self, name: str) -> Dataset | None:
+        """The dataset of that name at its current version."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.dataset
+
+    def all(self) -> Sequence[Dataset]:
+        """Every dataset, in order of names."""
+        return [self._entries[name].dataset for name in sorted(self._entries)]
+
+    def snapshot(self, dataset: Dataset) -> Path:
+        """The snapshot of exactly this version of the data."""
+        return self._snapshots_directory / dataset.name / f"{dataset.data_version}.duckdb"
+
+    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
+        """Attaches a dataset file given as JSON; sources are files of the home's folder of datasets.
+
+        Errors: DatasetRefused.
+        """
+        try:
+            file = load_text(json.dumps(document), directory=self._datasets_directory, confined=True)
+        except DatasetFileRefused as refused:
+            raise _refused(refused) from None
+        return self._attach(file, self._datasets_directory, actor=actor)
+
+    def register_file(self, path: str, *, actor: str) -> Dataset:
+        """Attaches the file of that name in the home's folder of datasets. Errors: DatasetRefused."""
+        whole = (self._datasets_directory / path).resolve()
+        if not whole.is_relative_to(self._datasets_directory.resolve()):
+            raise DatasetRefused(
+                [
+                    RequestFinding(
+                        code="dataset_refused",
+                        what="the path is refused",
+                        why="Dataset files are taken from the server's folder of datasets only.",
+                        instead=("Put the file there and give its name.",),
+                    )
+                ]
+            )
+        return self._attach_path(whole, actor=actor, confined=True)
+
+    def attach_path(self, path: Path, *, actor: str) -> Dataset:
+        """Attaches a dataset file from anywhere: for the operator's own command line. Errors: DatasetRefused."""
+        return self._attach_path(path, actor=actor, confined=False)
+
+    def _attach_path(self, path: Path, *, actor: str, confined: bool) -> Dataset:
+        """`confined` keeps the sources inside the folder of the dataset file: what HTTP may name."""
+        try:
+            file = load(path, confined=confined)
+        except DatasetFileRefused as refused:
+            raise _refused(refused) from None
+        return self._attach(file, path.parent, actor=actor)
+
+    def remove(self, name: str, *, actor: str) -> None:
+        """Stops serving a dataset; its accounts and releases stay."""
+        self._registry.remove_dataset(name, actor=actor)
+        with self._lock:
+            self._entries.pop(name, None)
+
+    def _attach(self, file: DatasetFile, directory: Path, *, actor: str) -> Dataset:
+        document = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        # Keys that come from public tables are read from the snapshot, so its own declaration goes without them.
+        draft = to_dataset(file, policy_version=1, data_version="draft", public_values=None)
+        try:
+            snapshot = build_snapshot(
+                draft,
+                sources(file, directory),
+                directory=self._snapshots_directory / file.dataset,
+                draw_key=self._draw_key(file.dataset),
+            )
+        except SnapshotRefused as refused:
+            raise DatasetRefused([_snapshot_finding(finding) for finding in refused.findings]) from None
+        version = self._registry.register_dataset(
+            name=file.dataset,
+            policy_version=self._policy_version(file.dataset, document),
+            data_version=snapshot.data_version,
+            # Relative, so that a home that was moved still finds them.
+            snapshot=snapshot.path.relative_to(self._snapshots_directory).as_posix(),
+            document=document,
+            actor=actor,
+        )
+        try:
+            entry = self._entry(version)
+        except DatasetFileRefused as refused:
+            raise _refused(refused) from None
+        with self._lock:
+            self._entries[version.name] = entry
+        return entry.dataset
+
+    def _entry(self, version: DatasetVersion) -> _Entry:
+        file = load_text(json.dumps(version.document))
+        snapshot = self._snapshots_directory / version.snapshot
+        values = {
+            (table, column): _public_values(
+                snapshot, table, column, ColumnType(file.tables[table].columns[column].type)
+            )
+            for table, column in public_columns(file)
+        }
+        dataset = to_dataset(
+            file,
+            policy_version=version.policy_version,
+            data_version=version.data_version,
+            public_values=values,
+        )
+        return _Entry(_with_public_keys(dataset, snapshot), snapshot)
+
+    def _policy_version(self, name: str, document: Mapping[str, Any]) -> int:
+        """The number of an equal file of before, else the next one."""
+        versions = self._registry.dataset_versions(name)
+        for version in versions:
+            if version.document == document:
+                return version.policy_version
+        return 1 + max((version.policy_version for version in versions), default=0)
+
+    def _draw_key(self, name: str) -> bytes:
+        """The secret key of one dataset; the same for all its versions, so that repeats choose the same groups."""
+        return hmac.new(self._draw_secret, name.encode(), hashlib.sha256).digest()
+
+
+def _refused(refused: DatasetFileRefused) -> DatasetRefused:
+    return DatasetRefused(
+        [
+            RequestFinding(
+                code="dataset_refused",
+                what=problem.what,
+                why=problem.why,
+                instead=(problem.instead,),
+                field=problem.place or None,
+            )
+            for problem in refused.problems
+            if problem.severity == "error"
+        ]
+    )
+
+
+def _snapshot_finding(finding: SnapshotFinding) -> RequestFinding:
+    place = ".".join(part for part in ("tables", finding.table, finding.column) if part)
+    count = "" if finding.count is None else f" Rows: {finding.count}."
+    return RequestFinding(
+        code="dataset_refused",
+        what=f"the data of {place} is refused" if finding.table else "the data is refused",
+        why=finding.text + count,
+        instead=("Correct the data or the declaration, and attach it again.",),
+        field=place,
+    )
+
+
+def _with_public_keys(dataset: Dataset, snapshot: Path) -> Dataset:
+    """The dataset with the values of public text columns as their keys: everybody may know them."""
+    tables = []
+    for table in dataset.tables:
+        columns = []
+        for column in table.columns:
+            if not table.protected and column.type is ColumnType.TEXT and column.keys is None:
+                values = _public_values(snapshot, table.name, column.name, column.type)
+                distinct = sorted({value for value in values if isinstance(value, str)})
+                if 0 < len(distinct) <= _PUBLIC_KEYS_MAX:
+                    column = replace(column, keys=PublicKeys(tuple(distinct)))
+            columns.append(column)
+        tables.append(replace(table, columns=tuple(columns)))
+    return replace(dataset, tables=tuple(tables))
+
+
+def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) -> list[KeyValue]:
+    """The values of a public table's column, kept beside the snapshot: a start should not open it for them."""
+    kept = snapshot.with_suffix(".public.json")
+    place = f"{table}.{column}"
+    known: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        known = dict(json.loads(kept.read_text("utf-8")))
+        return [parse_key(value, kind) for value in known[place]]
+    values = public_values(snapshot, table, column)
+    known[place] = [value.isoformat() if isinstance(value, datetime.date) else value for value in values]
+    with contextlib.suppress(OSError):
+        fresh = kept.with_suffix(f".{secrets.token_hex(4)}")
+        fresh.write_text(json.dumps(known), "utf-8")
+        fresh.replace(kept)
+    return list(values)

@@ -1,0 +1,25 @@
+"""The command line: what an owner, an operator and an analyst do without writing a program.
+
+    failure   one clear message for everything that can go wrong
+    output    lines, tables and numbers for people; JSON for scripts
+    options   what several commands understand
+    home      the folder of one installation: settings, keys, who serves it
+    program   all commands, and `main`
+
+A command talks to the ledger's database itself (key, budget, audit, ...) or to a server over HTTP (query, estimate).
+Several processes may have the ledger open; what a running server keeps in memory, the datasets, is changed over HTTP.
+Heavy modules are imported inside the commands that need them, so that help and refusals come at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line (`sys.argv` by default) and returns the exit code. Never shows a traceback."""
+    from server.cli.program import run
+
+    return run(arguments)

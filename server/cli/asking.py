@@ -1,0 +1,308 @@
+"""`noisegate query` and `noisegate estimate`: asking over HTTP, as an analyst does."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.failure import CommandFailed, usage_error
+from server.cli.home import Home
+from server.cli.options import HomeOption, JsonOption, KeyFileOption, KeyOption, UrlOption, amount, default_home
+from server.cli.output import answer_table, price_lines, print_json, printable, say, short, table
+
+if TYPE_CHECKING:
+    from server.cli.client import Client
+
+__all__ = ["ask", "estimate", "query"]
+
+_PATIENCE_SECONDS = 3600.0
+
+
+class Reuse(StrEnum):
+    """Which stored releases may answer."""
+
+    any = "any"
+    own = "own"
+    none = "none"
+
+
+SqlArgument = Annotated[str, typer.Argument(metavar="SQL", help='One SELECT statement; "-" reads it from the input.')]
+DatasetOption = Annotated[
+    str | None, typer.Option("--dataset", metavar="NAME", help="The dataset. Default: the only one you may ask.")
+]
+EpsilonOption = Annotated[
+    str | None, typer.Option("--epsilon", metavar="E", help="What the answer may cost. Default: the dataset's.")
+]
+HalfWidthOption = Annotated[
+    str | None,
+    typer.Option("--half-width", metavar="W", help="How exact it shall be: ± of the widest interval; sets the price."),
+]
+ConfidenceOption = Annotated[
+    str | None, typer.Option("--confidence", metavar="C", help="Confidence of the intervals. Default: 0.95.")
+]
+ParameterOption = Annotated[
+    list[str] | None,
+    typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="Value of $NAME in the statement; repeatable."),
+]
+ReuseOption = Annotated[
+    Reuse | None, typer.Option("--reuse", help="Which stored releases may answer. Default: the dataset's rule.")
+]
+BudgetOption = Annotated[
+    str | None, typer.Option("--budget", metavar="ID", help="The account that pays, if you have several.")
+]
+
+
+def query(
+    sql: SqlArgument,
+    dataset: DatasetOption = None,
+    epsilon: EpsilonOption = None,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    parameter: ParameterOption = None,
+    reuse: ReuseOption = None,
+    budget: BudgetOption = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option("--idempotency-key", metavar="TEXT", help="The same text never pays twice. Default: a new one."),
+    ] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    key_file: KeyFileOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a question, pay for it, and show the noisy answer with its error bars.
+
+    On the machine of `noisegate up` address and key are found by themselves.
+
+    \b
+    examples
+      noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo
+      noisegate query "SELECT sex, AVG(age) AS age FROM patients GROUP BY sex" --dataset demo --epsilon 0.5
+      noisegate query "SELECT COUNT(*) AS n FROM patients WHERE age >= $age" -p age=65 --half-width 20
+      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate query - --json < question.sql
+    """
+    place, body = _prepare(sql, dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    with _client(place, url, key, key_file) as client:
+        _choose_dataset(client, body)
+        answer = ask(client, body, idempotency_key=idempotency_key or str(uuid.uuid4()))
+    if as_json:
+        print_json(answer)
+        return
+    say(answer_table(answer), verbatim=True)
+    say()
+    for line in price_lines(answer):
+        say(line)
+
+
+def estimate(
+    sql: SqlArgument,
+    dataset: DatasetOption = None,
+    epsilon: EpsilonOption = None,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    parameter: ParameterOption = None,
+    reuse: ReuseOption = None,
+    budget: BudgetOption = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    key_file: KeyFileOption = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell what a question would cost and how exact its answer would be. Free: no row is touched.
+
+    \b
+    examples
+      noisegate estimate "SELECT sex, COUNT(*) AS n FROM patients GROUP BY sex" --dataset demo
+      noisegate estimate "SELECT AVG(income) AS income FROM patients" --dataset demo --half-width 500
+    """
+    place, body = _prepare(sql, dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    with _client(place, url, key, key_file) as client:
+        _choose_dataset(client, body)
+        _, answer = client.call("POST", "/v1/estimates", body)
+    if as_json:
+        print_json(answer)
+    else:
+        _show_estimate(answer)
+
+
+def ask(client: Client, body: dict[str, Any], *, idempotency_key: str) -> dict[str, Any]:
+    """The settled answer of a query: waits as long as it runs. Errors: CommandFailed."""
+    status, answer = client.call("POST", "/v1/queries", body, idempotency_key=idempotency_key)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    pause = 0.2
+    while status == 202:
+        if time.monotonic() > deadline:
+            raise CommandFailed(
+                "the answer did not come in an hour",
+                why="The query still runs. It was charged once.",
+                instead=f"Fetch it later: GET {client.url}/v1/queries/{printable(str(answer.get('id')))}",
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, 5.0)
+        status, answer = client.call("GET", f"/v1/queries/{answer['id']}")
+    return answer
+
+
+# Steps
+
+
+def _prepare(
+    sql: str,
+    dataset: str | None,
+    epsilon: str | None,
+    half_width: str | None,
+    confidence: str | None,
+    parameter: list[str] | None,
+    reuse: Reuse | None,
+    budget: str | None,
+    home: Path | None,
+) -> tuple[Home, dict[str, Any]]:
+    """The home, and the body of the request. Amounts are checked here too, so that a typo needs no server."""
+    if epsilon is not None and half_width is not None:
+        raise usage_error(
+            "--epsilon and --half-width are both given",
+            why="They are two ways to set one price.",
+            instead="Give one of them, or neither for the dataset's default.",
+        )
+    body: dict[str, Any] = {"dataset": dataset, "sql": _sql(sql)}
+    if parameter:
+        body["parameters"] = _parameters(parameter)
+    if epsilon is not None:
+        body["spend"] = {"epsilon": _decimal(epsilon, "--epsilon")}
+    accuracy = {}
+    if half_width is not None:
+        accuracy["half_width"] = _decimal(half_width, "--half-width")
+    if confidence is not None:
+        accuracy["confidence"] = _decimal(confidence, "--confidence", maximum=1)
+    if accuracy:
+        body["accuracy"] = accuracy
+    if reuse is not None:
+        body["reuse"] = reuse.value
+    if budget is not None:
+        body["budget"] = budget
+    return Home(default_home(home)), body
+
+
+def _decimal(text: str, option: str, *, maximum: int = 10**18) -> str:
+    from fractions import Fraction
+
+    from privacy.numbers import PICO
+
+    amount(text, option=option, maximum=Fraction(maximum), unit=PICO)
+    return text.strip()
+
+
+def _sql(text: str) -> str:
+    if text == "-":
+        import sys
+
+        # One more than the limit of the server, which refuses it in words.
+        text = sys.stdin.read(65_537)
+    if not text.strip():
+        raise usage_error(
+            "the statement is empty", why="There is nothing to ask.",
+            instead='For instance: noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo',
+        )  # fmt: skip
+    return text
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for item in given:
+        name, sign, text = item.partition("=")
+        name = name.removeprefix("$")
+        if not sign or not name.isidentifier() or name in values:
+            raise usage_error(
+                "--parameter is not accepted",
+                why="It is NAME=VALUE, and each name comes once.",
+                instead="For instance: -p age=65 -p region=North (quotes make a number a text: -p 'code=\"7\"')",
+            )
+        try:
+            value = json.loads(text, parse_constant=_no_constant)
+        except ValueError:
+            value = text
+        values[name] = text if isinstance(value, dict | list) else value
+    return values
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _client(place: Home, url: str | None, key: str | None, key_file: Path | None) -> Client:
+    from server.cli.client import Client, choose_key, choose_url
+
+    address = choose_url(url, place)
+    return Client(address, choose_key(key, key_file, place, address))
+
+
+def _choose_dataset(client: Client, body: dict[str, Any]) -> None:
+    """Fills in the dataset when the caller may ask exactly one."""
+    if body["dataset"] is not None:
+        return
+    _, listed = client.call("GET", "/v1/datasets")
+    names = [printable(str(item["name"])) for item in listed["datasets"]]
+    if len(names) != 1:
+        raise usage_error(
+            "--dataset is missing",
+            why=f"You may ask: {', '.join(names)}." if names else "You have a budget for no dataset.",
+            instead="Name one with --dataset NAME." if names else "Ask an administrator for a budget.",
+        )
+    body["dataset"] = names[0]
+
+
+_VERDICTS = {
+    "affordable": "It would be answered.",
+    "free": "It would be answered from stored releases, for nothing.",
+    "rejected_budget": "It would be refused: the budget does not cover it.",
+}
+
+
+def _show_estimate(answer: dict[str, Any]) -> None:
+    price, remaining, after = answer["price"], answer["remaining"], answer["remaining_after"]
+    verdict = str(answer["verdict"])
+    say(_VERDICTS.get(verdict, printable(verdict)))
+    delta = f", delta {float(price['delta']):g}" if float(price["delta"]) else ""
+    say(f"Price: epsilon {short(price['epsilon'])}{delta}. Remains: {short(remaining['epsilon'])} now, "
+        f"{short(after['epsilon'])} afterwards.")  # fmt: skip
+    noisy = [column for column in answer["columns"] if column["kind"] != "key"]
+    if noisy:
+        say()
+        rows = [
+            [printable(str(column["name"])), _known(column["half_width"]), _known(column["standard_error"])]
+            for column in noisy
+        ]
+        say(table(["column", "± half width", "standard error"], rows, right=frozenset({1, 2})))
+        if any(column["half_width"] is None for column in noisy):
+            say("  (unknown: it depends on other noisy numbers; the answer has it)")
+    for item in answer.get("contribution", []):
+        groups, each = int(item["groups_per_unit"]), int(item["rows_per_unit_and_group"])
+        if groups > 1 or each > 1:
+            say(
+                f"Counted of one unit in {printable(str(item['table']))}: at most {groups} "
+                f"{'group' if groups == 1 else 'groups'}, {each:,} {'row' if each == 1 else 'rows'} in each; "
+                "where units have more, counts and sums are too low."
+            )
+        if item.get("keys") == "thresholded":
+            say("Groups with few units are not shown, because the list of groups is not public.")
+    curve = answer.get("curve") or []
+    names = list(dict.fromkeys(name for point in curve for name in point["standard_errors"]))
+    if len(curve) > 1 and len(names) <= 6:
+        say("\nPrice and standard errors:")
+        rows = [
+            [short(point["epsilon"]), *(_known(point["standard_errors"].get(name)) for name in names)]
+            for point in curve
+        ]
+        say(table(["epsilon", *map(printable, names)], rows, right=frozenset(range(len(names) + 1))))
+
+
+def _known(value: Any) -> str:
+    return "unknown" if value is None else f"{float(value):,.4g}"

@@ -1,0 +1,312 @@
+"""`noisegate init` and `noisegate dataset`: describing data, checking the description, attaching it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.home import Home
+from server.cli.options import HomeOption, JsonOption, default_home, operator
+from server.cli.output import print_json, printable, say, table
+
+if TYPE_CHECKING:
+    from server.datasets import Problem
+    from server.settings import Settings
+
+__all__ = ["commands", "init"]
+
+commands = typer.Typer(
+    name="dataset",
+    help="Check, attach, list and remove datasets.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_NOTICED_SECONDS = 15.0
+
+
+def init(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, Parquet or DuckDB file.")],
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", metavar="COLUMN", help="The column that says whose row it is: a person, a household."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="YAML", help="Write it there. Default: standard output.")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Name of the dataset.")] = None,
+    unit_table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="The table with one row per unit, if several have it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Propose a dataset file from the names and types in a data file.
+
+    Bounds of numbers and lists of groups are asked for in the text and never read from rows: what is read from rows
+    tells about people.
+
+    \b
+    examples
+      noisegate init people.csv --unit person_id -o people.yaml
+      noisegate init clinic.duckdb --unit patient_id --table patients > clinic.yaml
+    """
+    from server.cli.proposing import inspect_data, proposal, stem
+
+    if output is not None and output.exists() and not force:
+        raise usage_error(
+            f'"{output}" exists', why="It may hold what you wrote.",
+            instead=("Choose another name with -o,", "or replace it with --force."),
+        )  # fmt: skip
+    tables = inspect_data(file)
+    folder = Path.cwd() if output is None else output.absolute().parent
+    text = proposal(
+        tables, unit=unit, file=_relative(file, folder), dataset=dataset or stem(file), unit_table=unit_table
+    )
+    if output is None:
+        say(text.rstrip("\n"))
+        return
+    with explained():
+        temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
+        try:
+            temporary.write_text(text, "utf-8")
+            temporary.replace(output)
+        finally:
+            temporary.unlink(missing_ok=True)
+    say(f'Wrote "{output}". Fill in what it asks for, then:')
+    say(f"  noisegate dataset check {output}")
+    say(f"  noisegate dataset add {output}")
+
+
+def _relative(file: Path, folder: Path) -> str:
+    """The file as a dataset file in that folder names it: relative when it is inside, else absolute."""
+    whole = Path(os.path.abspath(file))
+    with contextlib.suppress(ValueError):
+        return whole.relative_to(folder).as_posix()
+    return whole.as_posix()
+
+
+@commands.command("check")
+def check_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
+    as_json: JsonOption = False,
+) -> None:
+    """Report every finding in a dataset file at once. Reads no rows; exit code 1 when there is an error.
+
+    \b
+    examples
+      noisegate dataset check people.yaml
+      noisegate dataset check people.yaml --json
+    """
+    from server.datasets import check
+
+    problems = check(file)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if as_json:
+        print_json({"ok": not errors, "findings": [_problem_body(problem) for problem in problems]})
+    else:
+        _print_problems(problems, error=False)
+        say(
+            f'"{file}" is in order{_warnings(problems)}. Attach it with: noisegate dataset add {file}'
+            if not errors
+            else f'"{file}" has {_count(len(errors), "error")}{_warnings(problems)}.'
+        )
+    if errors:
+        raise typer.Exit(1)
+
+
+@commands.command("add")
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Attach the data that a dataset file describes, or a new version of it.
+
+    Everything that the file declares is verified on every row, and an immutable snapshot is made. What is served stays
+    as it was when anything is refused. A running server serves the new version at once.
+
+    \b
+    examples
+      noisegate dataset add people.yaml
+      noisegate dataset add people.yaml --home /srv/noisegate --json
+    """
+    from server.datasets import DatasetFileRefused, load
+
+    place = Home(default_home(home))
+    settings = place.settings()
+    place.require(settings)
+    with explained(place.path):
+        try:
+            name = load(file).dataset
+        except DatasetFileRefused as refused:
+            _print_problems(refused.problems, error=True)
+            errors = sum(problem.severity == "error" for problem in refused.problems)
+            raise CommandFailed(
+                f'could not attach "{file}": it has {_count(errors, "error")}',
+                why="A dataset is attached when its file has no errors. What is served stays as it was.",
+                instead=f"Correct them, then see: noisegate dataset check {file}",
+            ) from None
+    result = attach(place, settings, file)
+    if as_json:
+        print_json(result)
+        return
+    say(f"Dataset {name} is attached: policy version {result['policy_version']}, "
+        f"data version {result['data_version']}.")  # fmt: skip
+    if result["served"] is False:
+        say(_NOT_NOTICED)
+    say("Whoever asks needs a budget for it:")
+    say(f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001")
+    say(f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001")
+
+
+def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
+    """Attaches a dataset file. A server of this home notices it by itself. Errors: CommandFailed."""
+    from server.build import open_catalogue
+    from server.cli.schema import check_schema
+    from server.cli.snapshots import lost_failure, lost_snapshots
+    from server.datasets import load
+
+    with explained(place.path), place.registry(settings) as registry:
+        check_schema(registry)
+        name = load(file).dataset
+        for lost in lost_snapshots(settings, registry):
+            if lost != name:
+                raise lost_failure(lost)
+            # It is made again now; until then nothing could be read from it.
+            registry.remove_dataset(name, actor=operator())
+        dataset = open_catalogue(settings, registry).attach_path(file.resolve(), actor=operator())
+    version: list[int | str] = [dataset.policy_version, dataset.data_version]
+    return {
+        "dataset": dataset.name,
+        "policy_version": dataset.policy_version,
+        "data_version": dataset.data_version,
+        "served": _wait_served(place, lambda served: served.get(name) == version),
+    }
+
+
+def _wait_served(place: Home, done: Callable[[dict[str, Any]], bool]) -> bool | None:
+    """Whether the server of this home has noticed; None when none serves it."""
+    deadline = time.monotonic() + _NOTICED_SECONDS
+    while (record := place.serving()) is not None:
+        served = record.get("datasets")
+        if isinstance(served, dict) and done(served):
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return None
+
+
+_NOT_NOTICED = "The running server has not noticed yet. Several processes do within seconds; else see its log."
+
+
+@commands.command("list")
+def list_datasets(home: HomeOption = None, as_json: JsonOption = False) -> None:
+    """List the datasets that are served, with their versions.
+
+    \b
+    examples
+      noisegate dataset list
+      noisegate dataset list --json
+    """
+    place = Home(default_home(home))
+    with place.opened() as (_, _, registry):
+        versions = registry.datasets()
+    if as_json:
+        print_json(
+            [
+                {
+                    "dataset": version.name,
+                    "tables": list(version.document["tables"]),
+                    "policy_version": version.policy_version,
+                    "data_version": version.data_version,
+                    "attached": version.created,
+                    "by": version.actor,
+                }
+                for version in versions
+            ]
+        )
+        return
+    if not versions:
+        say("No dataset is attached yet. Describe your data, then attach it:")
+        say("  noisegate init people.csv --unit person_id -o people.yaml")
+        say("  noisegate dataset add people.yaml")
+        return
+    rows = [
+        [
+            version.name,
+            printable(", ".join(version.document["tables"])),
+            str(version.policy_version),
+            version.data_version[:16],
+            version.created[:10],
+        ]
+        for version in versions
+    ]
+    say(table(["dataset", "tables", "policy", "data", "attached"], rows, right=frozenset({2})), verbatim=True)
+
+
+@commands.command("remove")
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The dataset.")],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop serving a dataset. Its budgets, entries and releases stay: attached again, it finds what was spent.
+
+    \b
+    examples
+      noisegate dataset remove clinic
+    """
+    place = Home(default_home(home))
+    with place.opened() as (_, _, registry):
+        known = [version.name for version in registry.datasets()]
+        if name not in known:
+            raise CommandFailed(
+                f'there is no dataset "{name}"',
+                why=f"Served are: {', '.join(known)}." if known else "No dataset is attached.",
+                instead="See: noisegate dataset list",
+            )
+        registry.remove_dataset(name, actor=operator())
+    noticed = _wait_served(place, lambda served: name not in served)
+    if as_json:
+        print_json({"dataset": name, "result": "removed", "served": None if noticed is None else not noticed})
+        return
+    say(f"Dataset {name} is not served any more. What was spent on it stays in the ledger.")
+    if noticed is False:
+        say(_NOT_NOTICED)
+
+
+# Words
+
+
+def _problem_body(problem: Problem) -> dict[str, Any]:
+    return {
+        "severity": problem.severity,
+        "place": problem.place,
+        "line": problem.line,
+        "column": problem.column,
+        "what": problem.what,
+        "why": problem.why,
+        "instead": problem.instead,
+    }
+
+
+def _print_problems(problems: list[Problem] | tuple[Problem, ...], *, error: bool) -> None:
+    for problem in problems:
+        say("\n".join(printable(line) for line in str(problem).splitlines()), error=error)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _warnings(problems: list[Problem]) -> str:
+    number = sum(problem.severity == "warning" for problem in problems)
+    return f" ({_count(number, 'warning')})" if number else ""

@@ -1,0 +1,204 @@
+"""Lines, tables and numbers for people; JSON for scripts.
+
+Text that comes from data or from a server is shown without control characters: a terminal would obey them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "ROWS_SHOWN",
+    "answer_table",
+    "price_lines",
+    "print_json",
+    "printable",
+    "program",
+    "say",
+    "short",
+    "table",
+]
+
+ROWS_SHOWN = 50
+
+_COMMAND = re.compile(r"(?<![\w./-])noisegate (up|serve|migrate|init|dataset|key|budget|query|estimate|audit|doctor)\b")
+
+
+def say(text: str = "", *, error: bool = False, verbatim: bool = False) -> None:
+    """A message to standard output, or to standard error.
+
+    Commands in it are written so that they can be copied; `verbatim` is for text that holds data.
+    """
+    _write(text if verbatim else _COMMAND.sub(lambda match: f"{program()} {match[1]}", text), error=error)
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on standard output."""
+    _write(json.dumps(value, ensure_ascii=False, allow_nan=False), error=False)
+
+
+def _write(text: str, *, error: bool) -> None:
+    stream = sys.stderr if error else sys.stdout
+    stream.write(text + "\n")
+    stream.flush()
+
+
+@functools.cache
+def program() -> str:
+    """How this program is started here: a command for people to type."""
+    if os.path.basename(sys.argv[0]) == "noisegate":
+        return "noisegate"
+    script = Path(__file__).resolve().parents[2] / "noisegate"
+    if not script.is_file():
+        return "python3 -m server.cli"
+    return "./noisegate" if script.parent == Path.cwd() else shlex.quote(str(script))
+
+
+def printable(text: str) -> str:
+    """The text on one line, without characters that a terminal obeys."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset()) -> str:
+    """Columns of equal width under their names; `right` are the columns whose values stand on the right."""
+    cells = [list(head), *[list(row) for row in rows]]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(head))]
+    lines = []
+    for row in cells:
+        parts = [
+            text.rjust(widths[index]) if index in right else text.ljust(widths[index]) for index, text in enumerate(row)
+        ]
+        lines.append("  " + "  ".join(parts).rstrip())
+    lines.insert(1, "  " + "  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def short(amount: str) -> str:
+    """Decimal text with at most six significant digits, for people; the exact text is in the JSON."""
+    try:
+        value = float(amount)
+    except ValueError:
+        return amount
+    return amount if len(amount) <= 10 else f"{value:.6g}"
+
+
+def answer_table(answer: Mapping[str, Any]) -> str:
+    """The rows of a server's answer: keys as they are, noisy values with the half width of their interval."""
+    columns = answer["columns"]
+    rows = []
+    for index, values in enumerate(answer["rows"][:ROWS_SHOWN]):
+        rows.append(
+            [
+                _cell(
+                    value,
+                    answer["lows"][index][place],
+                    answer["highs"][index][place],
+                    key=columns[place]["kind"] == "key",
+                )
+                for place, value in enumerate(values)
+            ]
+        )
+    right = frozenset(place for place, column in enumerate(columns) if column["kind"] != "key")
+    lines = [table([printable(str(column["name"])) for column in columns], rows, right=right)]
+    left = len(answer["rows"]) - len(rows)
+    if left > 0:
+        lines.append(f"  ... and {left:,} more rows (--json shows all)")
+    if not answer["rows"]:
+        lines.append("  (no group is large enough to be shown)")
+    return "\n".join(lines)
+
+
+def _cell(value: Any, low: Any, high: Any, *, key: bool = False) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # A key is a name: the year 2024 is not 2,024.
+    if key or not isinstance(value, int | float):
+        return printable(str(value))
+    if low is None or high is None:
+        return _number(value, places=_places(value, None))
+    half = max(high - value, value - low)
+    places = _places(value, half)
+    # An interval that was cut at a natural end (a count is not negative) is not the same on both sides.
+    if math.isclose(high - value, value - low, rel_tol=0.15, abs_tol=1.01 if isinstance(value, int) else 0.0):
+        return f"{_number(value, places=places)} ± {_number(half, places=places)}"
+    return f"{_number(value, places=places)} [{_number(low, places=places)}, {_number(high, places=places)}]"
+
+
+def _places(value: float, half: float | None) -> int:
+    """Decimals that are worth showing: two digits of the error."""
+    if isinstance(value, int) and (half is None or half >= 1 or float(half).is_integer()):
+        return 0
+    if half is None:
+        return 0 if float(value).is_integer() else 4
+    if half <= 0 or not math.isfinite(half):
+        return 2
+    return min(8, max(0, 1 - math.floor(math.log10(half))))
+
+
+def _number(value: float, *, places: int) -> str:
+    return f"{value:,.{places}f}" if math.isfinite(value) else str(value)
+
+
+def price_lines(answer: Mapping[str, Any]) -> list[str]:
+    """What the answer cost, what remains, and what ± means."""
+    accounting = answer["accounting"]
+    confidence = round(float(answer["confidence"]) * 100, 4)
+    charged = accounting["charged"]
+    if accounting.get("reused"):
+        price = "nothing: an equal question was answered before, and its release serves again"
+    elif not charged:
+        price = "nothing"
+    else:
+        price = ", ".join(f"epsilon {short(part['epsilon'])}{_delta(part['delta'])}" for part in charged)
+    remaining = accounting["remaining"]
+    return [
+        f"± is the interval of the noise at {confidence:g} % confidence.",
+        *_bound_lines(answer),
+        f"Price: {price}.",
+        f"Remains: epsilon {short(remaining['epsilon'])}{_delta(remaining['delta'])}.",
+    ]
+
+
+def _bound_lines(answer: Mapping[str, Any]) -> list[str]:
+    """Says that ± leaves out the rows beyond the contribution bounds, where one unit may have several rows.
+
+    Without this, a count that lacks a third of its rows would look exact to one percent.
+    """
+    bounds = {
+        (int(used["groups_per_unit"]), int(used["rows_per_unit_and_group"]))
+        for used in answer.get("provenance", {}).get("mechanisms", [])
+        # Whole units of one group: nothing is beyond a bound.
+        if used.get("argument") != "privacy units" or int(used["groups_per_unit"]) > 1
+    }
+    lines = []
+    for groups, rows in sorted(bounds):
+        if groups > 1:
+            lines.append(f"Of one unit at most {groups} groups count, and {rows:,} {_rows(rows)} in each.")
+        elif rows > 1:
+            lines.append(f"Of one unit at most {rows:,} rows count.")
+    if lines:
+        lines.append("Where units have more, counts and sums are too low, and ± does not show it.")
+    return lines
+
+
+def _rows(number: int) -> str:
+    return "row" if number == 1 else "rows"
+
+
+def _delta(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        return f", delta {text}"
+    return f", delta {value:g}" if value else ""

@@ -1,0 +1,96 @@
+"""From a data file to the text of a dataset file: names and types only, never values of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.output import printable
+
+if TYPE_CHECKING:
+    from engines.inspect import InspectedTable
+    from privacy.bounds import ContributionBound
+
+__all__ = ["column_list", "inspect_data", "proposal", "stem"]
+
+
+def stem(path: Path) -> str:
+    """The name of a data file without its suffixes."""
+    name = path.name
+    for suffix in (".gz", ".csv", ".tsv", ".parquet", ".pq", ".duckdb", ".db"):
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            name = name[: -len(suffix)]
+    return name
+
+
+def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
+    """Tables and columns of a data file; a table without a name gets the file's. Errors: CommandFailed."""
+    from engines.inspect import inspect_source
+    from server.datasets.files import SUFFIXES, file_format, looks_like
+
+    with explained():
+        if not path.exists():
+            raise CommandFailed(
+                f'could not find the data file "{path}"', why="There is no such file.", instead="Check the path."
+            )
+        if not path.is_file():
+            raise CommandFailed(
+                f'could not use "{path}"', why="It is not a file.",
+                instead="Give one CSV, Parquet or DuckDB file.",
+            )  # fmt: skip
+        kind = file_format(path.name)
+        if kind is None:
+            raise CommandFailed(
+                f'could not use the data file "{path.name}"',
+                why=f"Its kind is told from its suffix, and this one is not among {', '.join(SUFFIXES)}.",
+                instead="Rename it, or export the data as CSV or Parquet.",
+            )
+        if path.stat().st_size == 0:
+            raise CommandFailed(
+                f'could not use the data file "{path.name}"', why="It is empty.", instead="Export the data again."
+            )
+        if kind not in looks_like(path):
+            raise CommandFailed(
+                f'could not use the data file "{path.name}"',
+                why=f"It is not what its name says: its first bytes are not those of a {kind} file.",
+                instead="Give it the suffix of what it is, or export it again if it is damaged.",
+            )
+        tables = inspect_source(path, source_format=kind).tables  # type: ignore[arg-type]
+    return tuple(table if table.name else replace(table, name=stem(path)) for table in tables)
+
+
+def column_list(tables: tuple[InspectedTable, ...]) -> str:
+    """The names of all columns, for a message."""
+    names = [
+        printable(f"{table.name}.{column.name}" if len(tables) > 1 else column.name)
+        for table in tables
+        for column in table.columns
+    ]
+    return ", ".join(names[:60]) + (f" and {len(names) - 60} more" if len(names) > 60 else "")
+
+
+def proposal(
+    tables: tuple[InspectedTable, ...],
+    *,
+    unit: str | None,
+    file: str,
+    dataset: str,
+    unit_table: str | None = None,
+    contribution: ContributionBound | None = None,
+) -> str:
+    """The text of a dataset file. Errors: CommandFailed (wrong usage) for a column or table that is not there."""
+    import difflib
+
+    from server.datasets import propose
+
+    try:
+        return propose(tables, unit=unit, file=file, dataset=dataset, unit_table=unit_table, contribution=contribution)
+    except ValueError as error:
+        names = [column.name for table in tables for column in table.columns]
+        near = difflib.get_close_matches(unit or "", names, n=1)
+        advice = "Choose another column with --unit COLUMN, or another table with --table NAME."
+        if near and unit not in names:
+            advice = f'Did you mean --unit "{printable(near[0])}"?'
+        raise usage_error("could not propose a dataset file", why=f"{error}.", instead=advice) from None

@@ -1,0 +1,562 @@
+"""`noisegate up`: from nothing to a first answer, and the same again without doing anything twice."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.home import KEY_NAMES, Home
+from server.cli.options import HomeOption, default_home, operator
+from server.cli.output import answer_table, price_lines, print_json, say
+
+if TYPE_CHECKING:
+    from privacy.policy import Dataset
+    from server.cli.client import Client
+    from server.services import DatasetRefused, Services
+    from server.settings import Settings
+
+__all__ = ["up"]
+
+DEMO = "demo"
+ROOT_EPSILON, ROOT_DELTA = Fraction(20), Fraction(1, 10**5)
+ANALYST_EPSILON, ANALYST_DELTA = Fraction(10), Fraction(1, 10**6)
+ROWS_PER_UNIT = 20
+"""Rows of one unit that count when a file turns out to have several of one. A fixed number: not read from rows."""
+
+SAMPLE_DEMO = (
+    "SELECT region, COUNT(*) AS patients, AVG(age) AS mean_age\nFROM patients GROUP BY region ORDER BY patients DESC"
+)
+SAMPLE_EPSILON = "0.5"
+_READY_SECONDS = 60.0
+
+
+def up(
+    home: HomeOption = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="Default: 8765; 0 takes a free one.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Your own CSV, Parquet or DuckDB file.")
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", metavar="COLUMN", help="With --data: the column that says whose row it is."),
+    ] = None,
+    unit_table: Annotated[
+        str | None, typer.Option("--table", metavar="NAME", help="With --data: the table with one row per unit.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="With --data: name of the dataset.")
+    ] = None,
+    rows_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-unit",
+            metavar="N",
+            min=1,
+            max=100_000,
+            help="With --data: one unit has several rows, and at most N of them count.",
+        ),
+    ] = None,
+    no_sample: Annotated[bool, typer.Option("--no-sample", help="Do not ask the sample question.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One line of JSON when ready; no sample question; messages go to stderr.")
+    ] = False,
+) -> None:
+    """Everything at once: demo data, ledger, keys, a budget, a server on this machine, and a first answer.
+
+    Says what it will create before it does, creates nothing outside the home, and is safe to run again: it keeps what
+    is there. It serves until Ctrl-C or SIGTERM.
+
+    \b
+    examples
+      noisegate up
+      noisegate up --data people.csv --unit person_id
+      noisegate up --data visits.parquet --unit patient_id --rows-per-unit 30
+      noisegate up --home /srv/noisegate --port 0 --json       prints url, admin_key, analyst_key, datasets
+    """
+    _check_options(data, unit=unit, unit_table=unit_table, dataset=dataset, rows_per_unit=rows_per_unit)
+    from server.cli.serving import interruptible, open_port, serve_here, take_home
+    from server.settings import unknown_environment
+
+    place = Home(default_home(home))
+    settings = place.settings(host="127.0.0.1", port=port)
+    guest = None
+    if data is not None:
+        assert unit is not None
+        guest = _OwnData(data, unit=unit, unit_table=unit_table, dataset=dataset, rows_per_unit=rows_per_unit)
+    started = time.monotonic()
+    with interruptible(), explained(place.path):
+        _refuse_served(place)
+        if guest is not None:
+            guest.require_same(settings.datasets_directory / f"{guest.name}.yaml")
+        with open_port(settings.host, settings.port) as listener:
+            steps = _Up(place, settings, guest=guest, sample=not (no_sample or as_json), as_json=as_json)
+            unknown = unknown_environment(os.environ)
+            if unknown:
+                steps.tell(f"These variables are no settings and have no effect: {', '.join(unknown)}.")
+            steps.announce(listener.getsockname()[1])
+            place.create()
+            with take_home(place, settings) as lock:
+                steps.migrate()
+                steps.mend()
+                serve_here(
+                    settings,
+                    listener,
+                    lock,
+                    prepare=steps.prepare,
+                    ready=lambda url, stopping: steps.show(url, stopping, seconds=time.monotonic() - started),
+                    # People read this terminal; requests of the analyst are not news.
+                    log_level=None if "NOISEGATE_LOG_LEVEL" in os.environ else "warning",
+                )
+            steps.tell("Stopped. Everything is kept; start again with the same command.")
+
+
+def _check_options(data: Path | None, **others: object) -> None:
+    if data is None:
+        given = [name for name, value in others.items() if value is not None]
+        if given:
+            option = {"unit_table": "table"}.get(given[0], given[0]).replace("_", "-")
+            raise usage_error(
+                f"--{option} needs --data",
+                why="It says something about your own file.",
+                instead="For instance: noisegate up --data people.csv --unit person_id",
+            )
+    elif others["unit"] is None:
+        from server.cli.proposing import column_list, inspect_data
+
+        raise usage_error(
+            "--unit is missing",
+            why="Noisegate protects whole units, mostly people, so it must know which column says whose row it is.",
+            instead=f"Name one with --unit COLUMN. The columns are: {column_list(inspect_data(data))}",
+        )
+
+
+def _refuse_served(place: Home) -> None:
+    """Errors: CommandFailed when another process serves the home; told before the port is looked at."""
+    from server.cli.serving import take_home
+
+    if place.serving() is not None:
+        with take_home(place, place.settings()):
+            pass
+
+
+class _OwnData:
+    """The user's own file: what was asked about it, and its columns."""
+
+    def __init__(
+        self, path: Path, *, unit: str, unit_table: str | None, dataset: str | None, rows_per_unit: int | None
+    ) -> None:
+        from server.cli.proposing import column_list, inspect_data, stem
+        from server.datasets.identifiers import identifier_for
+
+        self.path = Path(os.path.abspath(path))
+        self.unit = unit
+        self.unit_table = unit_table
+        self.rows_per_unit = rows_per_unit
+        self.name = identifier_for(dataset or stem(self.path))
+        if dataset is not None and self.name != dataset:
+            raise usage_error(
+                "--dataset is not accepted",
+                why="A dataset's name has letters, digits and underscores, and no digit first.",
+                instead=f"For instance: --dataset {self.name}",
+            )
+        if self.name == DEMO:
+            raise usage_error(
+                'the dataset cannot be named "demo"',
+                why="That is the name of the demo data.",
+                instead="Choose another one with --dataset NAME.",
+            )
+        found = inspect_data(self.path)
+        # Tables without the unit's column would need declarations that only their owner can make.
+        self.tables = tuple(table for table in found if unit in [column.name for column in table.columns]) or found
+        owners = [table.name for table in self.tables]
+        if len(owners) > 1 and unit_table is None and unit in [c.name for t in self.tables for c in t.columns]:
+            raise usage_error(
+                "--table is missing",
+                why=f"Several tables have the column: {', '.join(owners)}. One of them has one row per unit.",
+                instead=f"Name it, for instance: --table {owners[0]}",
+            )
+        # The words of a wrong column or table come now, before anything is made.
+        self.text()
+        self.columns = column_list(self.tables)
+
+    def text(self, *, rows_per_unit: int | None = None) -> str:
+        """The dataset file for it."""
+        from privacy.bounds import ContributionBound
+        from server.cli.proposing import proposal
+
+        rows = self.rows_per_unit or rows_per_unit
+        contribution = None
+        if rows is not None:
+            contribution = ContributionBound(
+                rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows
+            )
+        return proposal(
+            self.tables,
+            unit=self.unit,
+            file=str(self.path),
+            dataset=self.name,
+            unit_table=self.unit_table,
+            contribution=contribution,
+        )
+
+    def require_same(self, path: Path) -> None:
+        """Errors: CommandFailed when there is a dataset file of that name already, and it describes other data."""
+        from server.datasets import load
+
+        if not path.exists():
+            return
+        described = load(path)
+        files = {os.path.abspath(path.parent / table.source.file) for table in described.tables.values()}
+        if str(self.path) not in files:
+            raise CommandFailed(
+                f'there is a dataset "{self.name}" already, of other data',
+                why=f'"{path}" does not mention "{self.path}".',
+                instead="Choose another name with --dataset NAME.",
+            )
+
+
+class _Up:
+    """The steps of one run. Messages for people; nothing is done twice."""
+
+    def __init__(self, place: Home, settings: Settings, *, guest: _OwnData | None, sample: bool, as_json: bool) -> None:
+        self._place = place
+        self._settings = settings
+        self._guest = guest
+        self._sample = sample
+        self._json = as_json
+        self._keys: dict[str, str] = {}
+        self._datasets: list[str] = []
+        self._asked: Dataset | None = None
+        self._demo_lost = False
+
+    def tell(self, text: str = "") -> None:
+        """A line for people: standard output belongs to the one line of JSON when that was asked for."""
+        say(text, error=self._json)
+
+    # Before anything is made
+
+    def announce(self, port: int) -> None:
+        """Says what will be there."""
+        home, settings = self._place.path, self._settings
+        fresh = not (home / "ledger.sqlite").exists()
+        self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
+        if fresh:
+            own = settings.database_url is None and settings.database_url_file is None
+            lines = [("ledger.sqlite" if own else "(database)", "the account of what has been told")]
+            if self._guest is None:
+                lines.append(("datasets/", "demo data: 25,000 invented patients and their visits"))
+            else:
+                lines.append((f"datasets/{self._guest.name}.yaml", f"what is known of {self._guest.path.name}"))
+            lines += [
+                ("snapshots/", "an immutable copy of the data, which queries run on"),
+                ("secrets/", "secrets of this server and two API keys, readable by you only"),
+            ]
+            width = max(len(name) for name, _ in lines)
+            for name, what in lines:
+                self.tell(f"  {name.ljust(width)}  {what}")
+            self.tell("  and nothing outside it, then serves on this machine only:")
+        self.tell(f"  http://127.0.0.1:{port}")
+        self.tell()
+
+    # Before the services start
+
+    def migrate(self) -> None:
+        """Makes the ledger, or brings it to this version. Errors: SchemaTooNew."""
+        from accountant.errors import NotMigrated
+
+        try:
+            self._place.require_migrated(self._settings)
+        except NotMigrated:
+            self.tell("making or migrating the ledger ...")
+            from migrations.upgrade import upgrade
+
+            upgrade(self._settings.database())
+
+    def mend(self) -> None:
+        """Datasets whose snapshot is gone would keep the server from starting: the demo is made again, others told."""
+        from server.cli.snapshots import lost_failure, lost_snapshots
+
+        with self._place.registry(self._settings) as registry:
+            for name in lost_snapshots(self._settings, registry):
+                own = self._guest is not None and self._guest.name == name
+                if name != DEMO and not own:
+                    raise lost_failure(name)
+                self.tell(f"the snapshot of {name} is missing or damaged: making it again")
+                registry.remove_dataset(name, actor=operator())
+                self._demo_lost = self._demo_lost or not own
+
+    # With the services, before the first request
+
+    def prepare(self, services: Services) -> None:
+        """Data, keys, budgets: each only when it is absent."""
+        for name in KEY_NAMES:
+            self._keys[name] = self._key(services, name)
+        if self._guest is None:
+            if self._demo_lost or not services.catalogue.all():
+                self._attach_demo(services)
+            chosen = services.catalogue.get(DEMO) or services.catalogue.all()[0]
+        else:
+            chosen = self._attach_own(services, self._guest)
+        self._budget(services, chosen.name)
+        self._asked = chosen
+        self._datasets = [dataset.name for dataset in services.catalogue.all()]
+
+    def _key(self, services: Services, name: str) -> str:
+        """A key of that principal that works: the stored one, or a new one."""
+        from server.store.registry import KeyRefused
+
+        registry = services.registry
+        stored = self._place.stored_key(name)
+        if stored is not None:
+            try:
+                if registry.verify_key(stored)[0].name == name:
+                    return stored
+            except KeyRefused as refused:
+                if refused.reason == "disabled":
+                    raise CommandFailed(
+                        f'could not start: the principal "{name}" is disabled',
+                        why="Its keys do not work, and this command shows working ones.",
+                        instead=("Enable it with another administrator's key (PATCH /v1/principals),",
+                                 "or start with: noisegate serve"),
+                    ) from None  # fmt: skip
+                self.tell(f"the stored key of {name} does not work any more: making a new one")
+        if registry.principal(name) is None:
+            registry.create_principal(name, name, actor=operator())
+        made = registry.create_key(name, label="up", days=services.settings.key_days, actor=operator())
+        self._place.store_key(name, made.text)
+        return made.text
+
+    def _attach_demo(self, services: Services) -> None:
+        from server.cli.watching import catalogue_of
+        from server.demo import write_demo
+
+        folder = self._settings.datasets_directory
+        write_demo(folder, progress=lambda text: self.tell(f"{text} ..."))
+        self.tell("checking every row and making the snapshot ...")
+        catalogue_of(services).attach_path(folder / "demo.yaml", actor=operator())
+
+    def _attach_own(self, services: Services, guest: _OwnData) -> Dataset:
+        from server.cli.watching import catalogue_of
+        from server.services import DatasetRefused
+
+        folder = self._settings.datasets_directory
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{guest.name}.yaml"
+        if path.exists():
+            self.tell(f"using your dataset file {path} (--unit and --rows-per-unit have no effect)")
+            return catalogue_of(services).attach_path(path, actor=operator())
+        self.tell(f"reading {guest.path.name}: columns {guest.columns}")
+        _write(path, guest.text())
+        try:
+            try:
+                self.tell("checking every row and making the snapshot ...")
+                return catalogue_of(services).attach_path(path, actor=operator())
+            except DatasetRefused as refused:
+                if guest.rows_per_unit is not None or not _repeats(refused):
+                    raise
+            # Whether the column repeats is how the table is built. How often is not read: the bound is fixed.
+            self.tell(
+                f'"{guest.unit}" repeats, so one unit has several rows: at most {ROWS_PER_UNIT} rows of one unit\n'
+                f"  will count. This is a fixed number, not one that was read from your rows. Choose your own with\n"
+                f'  --rows-per-unit, or under "contribution" in {path}'
+            )
+            _write(path, guest.text(rows_per_unit=ROWS_PER_UNIT))
+            return catalogue_of(services).attach_path(path, actor=operator())
+        except BaseException:
+            # A file that was never attached would be in the way of the next attempt.
+            path.unlink(missing_ok=True)
+            raise
+
+    def _budget(self, services: Services, dataset: str) -> None:
+        from accountant.account import FilterKind, Limit
+
+        ledger = services.ledger
+        accounts = ledger.accounts(dataset=dataset)
+        root = next((account for account in accounts if account.parent is None), None)
+        if root is None:
+            root = ledger.create_account(
+                dataset=dataset,
+                parent=None,
+                principal=None,
+                name="root",
+                limit=Limit(ROOT_EPSILON, ROOT_DELTA),
+                filter=FilterKind.APPROXIMATE,
+                actor=operator(),
+            )
+        if not any(account.principal == "analyst" for account in accounts):
+            pure = root.filter is FilterKind.PURE
+            ledger.create_account(
+                dataset=dataset,
+                parent=root.id,
+                principal="analyst",
+                name="analyst",
+                limit=Limit(min(ANALYST_EPSILON, root.limit.epsilon), Fraction(0) if pure else ANALYST_DELTA),
+                filter=root.filter,
+                actor=operator(),
+            )
+
+    # When it answers
+
+    def show(self, url: str, stopping: threading.Event, *, seconds: float) -> None:
+        """On a thread of its own: the line of JSON, or the first answer and what to try next."""
+        from server.cli.client import Client
+
+        assert self._asked is not None
+        with Client(url, self._keys["analyst"]) as client:
+            if not _wait_ready(client, stopping):
+                return
+            if self._json:
+                self.tell(f"ready after {seconds:.1f} s")
+                print_json(
+                    {
+                        "url": url,
+                        "admin_key": self._keys["admin"],
+                        "analyst_key": self._keys["analyst"],
+                        "datasets": self._datasets,
+                    }
+                )
+                return
+            self.tell(f"Ready: {url}")
+            if self._sample:
+                self._first_answer(client, self._asked)
+        self._next_steps(url, self._asked)
+
+    def _first_answer(self, client: Client, dataset: Dataset) -> None:
+        import uuid
+
+        from server.cli.asking import ask
+
+        sql, epsilon = _sample(dataset)
+        self.tell("\nA first question, asked as the analyst:\n")
+        for line in sql.splitlines():
+            self.tell(f"  {line}")
+        self.tell()
+        body: dict[str, Any] = {"dataset": dataset.name, "sql": sql}
+        if epsilon is not None:
+            body["spend"] = {"epsilon": epsilon}
+        try:
+            answer = ask(client, body, idempotency_key=str(uuid.uuid4()))
+        except CommandFailed as failure:
+            say(str(failure), error=True)
+            self.tell("The server runs; the sample question was not answered.")
+            return
+        say(answer_table(answer), verbatim=True)
+        self.tell()
+        for line in price_lines(answer):
+            self.tell(line)
+
+    def _home_option(self) -> str:
+        """What other commands need in order to find this home; nothing for the usual one."""
+        usual = default_home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
+        return "" if self._place.path == usual else f" --home {shlex.quote(str(self._place.path))}"
+
+    def _next_steps(self, url: str, dataset: Dataset) -> None:
+        sql = _next_question(dataset)
+        home = self._home_option()
+        self.tell(
+            f"""
+Next, from another terminal:
+
+  noisegate query "{sql}" --dataset {dataset.name}{home}
+  noisegate estimate "{sql}" --dataset {dataset.name}{home}
+  noisegate budget show{home}
+
+with curl:
+
+  export NOISEGATE_KEY={self._keys["analyst"]}
+  curl -s {url}/v1/queries -H "Authorization: Bearer $NOISEGATE_KEY" \\
+    -H "Content-Type: application/json" \\
+    -d '{{"dataset": "{dataset.name}", "sql": "{sql}"}}'
+
+with Python (pip install httpx):
+
+  import httpx, os
+  key = os.environ["NOISEGATE_KEY"]
+  answer = httpx.post("{url}/v1/queries", headers={{"Authorization": f"Bearer {{key}}"}},
+                      json={{"dataset": "{dataset.name}", "sql": "{sql}"}}).json()
+  print(answer["rows"], answer["lows"], answer["highs"], answer["accounting"]["remaining"])
+
+  API documentation   {url}/docs
+  administrator       {self._keys["admin"]}
+                      (both keys are kept in {self._place.path / "secrets"})"""
+        )
+        if self._guest is None:
+            self.tell(f"  your own data       noisegate up --data people.csv --unit person_id{home}")
+        else:
+            file = self._settings.datasets_directory / f"{dataset.name}.yaml"
+            self.tell(f"  bounds and groups   fill in what {file} asks for, then:")
+            self.tell(f"                      noisegate dataset add {file}{home}")
+        self.tell("\nServing. Ctrl-C stops it; nothing is lost.")
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_text(text, "utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _repeats(refused: DatasetRefused) -> bool:
+    """Whether the only reason is that the unit's column repeats."""
+    from engines.snapshot import SNAPSHOT_CODES
+
+    repeats = (SNAPSHOT_CODES["key_not_unique"], SNAPSHOT_CODES["unit_not_one_row"])
+    return all(finding.why.startswith(repeats) for finding in refused.findings)
+
+
+def _wait_ready(client: Client, stopping: threading.Event) -> bool:
+    """Whether the server got ready before it was stopped. Errors: CommandFailed when it takes too long."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while True:
+        if stopping.is_set():
+            return False
+        if client.ready():
+            return True
+        if time.monotonic() > deadline:
+            raise CommandFailed(
+                "the server does not get ready",
+                why=f"After {_READY_SECONDS:.0f} s the ledger or the engines still do not answer.",
+                instead="Stop it (Ctrl-C), then see: noisegate doctor",
+            )
+        time.sleep(0.05)
+
+
+def _sample(dataset: Dataset) -> tuple[str, str | None]:
+    """A question that can be asked of the dataset without any bound, and its price (None: the dataset's)."""
+    if dataset.name == DEMO:
+        return SAMPLE_DEMO, SAMPLE_EPSILON
+    table = dataset.table(dataset.unit.table)
+    assert table is not None
+    contribution = table.contribution
+    if contribution is None or contribution.one_row:
+        return f"SELECT COUNT(*) AS number\nFROM {table.name}", None
+    return f"SELECT COUNT(DISTINCT {dataset.unit.key}) AS number\nFROM {table.name}", None
+
+
+def _next_question(dataset: Dataset) -> str:
+    if dataset.name == DEMO:
+        return "SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY department"
+    from privacy.policy import ColumnType
+
+    table = dataset.table(dataset.unit.table)
+    assert table is not None
+    groups = [
+        column.name
+        for column in table.columns
+        if column.type in (ColumnType.TEXT, ColumnType.BOOLEAN) and column.name != dataset.unit.key
+    ]
+    if groups:
+        return f"SELECT {groups[0]}, COUNT(*) AS number FROM {table.name} GROUP BY {groups[0]}"
+    return f"SELECT COUNT(*) AS number FROM {table.name}"

@@ -1,0 +1,92 @@
+"""How a running server notices datasets that another process attached or removed.
+
+The registry is asked every second; the catalogue is read again only when it differs. What could not be read is not
+tried again until the registry changes, and what was served before stays served.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from server.catalogue import ServedDatasets
+    from server.services import Services
+
+__all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
+
+_PAUSE_SECONDS = 1.0
+
+Versions = dict[str, list[int | str]]
+"""Policy version and data version of each dataset."""
+
+
+def catalogue_of(services: Services) -> ServedDatasets:
+    """The catalogue of a server that was built by `server.build`."""
+    from server.catalogue import ServedDatasets
+
+    assert isinstance(services.catalogue, ServedDatasets)
+    return services.catalogue
+
+
+class DatasetWatch:
+    """A thread that keeps the catalogue equal to the registry. `changed` is told what is served, at the start too."""
+
+    def __init__(self, services: Services, *, changed: Callable[[Versions], None] = lambda versions: None) -> None:
+        self._registry = services.registry
+        self._catalogue = catalogue_of(services)
+        self._changed = changed
+        self._told: Versions | None = None
+        self._failed: Versions | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dataset-watch", daemon=True)
+
+    def start(self) -> None:
+        """Tells what is served, then begins to look."""
+        self._tell()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
+
+    def look(self) -> None:
+        """Compares once, and reads the catalogue again when it differs."""
+        from server.log import logger, where
+
+        wanted: Versions = {}
+        try:
+            for version in self._registry.datasets():
+                wanted[version.name] = [version.policy_version, version.data_version]
+            if wanted != self._served() and wanted != self._failed:
+                self._catalogue.reload()
+                self._failed = None
+                logger().info("datasets_reloaded", count=len(wanted))
+        except Exception as error:  # noqa: BLE001 - the thread goes on: a busy database or a lost file is no reason to end
+            self._failed = wanted
+            logger().warning("datasets_not_reloaded", exception=type(error).__name__, where=where(error))
+        self._tell()
+
+    def _served(self) -> Versions:
+        return {dataset.name: [dataset.policy_version, dataset.data_version] for dataset in self._catalogue.all()}
+
+    def _tell(self) -> None:
+        served = self._served()
+        if served != self._told:
+            self._told = served
+            self._changed(served)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_PAUSE_SECONDS):
+            self.look()
+
+
+def watched(services: Services, *, changed: Callable[[Versions], None] = lambda versions: None) -> Services:
+    """The services with a watch that is closed before them."""
+    watch = DatasetWatch(services, changed=changed)
+    watch.start()
+    services.closing = (watch.close, *services.closing)
+    return services

@@ -1,0 +1,23 @@
+"""Dataset files: one YAML file per dataset, checked as a whole, turned into the vocabulary of `privacy`."""
+
+from server.datasets.check import check, check_text, load, load_text
+from server.datasets.convert import public_columns, sources, to_dataset
+from server.datasets.model import DatasetFile
+from server.datasets.problem import DatasetFileRefused, Problem
+from server.datasets.propose import propose
+from server.datasets.schema import json_schema
+
+__all__ = [
+    "DatasetFile",
+    "DatasetFileRefused",
+    "Problem",
+    "check",
+    "check_text",
+    "json_schema",
+    "load",
+    "load_text",
+    "propose",
+    "public_columns",
+    "sources",
+    "to_dataset",
+]

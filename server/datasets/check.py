@@ -1,0 +1,83 @@
+"""Checks a dataset file as a whole and reports every finding at once.
+
+Three stages, and each looks at whatever the one before could read: the YAML text (`reading`), the shape (`shape`), and
+the meaning (`meaning`). A part with a wrong shape is left out of the third stage, so that it is reported once, and the
+rest is still judged.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+
+from server.datasets.meaning import check_meaning
+from server.datasets.model import DatasetFile
+from server.datasets.problem import DatasetFileRefused, Problem
+from server.datasets.reading import SIZE_MAX, read
+from server.datasets.shape import check_shape
+
+__all__ = ["check", "check_text", "load", "load_text"]
+
+
+def load(path: FilePath | str, *, confined: bool = False) -> DatasetFile:
+    """The dataset file at `path`.
+
+    `confined` refuses data files outside the dataset file's own folder: for callers who may not name any file.
+    Errors: DatasetFileRefused with every finding; OSError when it cannot be read.
+    """
+    path = FilePath(path)
+    file, problems = _check(_bytes(path), path.parent, confined=confined)
+    return _accept(file, problems)
+
+
+def load_text(text: str, *, directory: FilePath | None = None, confined: bool = False) -> DatasetFile:
+    """As `load`, for a text. Data files are looked for in `directory`, or not at all when it is None."""
+    file, problems = _check(text.encode("utf-8", "surrogatepass"), directory, confined=confined)
+    return _accept(file, problems)
+
+
+def check(path: FilePath | str) -> list[Problem]:
+    """Every finding in the dataset file at `path`, errors and warnings, in the order of the file. Never raises."""
+    path = FilePath(path)
+    try:
+        content = _bytes(path)
+    except OSError as error:
+        return [
+            Problem(
+                severity="error",
+                place="",
+                line=None,
+                column=None,
+                what=f'could not read the dataset file "{path}"',
+                why=f"The system says: {error.strerror or 'no such file'}.",
+                instead="Check the path and its permissions, or make a file with: noisegate init DATAFILE.",
+            )
+        ]
+    return _check(content, path.parent, confined=False)[1]
+
+
+def check_text(text: str, *, directory: FilePath | None = None) -> list[Problem]:
+    """As `check`, for a text. Without a `directory` data files are not looked for."""
+    return _check(text.encode("utf-8", "surrogatepass"), directory, confined=False)[1]
+
+
+def _bytes(path: FilePath) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(SIZE_MAX + 1)
+
+
+def _accept(file: DatasetFile | None, problems: list[Problem]) -> DatasetFile:
+    if file is None or any(problem.severity == "error" for problem in problems):
+        raise DatasetFileRefused(problems)
+    return file
+
+
+def _check(content: bytes, directory: FilePath | None, *, confined: bool) -> tuple[DatasetFile | None, list[Problem]]:
+    document = read(content)
+    file = None
+    if isinstance(document.data, dict) and not document.broken:
+        file, parts = check_shape(document)
+        check_meaning(document, parts, directory, confined=confined)
+    problems = sorted(document.problems, key=lambda found: (found.line or 0, found.column or 0))
+    if any(problem.severity == "error" for problem in problems):
+        file = None
+    return file, problems

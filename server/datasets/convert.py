@@ -1,0 +1,197 @@
+"""A checked dataset file in the vocabulary of `privacy`, and the list of files to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, cast
+
+from engines.snapshot import TableSource
+from privacy.bounds import ContributionBound, ValueBounds
+from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Table
+from privacy.unit import PrivacyUnit
+from server.datasets.files import file_format
+from server.datasets.keys import KEYS_MAX, key_values
+from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
+from server.datasets.problem import DatasetFileRefused, Problem
+from server.datasets.routes import routes_to_unit
+
+__all__ = ["public_columns", "sources", "to_dataset"]
+
+
+def public_columns(file: DatasetFile) -> tuple[tuple[str, str], ...]:
+    """Columns of public tables whose values are keys of some column: what `to_dataset` wants as `public_values`."""
+    found = {
+        (column.keys.table, column.keys.column): None
+        for table in file.tables.values()
+        for column in table.columns.values()
+        if isinstance(column.keys, KeysOfTable)
+    }
+    return tuple(found)
+
+
+def sources(file: DatasetFile, directory: Path) -> list[TableSource]:
+    """Where the rows of each table are; relative paths are taken from `directory`."""
+    found = []
+    for name, table in file.tables.items():
+        kind = table.source.format or file_format(table.source.file)
+        assert kind in ("csv", "parquet", "duckdb"), "the file was checked"
+        source_table = (table.source.table or name) if kind == "duckdb" else None
+        found.append(
+            TableSource(
+                table=name,
+                path=directory / table.source.file,
+                format=cast(Literal["csv", "parquet", "duckdb"], kind),
+                source_table=source_table,
+            )
+        )
+    return found
+
+
+def to_dataset(
+    file: DatasetFile,
+    *,
+    policy_version: int,
+    data_version: str,
+    public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
+) -> Dataset:
+    """The dataset as the other rooms know it.
+
+    Requires: `file` came from `load`; `public_values` has the values of every column in `public_columns(file)`, in any
+    order and with repeats. None makes a draft for the snapshot from which those values are read: in it the columns
+    whose keys come from a public table have no keys yet.
+    Errors: DatasetFileRefused when a public table gives no keys, too many, or keys of another type.
+    """
+    problems: list[Problem] = []
+    tables = tuple(_table(file, name, table, public_values, problems) for name, table in file.tables.items())
+    if problems:
+        raise DatasetFileRefused(problems)
+    policy = file.policy
+    return Dataset(
+        name=file.dataset,
+        unit=PrivacyUnit(table=file.unit.table, key=file.unit.key),
+        tables=tables,
+        policy_version=policy_version,
+        data_version=data_version,
+        limits=Limits(
+            epsilon_default=Fraction(policy.epsilon_default),
+            epsilon_max=Fraction(policy.epsilon_max),
+            delta_per_query=Fraction(policy.delta_per_query),
+            cells_max=policy.cells_max,
+            statistics_max=policy.statistics_max,
+            timeout_seconds=policy.timeout_seconds,
+            releases_shared=policy.releases_shared,
+        ),
+        description=file.description,
+    )
+
+
+def _table(
+    file: DatasetFile,
+    name: str,
+    table: TableFile,
+    public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
+    problems: list[Problem],
+) -> Table:
+    references = tuple(_reference(column, target) for column, target in table.references.items())
+    unit_column: str | None = None
+    unit_path: tuple[Reference, ...] = ()
+    contribution: ContributionBound | None = None
+    if not table.public:
+        (route,) = routes_to_unit(file.unit, file.tables, name)
+        unit_column = route.unit_column
+        unit_path = () if unit_column is not None else route.steps
+        declared = table.contribution
+        if route.one_row:
+            contribution = ContributionBound(1, 1, 1)
+        else:
+            assert declared is not None, "the file was checked"
+            contribution = ContributionBound(
+                declared.rows_per_unit, declared.groups_per_unit, declared.rows_per_unit_and_group
+            )
+    columns = tuple(_column(name, key, column, public_values, problems) for key, column in table.columns.items())
+    return Table(
+        name=name,
+        columns=columns,
+        protected=not table.public,
+        key=table.key,
+        references=references,
+        unit_column=unit_column,
+        unit_path=unit_path,
+        contribution=contribution,
+        description=table.description,
+    )
+
+
+def _reference(column: str, target: str) -> Reference:
+    table, _, key = target.partition(".")
+    return Reference(column=column, table=table, key=key)
+
+
+def _column(
+    table: str,
+    name: str,
+    column: ColumnFile,
+    public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
+    problems: list[Problem],
+) -> Column:
+    bounds = None
+    if column.bounds is not None:
+        lower, upper = column.bounds
+        bounds = ValueBounds(Fraction(lower), Fraction(upper))
+    values = key_values(column)
+    if isinstance(column.keys, KeysOfTable) and public_values is not None:
+        values = _public_keys(table, name, column.keys, ColumnType(column.type), public_values, problems)
+    return Column(
+        name=name,
+        type=ColumnType(column.type),
+        bounds=bounds,
+        keys=PublicKeys(values) if values else None,
+        nullable=column.nullable,
+        description=column.description,
+    )
+
+
+_PYTHON_TYPES: dict[ColumnType, str] = {
+    ColumnType.INTEGER: "int",
+    ColumnType.TEXT: "str",
+    ColumnType.BOOLEAN: "bool",
+    ColumnType.DATE: "date",
+    ColumnType.TIMESTAMP: "datetime",
+}
+
+
+def _public_keys(
+    table: str,
+    name: str,
+    keys: KeysOfTable,
+    kind: ColumnType,
+    public_values: Mapping[tuple[str, str], Sequence[KeyValue]],
+    problems: list[Problem],
+) -> tuple[KeyValue, ...]:
+    """Distinct values in ascending order, NULL last."""
+    distinct = set(public_values[keys.table, keys.column])
+    wrong = not all(value is None or type(value).__name__ == _PYTHON_TYPES.get(kind) for value in distinct)
+    if distinct and not wrong and len(distinct) <= KEYS_MAX:
+        ordered = sorted(value for value in distinct if value is not None)
+        return (*ordered, None) if None in distinct else tuple(ordered)
+    reason = (
+        "It has no rows."
+        if not distinct
+        else "Its values are of another type."
+        if wrong
+        else f"It has {len(distinct)} different values, and the limit is {KEYS_MAX}."
+    )
+    problems.append(
+        Problem(
+            severity="error",
+            place=f"tables.{table}.columns.{name}.keys",
+            line=None,
+            column=None,
+            what=f'"{keys.table}.{keys.column}" cannot give the keys of column "{table}.{name}"',
+            why=reason,
+            instead="Correct the public table, or list the keys.",
+        )
+    )
+    return ()

@@ -1,0 +1,45 @@
+"""Data files by their names and first bytes. Never looks at values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["SUFFIXES", "file_format", "looks_like"]
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".duckdb": "duckdb",
+    ".db": "duckdb",
+}
+"""The format that each suffix stands for."""
+
+
+def file_format(name: str) -> str | None:
+    """The format that a file's suffix stands for, or None."""
+    folded = name.lower()
+    return next((kind for suffix, kind in SUFFIXES.items() if folded.endswith(suffix)), None)
+
+
+def looks_like(path: Path) -> tuple[str, ...]:
+    """Formats that the file's first and last bytes fit; empty for an empty file.
+
+    Errors: OSError when it cannot be read.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(65_536)
+        stream.seek(0, 2)
+        size = stream.tell()
+        stream.seek(max(0, size - 4))
+        tail = stream.read(4)
+    if head[:4] == b"PAR1" and tail == b"PAR1" and size >= 12:
+        return ("parquet",)
+    if head[8:12] == b"DUCK":
+        return ("duckdb",)
+    compressed = head[:2] == b"\x1f\x8b"
+    if compressed == path.name.lower().endswith(".gz") and size > 0 and (compressed or b"\0" not in head):
+        return ("csv",)
+    return ()

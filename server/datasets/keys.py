@@ -1,0 +1,90 @@
+"""Public keys as they are written in a file, as typed values."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+from privacy.policy import ColumnType, KeyValue
+from server.datasets.model import ColumnFile, KeysRange
+
+__all__ = ["KEYS_MAX", "key_values", "parse_key", "range_values"]
+
+KEYS_MAX = 100_000
+"""Most public keys of one column."""
+
+_KEY_LENGTH_MAX = 1_000
+
+
+def parse_key(value: Any, kind: ColumnType) -> KeyValue:
+    """A key as written in a file, as a value of the column's type.
+
+    Errors: ValueError with what it must be.
+    """
+    if value is None:
+        return None
+    if kind is ColumnType.INTEGER:
+        if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+            return value
+        raise ValueError("a whole number of 64 bits")
+    if kind is ColumnType.BOOLEAN:
+        if not isinstance(value, bool):
+            raise ValueError("true or false")
+        return value
+    if kind is ColumnType.TEXT:
+        if isinstance(value, str) and len(value) <= _KEY_LENGTH_MAX and "\0" not in value and value.isprintable():
+            return value
+        raise ValueError(f"a text (in quotes when it looks like a number), {_KEY_LENGTH_MAX} characters at most")
+    if kind is ColumnType.DATE:
+        try:
+            return datetime.date.fromisoformat(_iso(value, 10))
+        except ValueError:
+            raise ValueError('a day such as "2024-12-31"') from None
+    if kind is ColumnType.TIMESTAMP:
+        try:
+            moment = datetime.datetime.fromisoformat(_iso(value, 26))
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is not None:
+            raise ValueError('a moment without a zone such as "2024-12-31 13:00:00"')
+        return moment
+    raise ValueError("of a type that can be counted exactly: integer, text, boolean, date or timestamp")
+
+
+def _iso(value: Any, longest: int) -> str:
+    if not isinstance(value, str) or not 10 <= len(value) <= longest or value[4:5] != "-":
+        raise ValueError
+    return value
+
+
+def range_values(bounds: Sequence[Any], kind: ColumnType) -> tuple[KeyValue, ...]:
+    """All keys of a range. Errors: ValueError with what is wrong with it."""
+    if kind not in (ColumnType.INTEGER, ColumnType.DATE):
+        raise ValueError("a range of keys is for columns of type integer or date")
+    try:
+        first, last = (parse_key(value, kind) for value in bounds)
+    except ValueError as error:
+        raise ValueError(f"each end must be {error}") from None
+    if isinstance(first, datetime.date) and isinstance(last, datetime.date):
+        low, high = first.toordinal(), last.toordinal()
+    elif isinstance(first, int) and isinstance(last, int):
+        low, high = first, last
+    else:
+        raise ValueError("each end must be a value")  # noqa: TRY004  (null is a value problem here)
+    if low > high:
+        raise ValueError("the first value is above the last one")
+    if high - low >= KEYS_MAX:
+        raise ValueError(f"it has {high - low + 1} values, and the limit is {KEYS_MAX}")
+    numbers = range(low, high + 1)
+    return tuple(map(datetime.date.fromordinal, numbers)) if kind is ColumnType.DATE else tuple(numbers)
+
+
+def key_values(column: ColumnFile) -> tuple[KeyValue, ...] | None:
+    """The declared keys of a column as typed values; None without keys or when a public table holds them."""
+    kind = ColumnType(column.type)
+    if isinstance(column.keys, list):
+        return tuple(parse_key(value, kind) for value in column.keys)
+    if isinstance(column.keys, KeysRange):
+        return range_values(column.keys.range, kind)
+    return None

@@ -1,0 +1,547 @@
+"""The third stage: what must hold between the parts of a dataset file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path as FilePath
+from typing import Any
+
+from privacy.numbers import ATTO, PICO, parse_decimal
+from privacy.policy import ColumnType
+from server.datasets.files import SUFFIXES, file_format, looks_like
+from server.datasets.identifiers import is_identifier, nearest
+from server.datasets.keys import KEYS_MAX, parse_key, range_values
+from server.datasets.model import ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile
+from server.datasets.problem import Path
+from server.datasets.reading import Document
+from server.datasets.routes import Route, routes_to_unit
+from server.datasets.shape import PLACEHOLDER, Parts, shown
+
+__all__ = ["DELTA_MAX", "EPSILON_MAX", "check_meaning"]
+
+EPSILON_MAX = Fraction(100)
+"""Largest epsilon that a policy may name for one query."""
+
+DELTA_MAX = Fraction(1, 1000)
+"""Largest delta that a policy may name for one query."""
+
+_BOUND_LIMIT = 10**18
+
+
+def check_meaning(document: Document, parts: Parts, directory: FilePath | None, *, confined: bool) -> None:
+    """Adds every finding about the parts that have the right shape.
+
+    Data files are looked for in `directory` (not at all when it is None), and when `confined` only there.
+    """
+    _Meaning(document, parts, directory, confined=confined).check()
+
+
+class _Meaning:
+    """The third stage: what must hold between the parts."""
+
+    def __init__(self, document: Document, parts: Parts, directory: FilePath | None, *, confined: bool) -> None:
+        self.document = document
+        self.unit = parts.unit
+        self.tables = parts.tables
+        self.policy = parts.policy
+        self.directory = directory
+        self.confined = confined
+        listed = document.data.get("tables")
+        self.raw: dict[str, Any] = listed if isinstance(listed, dict) else {}
+        self.problem = document.problem
+
+    def check(self) -> None:
+        """Adds every finding to the document."""
+        self._same_names((), "tables", list(self.raw))
+        for name, table in self.tables.items():
+            self._table(name, table)
+        self._unit()
+        for name, table in self.tables.items():
+            self._way_to_unit(name, table)
+        if self.policy is not None:
+            self._policy(self.policy)
+
+    # Known names come from the raw data: a column with a wrong shape is reported as that, not as missing.
+
+    def _written(self, path: Path) -> bool:
+        """Whether something stands at the path in the file, whatever its shape."""
+        return path in self.document.positions
+
+    def _raw_columns(self, table: str) -> list[str]:
+        entry = self.raw.get(table)
+        columns = entry.get("columns") if isinstance(entry, dict) else None
+        return list(columns) if isinstance(columns, dict) else []
+
+    def _column(self, table: str, column: str) -> ColumnFile | None:
+        part = self.tables.get(table)
+        return part.columns.get(column) if part is not None else None
+
+    def _known_table(self, path: Path, table: str) -> bool:
+        if table in self.raw:
+            return True
+        near = nearest(table, list(self.raw))
+        self.problem(
+            path,
+            what=f'table "{table}" is not in this file',
+            why="A table that is not listed does not exist; names are compared letter by letter.",
+            instead=f'Did you mean "{near}"?' if near else f"Listed are: {', '.join(self.raw) or 'none'}.",
+        )
+        return False
+
+    def _known_column(self, path: Path, table: str, column: str) -> bool:
+        known = self._raw_columns(table)
+        if column in known:
+            return True
+        if not known:
+            return False  # the table has no columns, and that is reported already
+        near = nearest(column, known)
+        self.problem(
+            path,
+            what=f'column "{column}" is not in table "{table}"',
+            why="A column that is not listed does not exist; names are compared letter by letter.",
+            instead=f'Did you mean "{near}"?' if near else f"Listed are: {', '.join(known[:30]) or 'none'}.",
+        )
+        return False
+
+    def _same_names(self, above: Path, part: str, names: Sequence[str]) -> None:
+        seen: dict[str, str] = {}
+        for name in names:
+            first = seen.setdefault(name.lower(), name)
+            if first != name:
+                self.problem(
+                    (*above, part, name),
+                    what=f'"{first}" and "{name}" differ only in upper and lower case',
+                    why="SQL does not tell such names apart.",
+                    instead="Rename one of them, in the data file too.",
+                )
+
+    # --- Tables and columns
+
+    def _table(self, name: str, table: TableFile) -> None:
+        path: Path = ("tables", name)
+        self._same_names(path, "columns", self._raw_columns(name))
+        self._source(path, name, table)
+        if table.key is not None:
+            self._known_column((*path, "key"), name, table.key)
+            self._key_type((*path, "key"), name, table.key)
+        for column, target in table.references.items():
+            self._reference(name, table, column, target)
+        if table.public:
+            for part in ("contribution", "unit_via"):
+                if getattr(table, part) is not None:
+                    self.problem(
+                        (*path, part),
+                        what=f'"{part}" has no meaning in the public table "{name}"',
+                        why="Rows of a public table belong to no privacy unit.",
+                        instead=f"Remove {part}, or remove public: true when the rows are about people.",
+                    )
+        for column_name, declared in table.columns.items():
+            self._bounds(name, table, column_name, declared)
+            self._keys(name, column_name, declared)
+
+    def _key_type(self, path: Path, table: str, column: str) -> None:
+        part = self._column(table, column)
+        if part is not None and part.type in ("number", "boolean"):
+            self.problem(
+                path,
+                what=f'column "{table}.{column}" of type {part.type} cannot be a key',
+                why="Fractions are not compared exactly, and true and false name two rows at most.",
+                instead="Use a column of type integer, text, date or timestamp.",
+            )
+
+    def _source(self, path: Path, name: str, table: TableFile) -> None:
+        source = table.source
+        if source.file == PLACEHOLDER:
+            return
+        kind = source.format or file_format(source.file)
+        if kind is None:
+            self.problem(
+                (*path, "source", "file"),
+                what=f'the format of "{source.file}" is not known',
+                why="Its suffix is none of " + ", ".join(SUFFIXES) + ".",
+                instead="Add format: csv, parquet or duckdb.",
+            )
+        if source.table is not None and kind not in (None, "duckdb"):
+            self.problem(
+                (*path, "source", "table"),
+                what=f'"source.table" of table "{name}" has no meaning for a {kind} file',
+                why="Only DuckDB files hold several tables.",
+                instead="Remove it.",
+            )
+        if "\0" in source.file:
+            self.problem(
+                (*path, "source", "file"),
+                what=f'the file name of table "{name}" has a zero byte in it',
+                why="No file can have such a name.",
+                instead="Write the path of the data file.",
+            )
+        elif self.confined and not self._inside(source.file):
+            self.problem(
+                (*path, "source", "file"),
+                what=f'the data file of table "{name}" is outside the folder of datasets',
+                why="Files elsewhere on the server are not for this way of attaching data.",
+                instead="Put the file into the folder and give its name.",
+            )
+        elif self.directory is not None and kind is not None:
+            self._file((*path, "source", "file"), self.directory / source.file, kind)
+
+    def _inside(self, name: str) -> bool:
+        if self.directory is None:
+            return not FilePath(name).is_absolute() and ".." not in FilePath(name).parts
+        return (self.directory / name).resolve().is_relative_to(self.directory.resolve())
+
+    def _file(self, path: Path, file: FilePath, kind: str) -> None:
+        """Whether the data file is there and begins as its format does. Looks at no values."""
+        try:
+            formats = looks_like(file)
+        except OSError as error:
+            self.problem(
+                path,
+                what=f'could not read the data file "{file.name}"',
+                why=f"The system says: {error.strerror or 'it cannot be opened'}.",
+                instead="Paths are relative to the dataset file; check the path and its permissions.",
+            )
+            return
+        if kind not in formats:
+            self.problem(
+                path,
+                what=f'"{file.name}" is not a {kind} file',
+                why="It is empty, or its first bytes are not those of the format"
+                + (f"; it looks like {formats[0]}." if formats else "."),
+                instead="Check the file, or correct source.format.",
+            )
+
+    def _reference(self, name: str, table: TableFile, column: str, target: str) -> None:
+        path: Path = ("tables", name, "references", column)
+        self._known_column(path, name, column)
+        pieces = target.split(".")
+        if len(pieces) != 2 or not all(is_identifier(piece) for piece in pieces):
+            self.problem(
+                path,
+                what=f'"{target}" is not a reference',
+                why="A reference names a table and its key column.",
+                instead=f"Write {column}: table.key_column.",
+            )
+            return
+        other, key = pieces
+        if not self._known_table(path, other) or not self._known_column(path, other, key):
+            return
+        part = self.tables.get(other)
+        if part is None:
+            return
+        if part.key is None or part.key != key:
+            declared = f'its key is "{part.key}"' if part.key else "it declares no key"
+            self.problem(
+                path,
+                what=f'"{target}" is not the key of table "{other}"',
+                why=f"A reference must find one row at most, so it holds the unique key of the table; {declared}.",
+                instead=f"Declare key: {key} in table {other}"
+                + (f", or refer to {other}.{part.key}." if part.key else "."),
+            )
+        mine, theirs = self._column(name, column), part.columns.get(key)
+        if mine is not None and theirs is not None and mine.type != theirs.type:
+            self.problem(
+                path,
+                what=f'"{name}.{column}" is of type {mine.type}, and "{target}" of type {theirs.type}',
+                why="Values of different types are not equal, so the reference would find nothing.",
+                instead="Declare both with the same type.",
+            )
+        if table.public and not part.public:
+            self.problem(
+                path,
+                what=f'the public table "{name}" refers to the protected table "{other}"',
+                why="Rows that name people are not public.",
+                instead=f"Remove the reference, or remove public: true from {name}.",
+            )
+
+    def _bounds(self, table_name: str, table: TableFile, name: str, column: ColumnFile) -> None:
+        path: Path = ("tables", table_name, "columns", name, "bounds")
+        called = f'column "{table_name}.{name}"'
+        if column.bounds is None:
+            if self._asks_for_bounds(table_name, table, name, column) and not self._written(path):
+                self.problem(
+                    path[:-1],
+                    severity="warning",
+                    what=f"{called} has no value bounds",
+                    why="COUNT works; SUM, AVG and VAR are refused, as one person could change them without limit.",
+                    instead="Add bounds: [lowest, highest plausible value], from what the column means, not from rows.",
+                )
+            return
+        if column.type not in ("integer", "number"):
+            self.problem(
+                path,
+                what=f"{called} of type {column.type} cannot have bounds",
+                why="Only numbers are clipped.",
+                instead="Remove bounds; for groups that are known beforehand use keys.",
+            )
+            return
+        lower, upper = (Decimal(value) for value in column.bounds)
+        if column.type == "integer" and any(value % 1 != 0 for value in (lower, upper)):
+            self.problem(
+                path,
+                what=f"{called} is of type integer, and its bounds are not whole numbers",
+                why="Bounds are values that the column can have.",
+                instead=f"Write bounds: [{math.floor(lower)}, {math.ceil(upper)}].",
+            )
+        if max(abs(lower), abs(upper)) > _BOUND_LIMIT:
+            self.problem(
+                path,
+                what=f"a bound of {called} is too large",
+                why="The noise is proportional to it, and beyond 1e18 every answer would be noise alone.",
+                instead="Write the highest plausible value.",
+            )
+        if lower > upper:
+            self.problem(
+                path,
+                what=f"the bounds of {called} are reversed",
+                why=f"The lowest value, {lower}, is above the highest, {upper}.",
+                instead=f"Write bounds: [{upper}, {lower}].",
+            )
+        elif lower == upper:
+            self.problem(
+                path,
+                what=f"the bounds of {called} are equal",
+                why="Every value would be clipped to the same number.",
+                instead="Write the lowest and the highest plausible value, or leave bounds out.",
+            )
+
+    def _asks_for_bounds(self, table_name: str, table: TableFile, name: str, column: ColumnFile) -> bool:
+        if table.public or column.type not in ("integer", "number"):
+            return False
+        names_rows = name == table.key or name in table.references
+        return not names_rows and (self.unit is None or (table_name, name) != (self.unit.table, self.unit.key))
+
+    def _keys(self, table_name: str, name: str, column: ColumnFile) -> None:
+        path: Path = ("tables", table_name, "columns", name, "keys")
+        called = f'column "{table_name}.{name}"'
+        if column.keys is None:
+            return
+        kind = ColumnType(column.type)
+        if kind is ColumnType.NUMBER:
+            self.problem(
+                path,
+                what=f"{called} of type number cannot have keys",
+                why="Numbers with fractions are not compared exactly.",
+                instead="Declare the column as integer or text, or group by an expression such as FLOOR(x / 10).",
+            )
+        elif isinstance(column.keys, KeysRange):
+            try:
+                range_values(column.keys.range, kind)
+            except ValueError as error:
+                self.problem(
+                    path,
+                    what=f"the range of keys of {called} cannot be used",
+                    why=f"As given, {error}.",
+                    instead='Write {range: [0, 110]} or {range: ["2024-01-01", "2024-12-31"]}.',
+                )
+        elif isinstance(column.keys, KeysOfTable):
+            self._keys_of_table(path, called, column, column.keys)
+        else:
+            self._keys_list(path, called, kind, column.keys)
+
+    def _keys_of_table(self, path: Path, called: str, column: ColumnFile, keys: KeysOfTable) -> None:
+        place = (*path, "table")
+        if not self._known_table(place, keys.table) or not self._known_column(
+            (*path, "column"), keys.table, keys.column
+        ):
+            return
+        part = self.tables.get(keys.table)
+        if part is None:
+            return
+        if not part.public:
+            self.problem(
+                place,
+                what=f'the keys of {called} come from the protected table "{keys.table}"',
+                why="Which values occur there is a fact about people; only public tables may give keys.",
+                instead="List the keys, or declare the table public: true when everybody may know its rows.",
+            )
+        theirs = part.columns.get(keys.column)
+        if theirs is not None and theirs.type != column.type:
+            self.problem(
+                place,
+                what=f'{called} is of type {column.type}, and "{keys.table}.{keys.column}" of type {theirs.type}',
+                why="Keys have the type of their column.",
+                instead="Declare both with the same type.",
+            )
+
+    def _keys_list(self, path: Path, called: str, kind: ColumnType, keys: list[Any]) -> None:
+        if len(keys) > KEYS_MAX:
+            self.problem(
+                path,
+                what=f"{called} has too many keys",
+                why=f"It lists {len(keys)}, and the limit is {KEYS_MAX}.",
+                instead="Leave keys out, so that groups are shown above a threshold.",
+            )
+            return
+        seen: dict[tuple[type, Any], int] = {}
+        for index, value in enumerate(keys):
+            try:
+                parsed = parse_key(value, kind)
+            except ValueError as error:
+                quoted = f' Write "{value}" in quotes.' if kind is ColumnType.TEXT and isinstance(value, int) else ""
+                self.problem(
+                    (*path, index),
+                    what=f"key {shown(value)} of {called} is not of its type",
+                    why=f"Keys of a column of type {kind.value} must each be {error}.",
+                    instead=f"Correct the key or the column's type.{quoted}",
+                )
+                continue
+            first = seen.setdefault((type(parsed), parsed), index)
+            if first != index:
+                self.problem(
+                    (*path, index),
+                    what=f"key {shown(value)} of {called} is listed twice",
+                    why="Each key is one row of the answer.",
+                    instead="Remove one of them.",
+                )
+
+    # --- The privacy unit
+
+    def _unit(self) -> None:
+        unit = self.unit
+        if unit is None or not self._known_table(("unit", "table"), unit.table):
+            return
+        self._known_column(("unit", "key"), unit.table, unit.key)
+        self._key_type(("unit", "key"), unit.table, unit.key)
+        table = self.tables.get(unit.table)
+        if table is not None and table.public:
+            self.problem(
+                ("unit", "table"),
+                what=f'the table of the privacy unit, "{unit.table}", is public',
+                why="Then nobody would be protected.",
+                instead=f"Remove public: true from {unit.table}, or name the table of people.",
+            )
+
+    def _way_to_unit(self, name: str, table: TableFile) -> None:
+        if table.public or self.unit is None:
+            return
+        owner = self.tables.get(self.unit.table)
+        if owner is None or owner.public:
+            return  # reported where the unit is declared
+        path: Path = ("tables", name)
+        if table.unit_via is not None and table.unit_via not in table.references:
+            near = nearest(table.unit_via, list(table.references))
+            self.problem(
+                (*path, "unit_via"),
+                what=f'"unit_via" of table "{name}" names no reference',
+                why=f'"{table.unit_via}" is not among its references ({", ".join(table.references) or "none"}).',
+                instead=f'Did you mean "{near}"?' if near else "Name a column that is listed under references.",
+            )
+            return
+        routes = list(routes_to_unit(self.unit, self.tables, name))
+        if not routes:
+            self._no_way(path, name, table)
+        elif len(routes) > 1:
+            listed = "; ".join(route.text(name) for route in routes[:5])
+            self.problem(
+                path,
+                what=f'table "{name}" reaches the privacy unit in more than one way',
+                why=f"Its rows could belong to different units ({listed}), and only one of them would be protected.",
+                instead=f"Choose one with unit_via, for instance unit_via: {_first_step(routes)}.",
+            )
+        else:
+            self._contribution(path, name, table, routes[0])
+
+    def _no_way(self, path: Path, name: str, table: TableFile) -> None:
+        assert self.unit is not None
+        raw = self.raw.get(name)
+        raw_references = raw.get("references") if isinstance(raw, dict) else None
+        if isinstance(raw_references, dict) and len(raw_references) > len(table.references):
+            return  # a reference with a wrong shape is reported as that
+        holds = self.unit.key in table.columns
+        example = self.unit.key if holds else f"column_that_holds_{self.unit.key}"[:63]
+        self.problem(
+            path,
+            what=f'table "{name}" does not reach the privacy unit',
+            why=f'No chain of references leads from it to "{self.unit.table}.{self.unit.key}", so nobody can say whose '
+            "rows these are.",
+            instead=f"Add references: {{{example}: {self.unit.table}.{self.unit.key}}}, or public: true when everybody "
+            "may know every row.",
+        )
+
+    def _contribution(self, path: Path, name: str, table: TableFile, route: Route) -> None:
+        bound = table.contribution
+        if route.one_row:
+            if bound is not None and (bound.rows_per_unit, bound.groups_per_unit, bound.rows_per_unit_and_group) != (
+                1,
+                1,
+                1,
+            ):
+                self.problem(
+                    (*path, "contribution"),
+                    what=f'the contribution of table "{name}" is larger than its key allows',
+                    why="Its key names the privacy unit, so each unit has one row.",
+                    instead="Remove contribution, or remove key when a unit may have several rows.",
+                )
+            return
+        if bound is None:
+            if not self._written((*path, "contribution")):
+                self.problem(
+                    path,
+                    what=f'table "{name}" has no contribution bounds',
+                    why="One unit may have any number of its rows, so the noise would have to be endless; with bounds, "
+                    "a unit beyond them is scaled down.",
+                    instead="Add contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15} "
+                    "with numbers that most units stay within; they come from what you know, not from the rows."
+                    + (f" Where each unit has one row, add key: {route.unit_column}." if route.unit_column else ""),
+                )
+            return
+        if bound.rows_per_unit == 1 and (bound.groups_per_unit, bound.rows_per_unit_and_group) != (1, 1):
+            self.problem(
+                (*path, "contribution"),
+                what=f'the contribution of table "{name}" contradicts itself',
+                why="With one row per unit, a unit is in one group and has one row there.",
+                instead="Write {rows_per_unit: 1, groups_per_unit: 1, rows_per_unit_and_group: 1}.",
+            )
+        elif bound.rows_per_unit_and_group > bound.rows_per_unit or bound.groups_per_unit > bound.rows_per_unit:
+            self.problem(
+                (*path, "contribution"),
+                severity="warning",
+                what=f'the contribution of table "{name}" is wider than its rows_per_unit',
+                why="A unit with that many rows cannot be in more groups, or have more rows in one group; the "
+                "wider number only adds noise.",
+                instead="Lower groups_per_unit and rows_per_unit_and_group to rows_per_unit at most.",
+            )
+
+    # --- The policy
+
+    def _policy(self, policy: PolicyFile) -> None:
+        values: dict[str, Fraction] = {}
+        for name, maximum, unit, zero in (
+            ("epsilon_default", EPSILON_MAX, PICO, False),
+            ("epsilon_max", EPSILON_MAX, PICO, False),
+            ("delta_per_query", DELTA_MAX, ATTO, True),
+        ):
+            try:
+                values[name] = parse_decimal(
+                    getattr(policy, name), name=name, maximum=maximum, unit=unit, zero_allowed=zero
+                )
+            except ValueError as error:
+                self.problem(
+                    ("policy", name),
+                    what=f'"{name}" of the policy cannot be used',
+                    why=f"{str(error)[:1].upper()}{str(error)[1:]}.",
+                    instead='Write a decimal in quotes, such as "0.1" for an epsilon or "1e-7" for a delta.',
+                )
+        if {"epsilon_default", "epsilon_max"} <= values.keys() and values["epsilon_default"] > values["epsilon_max"]:
+            self.problem(
+                ("policy", "epsilon_default"),
+                what='"epsilon_default" of the policy is above "epsilon_max"',
+                why="A query that names no spend would always be refused.",
+                instead="Lower epsilon_default or raise epsilon_max.",
+            )
+        if values.get("epsilon_max", Fraction(0)) > 10:
+            self.problem(
+                ("policy", "epsilon_max"),
+                severity="warning",
+                what='"epsilon_max" of the policy is large',
+                why="Beyond an epsilon of 10 one answer may tell almost certainly whether a person is in the data.",
+                instead="Keep it at 1 or below unless the data is not sensitive.",
+            )
+
+
+def _first_step(routes: Sequence[Route]) -> str:
+    return next((route.steps[0].column for route in routes if route.steps), "a_reference")

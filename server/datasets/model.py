@@ -1,0 +1,216 @@
+"""The shape of a dataset file. The published JSON Schema is made from these classes.
+
+What needs more than one value to judge (names that must exist, ways to the privacy unit, bounds that are reversed) is
+in `check`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from privacy.bounds import BOUND_MAX
+from privacy.policy import ColumnType
+from server.datasets.identifiers import IDENTIFIER
+
+__all__ = [
+    "ColumnFile",
+    "ContributionFile",
+    "DatasetFile",
+    "KeysOfTable",
+    "KeysRange",
+    "PolicyFile",
+    "SourceFile",
+    "TableFile",
+    "UnitFile",
+]
+
+
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
+Text = Annotated[str, StringConstraints(max_length=2_000)]
+Amount = Annotated[
+    str,
+    StringConstraints(max_length=60),
+    WithJsonSchema({"type": "string", "pattern": r"^\+?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?$"}),
+]
+Number = int | Decimal
+_DECIMAL_PATTERN = r"^[-+]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$"
+_DECIMAL = re.compile(_DECIMAL_PATTERN[:-1] + r"\Z", re.ASCII)
+
+
+def _number(value: Any) -> Number:
+    """An exact finite number. A float (from JSON) is the decimal that it is written as; a decimal may be text."""
+    if isinstance(value, float):
+        value = Decimal(repr(value))
+    if isinstance(value, str) and _DECIMAL.match(value):
+        value = Decimal(value)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise PydanticCustomError("number_type", "must be a number")
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise PydanticCustomError("finite_number", "must be a finite number")
+    return value
+
+
+_NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL_PATTERN}]}
+NumberField = Annotated[
+    Number,
+    PlainValidator(_number),
+    PlainSerializer(lambda value: value if isinstance(value, int) else str(value), when_used="json"),
+    WithJsonSchema(_NUMBER_SCHEMA, mode="validation"),
+]
+Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
+Key = str | int | bool | None
+TypeName = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
+assert set(TypeName.__args__) == {kind.value for kind in ColumnType}  # type: ignore[attr-defined]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class UnitFile(_Part):
+    """Whose presence is protected: the rows of a table that share one value of its key."""
+
+    table: Identifier = Field(description="The protected table of the units.")
+    key: Identifier = Field(description="The column that names the unit.")
+
+
+class SourceFile(_Part):
+    """Where a table's rows are read from when the dataset is attached."""
+
+    file: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] = Field(
+        description="Path of the file, relative to the dataset file."
+    )
+    format: Literal["csv", "parquet", "duckdb"] | None = Field(
+        default=None,
+        description="Kind of file; by default from its suffix (.csv, .csv.gz, .tsv, .parquet, .duckdb, .db).",
+    )
+    table: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = Field(
+        default=None, description="Table inside a DuckDB file; by default the name of this table."
+    )
+
+
+class KeysRange(_Part):
+    """All whole numbers or days from the first to the last, both included."""
+
+    range: Annotated[list[int | str], Field(min_length=2, max_length=2)] = Field(
+        description='First and last value: whole numbers, or days as "2024-12-31".'
+    )
+
+
+class KeysOfTable(_Part):
+    """The values of a column of a public table."""
+
+    table: Identifier = Field(description="A public table of this dataset.")
+    column: Identifier = Field(description="Its column.")
+
+
+def _kind_of_keys(value: Any) -> str | None:
+    if isinstance(value, list):
+        return "list"
+    if isinstance(value, dict) and ("range" in value or not value.keys() & {"table", "column"}):
+        return "range"
+    if isinstance(value, KeysRange):
+        return "range"
+    if isinstance(value, dict | KeysOfTable):
+        return "table"
+    return None
+
+
+Keys = Annotated[
+    Annotated[Annotated[list[Key], Field(min_length=1)], Tag("list")]
+    | Annotated[KeysRange, Tag("range")]
+    | Annotated[KeysOfTable, Tag("table")],
+    Discriminator(
+        _kind_of_keys,
+        custom_error_type="keys_shape",
+        custom_error_message="must be a list of values, {range: [first, last]} or {table: ..., column: ...}",
+    ),
+]
+
+
+class ColumnFile(_Part):
+    """One column: its type and what is declared about its values. Never read from rows."""
+
+    type: TypeName = Field(description="Type of the values; verified when the data is attached.")
+    bounds: Annotated[list[NumberField], Field(min_length=2, max_length=2)] | None = Field(
+        default=None, description="Lowest and highest value to which values are clipped. Needed by SUM, AVG and VAR."
+    )
+    keys: Keys | None = Field(
+        default=None,
+        description="Group values known without the data. Without them, groups are shown above a threshold only.",
+    )
+    nullable: bool = Field(default=True, description="False when every row has a value; verified.")
+    description: Text = Field(default="", description="Shown to analysts.")
+
+
+class ContributionFile(_Part):
+    """How much one privacy unit may take part in an answer about this table. Beyond it, its share is scaled down."""
+
+    rows_per_unit: Bound = Field(description="Rows of one unit that count in an answer without groups.")
+    groups_per_unit: Bound = Field(description="Groups in which one unit counts.")
+    rows_per_unit_and_group: Bound = Field(description="Rows of one unit that count in one group.")
+
+
+class TableFile(_Part):
+    """One table. Protected unless it is declared public; a table that is not listed does not exist."""
+
+    source: SourceFile
+    public: bool = Field(default=False, description="True when everybody may know every row.")
+    key: Identifier | None = Field(default=None, description="The column whose values are unique; verified.")
+    references: dict[Identifier, Annotated[str, StringConstraints(max_length=127)]] = Field(
+        default_factory=dict, description='Columns that hold the key of another table: "table.column".'
+    )
+    unit_via: Identifier | None = Field(
+        default=None, description="The reference that leads to the privacy unit, when more than one does."
+    )
+    contribution: ContributionFile | None = Field(
+        default=None, description="Needed where one unit may have many rows; 1, 1 and 1 where it has one."
+    )
+    columns: Annotated[dict[Identifier, ColumnFile], Field(min_length=1, max_length=1_000)]
+    description: Text = Field(default="", description="Shown to analysts.")
+
+
+class PolicyFile(_Part):
+    """What one query may ask. Amounts of epsilon and delta are decimals written as text."""
+
+    epsilon_default: Amount = Field(
+        default="0.1", description="Epsilon of a query that names neither accuracy nor spend."
+    )
+    epsilon_max: Amount = Field(default="1", description="Largest epsilon of one query.")
+    delta_per_query: Amount = Field(
+        default="0.000000001", description="Delta of one query where its mechanisms need one."
+    )
+    cells_max: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=100_000, description="Most groups of an answer with public keys."
+    )
+    statistics_max: Annotated[int, Field(ge=1, le=256)] = Field(default=32, description="Most statistics of one query.")
+    timeout_seconds: Annotated[int, Field(ge=1, le=3_600)] = Field(default=30, description="Longest run of one query.")
+    releases_shared: bool = Field(
+        default=False,
+        description="Whether analysts reuse one another's releases: saves budget, tells that somebody asked.",
+    )
+
+
+class DatasetFile(_Part):
+    """A dataset: its tables, its privacy unit, and the limits of its queries."""
+
+    dataset: Identifier = Field(description="Name of the dataset.")
+    description: Text = Field(default="", description="Shown to analysts.")
+    unit: UnitFile
+    tables: Annotated[dict[Identifier, TableFile], Field(min_length=1, max_length=200)]
+    policy: PolicyFile = PolicyFile()

@@ -1,0 +1,319 @@
+"""The second stage: whether each part of the file has the shape of `model`, in words for the author of the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from server.datasets.identifiers import identifier_for, is_identifier, nearest
+from server.datasets.model import ColumnFile, DatasetFile, PolicyFile, TableFile, UnitFile
+from server.datasets.problem import Path
+from server.datasets.reading import Document
+
+__all__ = ["PLACEHOLDER", "Parts", "check_shape", "shown"]
+
+PLACEHOLDER = "\0"
+"""Stands for a source file whose description could not be read."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """What has the right shape."""
+
+    unit: UnitFile | None
+    tables: dict[str, TableFile]
+    policy: PolicyFile | None
+
+
+def check_shape(document: Document) -> tuple[DatasetFile | None, Parts]:
+    """Validates the whole, then what is left when everything that is wrong has been taken out."""
+    try:
+        file = DatasetFile.model_validate(document.data)
+    except ValidationError as error:
+        for item in error.errors(include_url=False, include_context=True):
+            _explain(document, item)
+    else:
+        return file, Parts(file.unit, dict(file.tables), file.policy)
+    data = document.data
+    tables = {}
+    listed = data.get("tables")
+    for name, table in listed.items() if isinstance(listed, dict) else ():
+        pruned = _prune(TableFile, table)
+        if pruned is not None and is_identifier(name):
+            tables[name] = pruned
+    return None, Parts(
+        unit=_prune(UnitFile, data.get("unit")),
+        tables=tables,
+        policy=_prune(PolicyFile, data.get("policy", {})),
+    )
+
+
+def _prune(model: Any, data: Any) -> Any:
+    """The part without its wrong entries, or None when nothing is left that has the shape."""
+    if not isinstance(data, dict):
+        return None
+    data = _copy(data)
+    for _ in range(100):
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            changed = False
+            for item in error.errors(include_url=False, include_context=False):
+                changed |= _remove(data, item)
+            if not changed:
+                return None
+    return None
+
+
+def _copy(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _copy(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [_copy(value) for value in data]
+    return data
+
+
+def _remove(data: dict[str, Any], item: Any) -> bool:
+    """Takes the smallest optional thing around one finding out of the data. Whether something was taken."""
+    path = _path(data, item["loc"])
+    if item["loc"][:1] == ("source",):
+        if data.get("source") == {"file": PLACEHOLDER}:
+            return False
+        data["source"] = {"file": PLACEHOLDER}
+        return True
+    # Entries of lists cannot be taken out one by one (the others would move), so the list goes as a whole.
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    # Inside a column or a contribution, what is missing or wrong takes its nearest optional part away.
+    if path[:1] == ("columns",) and len(path) >= 2:
+        optional = len(path) >= 3 and path[2] in ("bounds", "keys", "description")
+        known = path[2:3] and path[2] in ColumnFile.model_fields
+        path = path[:3] if optional or (len(path) >= 3 and not known) else path[:2]
+    elif path[:1] == ("contribution",):
+        path = path[:1]
+    elif path[:1] == ("references",):
+        path = path[:2]
+    if not path:
+        return False
+    parent: Any = data
+    for part in path[:-1]:
+        if not isinstance(parent, dict) or part not in parent:
+            return False  # taken out with another finding
+        parent = parent[part]
+    if not isinstance(parent, dict) or path[-1] not in parent:
+        return False
+    del parent[path[-1]]
+    return True
+
+
+def _path(data: Any, location: Sequence[int | str]) -> Path:
+    """The part of an error's location that stands in the data (the rest names branches of a union)."""
+    path: list[int | str] = []
+    here: Any = data
+    for part in location:
+        if isinstance(here, list):
+            inside = isinstance(part, int) and part < len(here)
+        else:
+            inside = isinstance(here, dict) and part in here
+        if inside:
+            here = here[part]
+            path.append(part)
+    return tuple(path)
+
+
+_WANTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping (name: value)",
+    "model_type": "a mapping (name: value)",
+    "number_type": "a number",
+}
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "": tuple(DatasetFile.model_fields),
+    "unit": tuple(UnitFile.model_fields),
+    "policy": tuple(PolicyFile.model_fields),
+}
+
+
+def _explain(document: Document, item: Any) -> None:
+    """Turns one finding of the model into words for the author of the file."""
+    location, kind, context = item["loc"], item["type"], item.get("ctx", {})
+    path = _path(document.data, location)
+    value: Any = document.data
+    for part in path:
+        value = value[part]
+    last = location[-1] if location else ""
+    name = _called(path)
+    if kind == "missing":
+        missing = str(last)
+        document.problem(
+            path,
+            what=f'"{missing}" is missing' + (f" in {name}" if path else ""),
+            why=_MISSING.get(missing, "Nothing can be assumed in its place."),
+            instead=_EXAMPLES.get(missing, f"Add {missing}: ..."),
+        )
+    elif kind == "extra_forbidden":
+        known = _known_names(path)
+        near = nearest(str(last), known)
+        document.problem(
+            path,
+            what=f'unknown name "{last}"' + (f" in {_called(path[:-1])}" if len(path) > 1 else ""),
+            why="A misspelt protection would silently not protect, so every name must be known.",
+            instead=(f'Did you mean "{near}"? ' if near else "") + f"Known here: {', '.join(known)}.",
+        )
+    elif kind == "string_pattern_mismatch" or last == "[key]":
+        document.problem(
+            path,
+            what=f"{name} is not a name that can be used" if last == "[key]" else f"{name} cannot be {shown(value)}",
+            why="Names have letters A to Z, digits and underscores, no digit first, and 63 characters at most.",
+            instead=_identifier_hint(path, str(path[-1] if last == "[key]" else value)),
+        )
+    elif kind == "literal_error":
+        choices = str(context.get("expected", ""))
+        options = re.findall(r"'([^']*)'", choices)
+        near = nearest(str(value), options)
+        document.problem(
+            path,
+            what=f"{name} cannot be {shown(value)}",
+            why="It is not one of the known choices.",
+            instead=(f'Did you mean "{near}"? ' if near else "") + f"Write one of: {', '.join(options)}.",
+        )
+    elif path[:1] == ("policy",) and kind == "string_type":
+        document.problem(
+            path,
+            what=f"{name} must be a decimal written as text",
+            why="A number without quotes may be rounded on its way, and budgets are exact.",
+            instead=f'Write it in quotes: {path[-1]}: "{shown(value, bare=True)}".',
+        )
+    elif kind in ("finite_number",):
+        document.problem(
+            path,
+            what=f"{name} cannot be {shown(value)}",
+            why="Noise is proportional to the bounds, so a bound is an ordinary number.",
+            instead="Write a number that every plausible value stays within.",
+        )
+    else:
+        wanted = _WANTED.get(kind)
+        message = f"must be {wanted}" if wanted else _limit(kind, context) or _lower(item["msg"])
+        document.problem(
+            path,
+            what=f"{name} {message}" + (f", and it is {shown(value)}" if wanted else ""),
+            why=_REASONS.get(kind, "The file is read strictly: nothing is converted or guessed."),
+            instead=_EXAMPLES.get(str(path[-1]) if path else "", "See docs/datasets.md for each name and its values."),
+        )
+
+
+_MISSING = {
+    "unit": "Without it nobody knows whose presence is protected.",
+    "tables": "A table that is not listed does not exist.",
+    "columns": "A column that is not listed does not exist.",
+    "type": "Types are declared, never guessed from rows.",
+    "dataset": "Analysts name the dataset in their queries.",
+    "source": "The rows must come from somewhere.",
+}
+
+_EXAMPLES = {
+    "unit": "Add: unit: {table: people, key: person_id}.",
+    "tables": "Add: tables: with one entry per table.",
+    "columns": "Write: columns: {age: {type: integer, bounds: [0, 110]}}.",
+    "type": "Write one of: integer, number, text, boolean, date, timestamp.",
+    "dataset": "Add: dataset: a_short_name.",
+    "source": "Write: source: {file: people.csv}.",
+    "bounds": "Write the lowest and the highest plausible value: bounds: [0, 110].",
+    "keys": "Write keys: [a, b], keys: {range: [0, 110]} or keys: {table: regions, column: name}.",
+    "contribution": "Write: contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}.",
+    "rows_per_unit": "Write a whole number of 1 or more.",
+    "groups_per_unit": "Write a whole number of 1 or more.",
+    "rows_per_unit_and_group": "Write a whole number of 1 or more.",
+    "references": "Write: references: {patient_id: patients.patient_id}.",
+}
+
+_REASONS = {
+    "too_short": "Something is missing in it.",
+    "too_long": "There is more in it than its meaning allows.",
+    "greater_than_equal": "Smaller values have no meaning here.",
+    "less_than_equal": "Larger values are beyond what the server accepts.",
+}
+
+
+def _known_names(path: Path) -> tuple[str, ...]:
+    """The names that may stand beside the last part of the path."""
+    above = [part for part in path[:-1] if isinstance(part, str)]
+    if not above:
+        return _NAMES[""]
+    if above[0] in _NAMES:
+        return _NAMES[above[0]]
+    if above[0] == "tables" and len(above) == 2:
+        return tuple(TableFile.model_fields)
+    if above[-1] == "source":
+        return ("file", "format", "table")
+    if above[-1] == "contribution":
+        return ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+    if above[-1] == "keys":
+        return ("range", "table", "column")
+    return tuple(ColumnFile.model_fields)
+
+
+def _called(path: Path) -> str:
+    """What a place in the file is called in a sentence."""
+    match path:
+        case ("tables", table):
+            return f'table "{table}"'
+        case ("tables", table, "columns", column):
+            return f'column "{table}.{column}"'
+        case ("tables", table, "columns", column, part, *_):
+            return f'"{part}" of column "{table}.{column}"'
+        case ("tables", table, part, *rest):
+            return f'"{".".join(str(name) for name in (part, *rest))}" of table "{table}"'
+        case ():
+            return "the file"
+    return f'"{".".join(str(part) for part in path)}"'
+
+
+def shown(value: Any, *, bare: bool = False) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    text = str(value)
+    text = text if len(text) <= 60 else text[:57] + "..."
+    return text if bare or not isinstance(value, str) else f'"{text}"'
+
+
+def _limit(kind: str, context: Any) -> str:
+    """The words for a limit that was passed; empty for other findings."""
+    match kind:
+        case "greater_than_equal":
+            return f"must be {context['ge']} or more"
+        case "less_than_equal":
+            return f"must be {context['le']} or less"
+        case "too_short":
+            return f"must have {context['min_length']} or more entries, and it has {context['actual_length']}"
+        case "too_long":
+            return f"must have {context['max_length']} entries or fewer, and it has {context['actual_length']}"
+        case "string_too_long":
+            return f"must have {context['max_length']} characters or fewer"
+        case "string_too_short":
+            return "must not be empty"
+    return ""
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:].rstrip(".")
+
+
+def _identifier_hint(path: Path, text: str) -> str:
+    same = "; the data file must use the same name" if "columns" in path else ""
+    return f'Rename it, for instance "{identifier_for(text)}"{same}.'

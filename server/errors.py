@@ -1,0 +1,297 @@
+"""Problems: every answer that is not a success, as RFC 9457 documents with what, why and what to do instead.
+
+    Exception
+      Problem                 anything this room refuses; carries its code and its words
+      privacy.refusal.Refused         -> problem_of_refusal
+      privacy.refusal.ExecutionFailed -> problem_of_execution
+      accountant.errors.LedgerError   -> problem_of_ledger
+
+`charged` is in every problem. It is false only when it is certain that nothing was reserved: a charge whose fate is
+unknown counts as spent. Texts are written here or come from a refusal; no text of an exception is ever passed on.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import Response
+
+from accountant.errors import (
+    BudgetExhausted,
+    IdempotencyConflict,
+    IllegalTransition,
+    LedgerError,
+    LedgerUnavailable,
+    UnknownAccount,
+    UnknownQuery,
+)
+from privacy.numbers import decimal_text
+from privacy.refusal import CODES, ExecutionFailed, Finding, Position, Refused
+
+__all__ = [
+    "PROBLEMS",
+    "Problem",
+    "ProblemKind",
+    "RequestFinding",
+    "problem_body",
+    "problem_of_execution",
+    "problem_of_ledger",
+    "problem_of_refusal",
+    "problem_response",
+]
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """One problem code: its HTTP status, its meaning in a sentence, and whether the same request may work later."""
+
+    code: str
+    status: int
+    meaning: str
+    retryable: bool = False
+
+
+_REFUSAL_STATUS = {
+    "parse_error": 400,
+    "unknown_dataset": 404,
+    "budget_exhausted": 403,
+    "no_budget": 403,
+    "policy_forbids": 403,
+    "window_closed": 403,
+    "execution_failed": 500,
+}
+"""Refusal codes that are not 422. An exhausted budget is 403: clients resend 429 and 503 by themselves."""
+
+_HTTP_KINDS = (
+    ProblemKind("invalid_json", 400, "The body is not one strict JSON object."),
+    ProblemKind("invalid_request", 422, "The request was read, and a part of it is missing or has a wrong value."),
+    ProblemKind("unauthenticated", 401, "The request carries no valid API key."),
+    ProblemKind("forbidden", 403, "The caller's role does not serve this operation."),
+    ProblemKind("not_found", 404, "There is nothing at this address that the caller may see."),
+    ProblemKind("method_not_allowed", 405, "The address exists, and does not offer this method."),
+    ProblemKind("not_acceptable", 406, "The header Accept names no format that this server sends."),
+    ProblemKind("request_timeout", 408, "The body arrived too slowly.", retryable=True),
+    ProblemKind("conflict", 409, "The request contradicts what is already stored."),
+    ProblemKind("idempotency_conflict", 409, "The Idempotency-Key was used before with another body."),
+    ProblemKind("query_void", 409, "The query was ended before it started. Nothing was charged."),
+    ProblemKind("body_too_large", 413, "The body is larger than the limit."),
+    ProblemKind("unsupported_media_type", 415, "The body is not declared as application/json."),
+    ProblemKind("dataset_refused", 422, "The dataset's description or its data contradicts itself."),
+    ProblemKind("rate_limited", 429, "Too many requests in a short time, or the queue is full.", retryable=True),
+    ProblemKind("charge_unknown", 500, "The ledger did not say whether the charge was made, so it counts as made."),
+    ProblemKind("internal_error", 500, "The server failed. The operator finds the cause by the request id."),
+    ProblemKind("unavailable", 503, "The server cannot work at the moment.", retryable=True),
+)
+
+PROBLEMS: dict[str, ProblemKind] = {
+    **{code: ProblemKind(code, _REFUSAL_STATUS.get(code, 422), meaning) for code, meaning in CODES.items()},
+    **{kind.code: kind for kind in _HTTP_KINDS},
+}
+"""Every problem code with its status: the refusals of `privacy.refusal` and those of HTTP itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinding:
+    """One finding about a request or a dataset file. `field` is a dotted path of known names, never a value."""
+
+    code: str
+    what: str
+    why: str
+    instead: tuple[str, ...] = ()
+    field: str | None = None
+
+
+@dataclass(slots=True)
+class Problem(Exception):
+    """A request that is not served, in words. `what` is required; `findings` lists every independent reason."""
+
+    code: str
+    what: str
+    why: str = ""
+    instead: tuple[str, ...] = ()
+    findings: tuple[Finding | RequestFinding, ...] = ()
+    position: Position | None = None
+    charged: bool = False
+    available_at: datetime.datetime | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert self.code in PROBLEMS, self.code
+        Exception.__init__(self, self.code)
+
+    @property
+    def kind(self) -> ProblemKind:
+        """The entry of `PROBLEMS` for this code."""
+        return PROBLEMS[self.code]
+
+
+def _position_body(position: Position | None) -> dict[str, Any] | None:
+    if position is None:
+        return None
+    return {"line": position.line, "column": position.column, "text": position.text}
+
+
+def _finding_body(finding: Finding | RequestFinding) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "code": finding.code,
+        "what": finding.what,
+        "why": finding.why,
+        "instead": list(finding.instead),
+        "position": _position_body(finding.position) if isinstance(finding, Finding) else None,
+    }
+    if isinstance(finding, RequestFinding):
+        body["field"] = finding.field
+    return body
+
+
+def problem_body(problem: Problem, *, request_id: str) -> dict[str, Any]:
+    """The problem document, all members always present; members of `extra` come last."""
+    kind = problem.kind
+    why = problem.why or kind.meaning
+    findings: Sequence[Finding | RequestFinding] = problem.findings or (
+        RequestFinding(problem.code, problem.what, why, problem.instead),
+    )
+    body: dict[str, Any] = {
+        "type": f"/problems/{problem.code}",
+        "title": kind.meaning,
+        "status": kind.status,
+        "detail": f"{problem.what}. {why}",
+        "code": problem.code,
+        "what": problem.what,
+        "why": why,
+        "instead": list(problem.instead),
+        "position": _position_body(problem.position),
+        "findings": [_finding_body(finding) for finding in findings],
+        "charged": problem.charged,
+        "retryable": kind.retryable,
+        "available_at": None if problem.available_at is None else problem.available_at.isoformat(),
+        "request_id": request_id,
+    }
+    for name, value in problem.extra.items():
+        body.setdefault(name, value)
+    return body
+
+
+def problem_response(problem: Problem, *, request_id: str) -> Response:
+    """The problem as a response that no cache keeps."""
+    headers = {"Cache-Control": "no-store", **problem.headers}
+    if problem.code == "unauthenticated":
+        headers.setdefault("WWW-Authenticate", 'Bearer realm="noisegate"')
+    return Response(
+        json.dumps(problem_body(problem, request_id=request_id), ensure_ascii=False).encode(errors="replace"),
+        status_code=problem.kind.status,
+        media_type=PROBLEM_MEDIA_TYPE,
+        headers=headers,
+    )
+
+
+def problem_of_refusal(refused: Refused) -> Problem:
+    """A refusal with all its findings; the first one gives code, words and place. Nothing was spent."""
+    first = refused.findings[0]
+    return Problem(
+        code=first.code,
+        what=first.what,
+        why=first.why,
+        instead=first.instead,
+        position=first.position,
+        findings=refused.findings,
+    )
+
+
+def problem_of_execution(failed: ExecutionFailed) -> Problem:
+    """The one constant outcome after the start of the engine; a query that provably never started is not charged."""
+    if not failed.started:
+        # Not 503: a client that repeats it by itself would get the same outcome for ever under one Idempotency-Key.
+        return Problem(
+            "query_void",
+            what="the query was ended before it started",
+            why="It was cancelled, or no worker could take it. Nothing was charged.",
+            instead=("Send the query again with a new Idempotency-Key.",),
+        )
+    return Problem(
+        "execution_failed",
+        what="the query could not be completed",
+        why="It was started, so it stays charged. The reason is not told, because it may depend on rows.",
+        instead=("Ask the operator to look up the request id.", "Ask for fewer groups or a simpler query."),
+        charged=True,
+    )
+
+
+def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool = False) -> Problem:
+    """What the ledger said, for the caller. `spending` is whether the request could have made a reservation.
+
+    `own_account` is whether the account that is exhausted belongs to the caller: only then it is named and what
+    remains is told, because what remains elsewhere tells what others asked.
+    """
+    if isinstance(error, BudgetExhausted):
+        whose = "your budget" if own_account else "the dataset's budget, which you share with others,"
+        why = "Every answer uses up a part of the budget, and what is left is less than this query's price."
+        nominal = error.nominal if own_account else None
+        if nominal is not None:
+            why = (
+                f"It costs epsilon {decimal_text(nominal.epsilon, places=6)} and delta {decimal_text(nominal.delta)}; "
+                f"epsilon {decimal_text(nominal.epsilon_left, places=6, up=False)} and delta "
+                f"{decimal_text(nominal.delta_left, up=False)} are left."
+            )
+        return Problem(
+            "budget_exhausted",
+            what=f"{whose} does not cover this query",
+            why=why,
+            instead=(
+                "Ask for less: a smaller spend, or a wider half_width. POST /v1/estimates tells the price for free.",
+                "Read stored releases: they cost nothing.",
+                "Ask an administrator to raise the limit.",
+            ),
+            extra={
+                "budget": error.account if own_account else None,
+                "short": [
+                    {
+                        "measure": shortage.measure,
+                        "asked": None if shortage.asked is None else decimal_text(shortage.asked),
+                        "remaining": None if shortage.remaining is None else decimal_text(shortage.remaining, up=False),
+                    }
+                    for shortage in (error.shortages if own_account else ())
+                ],
+            },
+        )
+    if isinstance(error, IdempotencyConflict):
+        return Problem(
+            "idempotency_conflict",
+            what="the Idempotency-Key was used before with another body",
+            why="A key stands for one request for as long as the ledger exists.",
+            instead=("Use a new key for a new request.", "Send the same body to get the stored answer."),
+        )
+    if isinstance(error, UnknownAccount):
+        return Problem(
+            "no_budget",
+            what="there is no such budget for this dataset",
+            why="A query is paid from an account of the caller.",
+            instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
+        )
+    if isinstance(error, UnknownQuery):
+        return Problem("not_found", what="there is no such query")
+    if isinstance(error, IllegalTransition):
+        return Problem("conflict", what="the query is in a state that does not allow this step")
+    if isinstance(error, LedgerUnavailable) and spending:
+        return Problem(
+            "charge_unknown",
+            what="the ledger did not answer in time",
+            why="The charge may have been made, so it counts as made.",
+            instead=("Send the same body with the same Idempotency-Key: it is never charged twice.",),
+            charged=True,
+        )
+    # LedgerBehind, LedgerUnusable, or a read that found no connection: nothing can have been reserved.
+    return Problem(
+        "unavailable",
+        what="the ledger cannot be used at the moment",
+        why="Nothing was charged.",
+        instead=("Try again later.", "Ask the operator to look up the request id."),
+        headers={"Retry-After": "5"},
+    )

@@ -1,0 +1,137 @@
+"""Logs: one JSON object per line, from a list of allowed fields, without texts, literals, values or exceptions' words.
+
+An exception is logged as its class and the places in this program where it passed: its message may repeat a
+cell, a literal or a password, and so may the variables around it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+
+__all__ = ["ALLOWED_FIELDS", "configure_logs", "duration_bucket", "logger", "where"]
+
+ALLOWED_FIELDS = frozenset(
+    {
+        "event",
+        "level",
+        "time",
+        "request_id",
+        "method",
+        "route",
+        "status",
+        "duration",
+        "code",
+        "charged",
+        "query_id",
+        "dataset",
+        "exception",
+        "where",
+        "reason",
+        "check",
+        "count",
+        "names",
+        "version",
+        "logger",
+        "message",
+        "instance",
+    }
+)
+"""Every field that a line may have; others are dropped, and their number is told."""
+
+_ROOT = Path(__file__).resolve().parent.parent
+_UVICORN_LOGGERS = ("uvicorn", "uvicorn.error")
+_BUCKETS = ((0.01, "<10ms"), (0.1, "<100ms"), (1.0, "<1s"), (10.0, "<10s"))
+
+
+def duration_bucket(seconds: float) -> str:
+    """A duration in five steps: how long a query ran is a fact about rows, so the log is coarse."""
+    return next((name for limit, name in _BUCKETS if seconds < limit), ">=10s")
+
+
+def where(error: BaseException) -> str:
+    """The exception's way through this program: `file:line` of our own files, innermost last, at most eight."""
+    places = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename)
+        if path.is_relative_to(_ROOT) and "site-packages" not in path.parts:
+            places.append(f"{path.relative_to(_ROOT).as_posix()}:{frame.lineno}")
+    return " > ".join(places[-8:])
+
+
+def _keep_allowed(_: Any, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    kept = {name: _plain(value) for name, value in event.items() if name in ALLOWED_FIELDS}
+    dropped = len(event) - len(kept)
+    if dropped:
+        kept["count"] = dropped
+        kept["message"] = "fields dropped"
+    return kept
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value[:200] if isinstance(value, str) else type(value).__name__
+
+
+def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    return event
+
+
+def _render(_: Any, __: str, event: Mapping[str, Any]) -> str:
+    return json.dumps(event, ensure_ascii=True)
+
+
+class _Foreign(logging.Handler):
+    """Lines of libraries: their place only. The web server's own lines about its life are passed with their text."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = {"logger": record.name}
+        if record.name in _UVICORN_LOGGERS and record.levelno < logging.ERROR and not record.exc_info:
+            fields["message"] = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            fields["exception"] = type(record.exc_info[1]).__name__
+            fields["where"] = where(record.exc_info[1])
+        _logger.log(record.levelno, "library", **fields)
+
+
+def _make(level: int, stream: TextIO) -> Any:
+    return structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=[structlog.processors.add_log_level, _stamp, _keep_allowed, _render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        cache_logger_on_first_use=False,
+    )
+
+
+_logger = _make(logging.WARNING, sys.stderr)
+
+
+def logger() -> Any:
+    """The program's log. Until `configure_logs` it tells warnings only, in the same form."""
+    return _logger
+
+
+def configure_logs(*, level: str = "info", stream: TextIO | None = None) -> None:
+    """Sends the logs of this program and of every library to `stream` (standard error), in this form only."""
+    global _logger
+    number = logging.getLevelNamesMapping()[level.upper()]
+    _logger = _make(number, stream or sys.stderr)
+    root = logging.getLogger()
+    root.handlers = [_Foreign()]
+    root.setLevel(max(number, logging.INFO))
+    for name in (*_UVICORN_LOGGERS, "uvicorn.access"):
+        library = logging.getLogger(name)
+        library.handlers = []
+        library.propagate = name != "uvicorn.access"

@@ -1,0 +1,51 @@
+"""What the language answers, for /v1/capabilities: made from the lists that the lift itself uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sql_rewrite.functions import INTERNAL, REGISTRY
+from sql_rewrite.syntax import DEPTH_MAX, IN_LIST_MAX, NESTING_MAX, NODES_MAX, TEXT_BYTES_MAX
+
+__all__ = ["sql_matrix"]
+
+
+def sql_matrix() -> Mapping[str, Any]:
+    """Aggregates, scalar functions, shell constructs, what is refused always, and the limits of a text."""
+    return {
+        "dialect": "duckdb",
+        "aggregates": [
+            "COUNT(*)",
+            "COUNT(x)",
+            "COUNT_IF(condition)",
+            "COUNT(DISTINCT unit)",
+            "SUM(x)",
+            "AVG(x)",
+            "VAR_POP(x)",
+            "VAR_SAMP(x)",
+            "VARIANCE(x)",
+            "STDDEV(x)",
+            "STDDEV_POP(x)",
+            "STDDEV_SAMP(x)",
+        ],
+        "clauses": ["FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN"],
+        "functions": sorted(name for name in REGISTRY if name not in INTERNAL),
+        "shell": [
+            "arithmetic on aggregates", "HAVING", "QUALIFY", "ORDER BY", "LIMIT", "OFFSET", "DISTINCT",
+            "window functions", "CTEs", "derived tables", "aggregation of released numbers", "set operations",
+            "joins of released numbers", "scalar subqueries",
+        ],
+        "refused": [
+            "statements other than one SELECT", "rows about people", "grouping by the privacy unit",
+            "volatile functions", "table functions, files and catalogues", "window functions on private rows",
+            "functions outside the list",
+        ],
+        "limits": {
+            "text_bytes": TEXT_BYTES_MAX,
+            "brackets": NESTING_MAX,
+            "depth": DEPTH_MAX,
+            "nodes": NODES_MAX,
+            "in_list": IN_LIST_MAX,
+        },
+    }  # fmt: skip

@@ -1,0 +1,48 @@
+"""Metrics for the operator: counts of requests and outcomes. No label names a principal, a dataset or a text.
+
+Numbers of rows, values and engine times are not here: they are facts about private data.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+__all__ = ["CONTENT_TYPE_LATEST", "Metrics"]
+
+
+class Metrics:
+    """The metrics of one application; each application has its own registry."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "noisegate_http_requests",
+            "Requests by route, method and status.",
+            ("route", "method", "status"),
+            registry=self._registry,
+        )
+        self.request_seconds = Histogram(
+            "noisegate_http_request_seconds",
+            "Time of requests by route.",
+            ("route",),
+            buckets=(0.01, 0.1, 1.0, 10.0),
+            registry=self._registry,
+        )
+        self.problems = Counter("noisegate_problems", "Problems by code.", ("code",), registry=self._registry)
+        self.queries = Counter(
+            "noisegate_queries",
+            "Queries by outcome: settled, stored, failed_charged, failed_void.",
+            ("outcome",),
+            registry=self._registry,
+        )
+        self.queries_running = Gauge(
+            "noisegate_queries_running", "Queries that are admitted and not finished.", registry=self._registry
+        )
+        self.failed_keys = Counter(
+            "noisegate_failed_keys", "Requests whose API key was not accepted.", registry=self._registry
+        )
+
+    def render(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        return generate_latest(self._registry)

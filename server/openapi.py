@@ -1,0 +1,98 @@
+"""The OpenAPI document of the application: made from its routes, completed with models, roles and problems.
+
+`docs/openapi.json` is this document; `python -m server.openapi docs/openapi.json` writes it, a test compares.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+
+from server.auth import access_of
+from server.wire import ANSWERS, REQUESTS
+
+__all__ = ["cached_document", "document_text", "openapi_document"]
+
+
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document: schemas of requests, answers and problems, who may call, and examples."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
+    )
+    _, schemas = models_json_schema(
+        [*((model, "validation") for model in REQUESTS), *((model, "serialization") for model in ANSWERS)],
+        ref_template="#/components/schemas/{model}",
+    )
+    components = document.setdefault("components", {})
+    # Errors of the framework never reach a caller: they are told as problems.
+    components["schemas"] = dict(sorted(schemas["$defs"].items()))
+    components["securitySchemes"] = {
+        "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key of this server: ngk_..."}
+    }
+    for route in app.routes:
+        assert isinstance(route, APIRoute)
+        access = access_of(route)
+        assert access is not None
+        for method in route.methods or ():
+            operation = document["paths"][route.path_format][method.lower()]
+            _drop_framework_errors(operation)
+            # The framework leaves null members of examples out; they are part of our answers.
+            for status, response in route.responses.items():
+                operation["responses"][str(status)] = {"description": "", **response}
+            if access.allowed:
+                operation["security"] = [{"apiKey": []}]
+                operation["x-roles"] = sorted(access.allowed)
+            else:
+                operation["security"] = []
+            if operation["operationId"] == "createQuery":
+                operation.setdefault("parameters", []).append(
+                    {
+                        "name": "Idempotency-Key",
+                        "in": "header",
+                        "required": False,
+                        "description": "A fresh text for every new question; the same text never charges twice.",
+                        "schema": {"type": "string", "pattern": "^[\\x21-\\x7e]{1,200}$"},
+                    }
+                )
+    return document
+
+
+def _drop_framework_errors(operation: dict[str, Any]) -> None:
+    for response in operation["responses"].values():
+        content = response.get("content", {})
+        if "application/problem+json" in content:
+            content.pop("application/json", None)
+
+
+def cached_document(app: FastAPI) -> dict[str, Any]:
+    """The document, made once per application."""
+    if app.openapi_schema is None:
+        app.openapi_schema = openapi_document(app)
+    return app.openapi_schema
+
+
+def document_text(app: FastAPI) -> str:
+    """The document as it is kept: two spaces, one newline at the end."""
+    return json.dumps(openapi_document(app), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path) -> None:
+    """Writes the document of the application; no service is needed for it."""
+    from server.app import create_app  # here, because the application imports this module
+    from server.settings import Settings
+
+    def build(_: Settings) -> NoReturn:
+        raise AssertionError("the document is made without services")
+
+    path.write_text(document_text(create_app(Settings(), build=build)), "utf-8")
+
+
+if __name__ == "__main__":
+    _write(Path(sys.argv[1]))

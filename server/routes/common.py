@@ -1,0 +1,195 @@
+"""What routes share: answers as bytes, bodies as models, and their description for the OpenAPI document."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from privacy.policy import Dataset
+from server.auth import Caller, services_of
+from server.body import parse_json, read_body, validate
+from server.errors import PROBLEMS, Problem
+from server.services import Services
+
+__all__ = [
+    "account_visible",
+    "body_of",
+    "cached_response",
+    "describe",
+    "identifier",
+    "in_thread",
+    "json_response",
+    "not_found",
+    "visible_dataset",
+]
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z", re.ASCII)
+_IMMUTABLE = "private, max-age=31536000, immutable"
+
+ALL_ROLES = ("admin", "owner", "analyst", "dashboard", "auditor")
+ASKING_ROLES = ("admin", "owner", "analyst")
+
+
+async def in_thread(function: Callable[[], T]) -> T:
+    """Runs a blocking call (a database, a file) beside the event loop."""
+    return await run_in_threadpool(function)
+
+
+def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A value as JSON that no cache keeps."""
+    content = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return Response(
+        content, status, media_type="application/json", headers={"Cache-Control": "no-store", **(headers or {})}
+    )
+
+
+def cached_response(
+    request: Request,
+    content: bytes,
+    *,
+    media_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Bytes that never change: with a strong ETag, or 304 when the caller has them already.
+
+    The tag is that of the bytes, so every format of one result has its own.
+    """
+    tag = f'"{hashlib.sha256(content).hexdigest()[:40]}"'
+    common = {"ETag": tag, "Cache-Control": _IMMUTABLE, "Vary": "Authorization, Accept", **(headers or {})}
+    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers=common)
+    return Response(content, media_type=media_type, headers=common)
+
+
+async def body_of(request: Request, model: type[Model], *, large: bool = False) -> tuple[Model, dict[str, Any]]:
+    """The request's body as a checked model, and as the object it was read from."""
+    settings = services_of(request).settings
+    limit = settings.admin_body_max_bytes if large else settings.body_max_bytes
+    raw = await read_body(request, limit=limit, timeout_seconds=settings.body_timeout_seconds)
+    value = parse_json(raw)
+    return validate(model, value), value
+
+
+def not_found(what: str) -> Problem:
+    """The one answer for what is absent and for what belongs to others."""
+    return Problem("not_found", what=f"there is no such {what}", why="It does not exist, or you may not see it.")
+
+
+def identifier(text: str, what: str) -> str:
+    """A path segment that can be an identifier. Errors: Problem not_found, as for any that does not exist."""
+    if _IDENTIFIER.match(text) is None:
+        raise not_found(what)
+    return text
+
+
+def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
+    """Whether the caller may know of the dataset: by overseeing, or by an account of its own."""
+    return caller.oversees or bool(services.ledger.accounts(dataset=dataset, principal=caller.name))
+
+
+async def visible_dataset(services: Services, caller: Caller, name: str) -> Dataset:
+    """The dataset, if the caller may know of it. Errors: Problem not_found for both reasons."""
+    dataset = services.catalogue.get(identifier(name, "dataset"))
+    # The account is looked up in either case, so that the time does not tell which reason it was.
+    visible = await in_thread(lambda: account_visible(services, caller, name))
+    if dataset is None or not visible:
+        raise not_found("dataset")
+    return dataset
+
+
+_COMMON_PROBLEMS = ("invalid_request", "internal_error")
+_KEY_PROBLEMS = ("unauthenticated", "forbidden", "rate_limited", "unavailable")
+_BODY_PROBLEMS = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
+
+
+def describe(
+    operation_id: str,
+    summary: str,
+    description: str,
+    *,
+    tag: str,
+    answers: Mapping[int, tuple[type[BaseModel] | str, Any]],
+    body: type[BaseModel] | None = None,
+    body_examples: Mapping[str, Any] | None = None,
+    problems: tuple[str, ...] = (),
+    public: bool = False,
+    headers: Mapping[str, str] | None = None,
+    formats: Sequence[str] = (),
+    format_headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Arguments for a router: names, and every answer with its schema and an example.
+
+    `answers` maps a status to a model (or a media type) and an example; `formats` are other media types of the 200,
+    and `format_headers` are headers that come with those only. The application adds models and security.
+    """
+    codes = [*problems, *_COMMON_PROBLEMS]
+    if not public:
+        codes += _KEY_PROBLEMS
+    if body is not None:
+        codes += _BODY_PROBLEMS
+    responses: dict[int | str, dict[str, Any]] = {}
+    for status, (model, example) in answers.items():
+        response: dict[str, Any] = {"description": _STATUS_WORDS.get(status, "Success")}
+        if isinstance(model, str):
+            if model:
+                kind = "object" if model == "application/json" else "string"
+                response["content"] = {model: {"schema": {"type": kind}}}
+        else:
+            media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
+            if example is not None:
+                media["example"] = example
+            response["content"] = {"application/json": media}
+            if status == 200:
+                response["content"] |= {name: {"schema": {"type": "string"}} for name in formats}
+        named = {**(headers or {}), **((format_headers or {}) if status == 200 else {})}
+        if named and status < 300:
+            response["headers"] = {
+                name: {"description": text, "schema": {"type": "string"}} for name, text in named.items()
+            }
+        responses[status] = response
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys(codes):
+        by_status.setdefault(PROBLEMS[code].status, []).append(code)
+    for status, names in sorted(by_status.items()):
+        responses[status] = {
+            "description": " ".join(f"`{name}`: {PROBLEMS[name].meaning}" for name in names),
+            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}},
+        }
+    extra: dict[str, Any] = {}
+    if body is not None:
+        content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
+        if body_examples:
+            content["examples"] = {name: {"value": value} for name, value in body_examples.items()}
+        extra["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return {
+        "operation_id": operation_id,
+        "summary": summary,
+        "description": description,
+        "tags": [tag],
+        "responses": responses,
+        "openapi_extra": extra or None,
+        "response_class": Response,
+        "response_model": None,
+        "status_code": min(answers),
+    }
+
+
+_STATUS_WORDS = {
+    200: "The answer.",
+    201: "Created.",
+    202: "Accepted: poll the address in Location.",
+    204: "Done; no body.",
+    303: "See there.",
+    304: "Unchanged since the ETag that was sent.",
+}

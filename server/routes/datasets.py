@@ -1,0 +1,297 @@
+"""Datasets: public metadata for those who have an account, attaching and removing for administrators."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from privacy.numbers import decimal_text
+from privacy.policy import Column, Dataset, KeyValue, Table
+from server.auth import Caller, roles, services_of
+from server.errors import Problem
+from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
+from server.routes.common import visible_dataset as visible
+from server.services import DatasetRefused
+from server.store.registry import NotThere, VersionConflict
+from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
+
+__all__ = ["dataset_body", "router"]
+
+router = APIRouter()
+
+_BODY_EXAMPLES = {"file": {"path": "demo.yaml"}}
+
+
+def _key_value(value: KeyValue) -> str | int | bool | None:
+    return value.isoformat() if isinstance(value, datetime.date | datetime.datetime) else value
+
+
+def _column(column: Column) -> dict[str, Any]:
+    bounds, keys = column.bounds, column.keys
+    return {
+        "name": column.name,
+        "type": column.type.value,
+        "nullable": column.nullable,
+        "bounds": None
+        if bounds is None
+        else {"lower": decimal_text(bounds.lower), "upper": decimal_text(bounds.upper)},
+        "keys": None if keys is None else [_key_value(value) for value in keys.values],
+        "description": column.description,
+    }
+
+
+def table_body(table: Table) -> dict[str, Any]:
+    """Public metadata of a table: what was declared, nothing that was counted."""
+    contribution = table.contribution
+    return {
+        "name": table.name,
+        "description": table.description,
+        "protected": table.protected,
+        "key": table.key,
+        "unit_column": table.unit_column,
+        "references": [
+            {"column": reference.column, "table": reference.table, "key": reference.key}
+            for reference in table.references
+        ],
+        "contribution": None
+        if contribution is None
+        else {
+            "rows_per_unit": contribution.rows_per_unit,
+            "groups_per_unit": contribution.groups_per_unit,
+            "rows_per_unit_and_group": contribution.rows_per_unit_and_group,
+        },
+        "columns": [_column(column) for column in table.columns],
+    }
+
+
+def dataset_body(dataset: Dataset) -> dict[str, Any]:
+    """Public metadata of a dataset. Never its source, its size or anything read from rows."""
+    limits = dataset.limits
+    return {
+        "name": dataset.name,
+        "description": dataset.description,
+        "privacy_unit": {"table": dataset.unit.table, "key": dataset.unit.key},
+        "neighbouring": dataset.neighbouring.value,
+        "policy_version": dataset.policy_version,
+        "data_version": dataset.data_version,
+        "limits": {
+            "epsilon_default": decimal_text(limits.epsilon_default),
+            "epsilon_max": decimal_text(limits.epsilon_max),
+            "delta_per_query": decimal_text(limits.delta_per_query),
+            "cells_max": limits.cells_max,
+            "statistics_max": limits.statistics_max,
+            "timeout_seconds": limits.timeout_seconds,
+            "releases_shared": limits.releases_shared,
+        },
+        "tables": [table_body(table) for table in dataset.tables],
+        "links": {"self": f"/v1/datasets/{dataset.name}"},
+    }
+
+
+@router.get(
+    "/v1/datasets",
+    **describe(
+        "listDatasets",
+        "List datasets",
+        "Those for which the caller has a budget; all for administrators and auditors.",
+        tag="Datasets",
+        answers={200: (DatasetList, None)},
+    ),
+)
+async def list_datasets(request: Request, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+    """GET /v1/datasets."""
+    services = services_of(request)
+    accounts = await in_thread(lambda: services.ledger.accounts(principal=None if caller.oversees else caller.name))
+    known = {account.dataset for account in accounts}
+    shown = [dataset for dataset in services.catalogue.all() if caller.oversees or dataset.name in known]
+    return json_response(
+        {
+            "datasets": [
+                {
+                    "name": dataset.name,
+                    "description": dataset.description,
+                    "tables": [table.name for table in dataset.tables],
+                    "links": {"self": f"/v1/datasets/{dataset.name}"},
+                }
+                for dataset in shown
+            ]
+        }
+    )
+
+
+@router.get(
+    "/v1/datasets/{dataset}",
+    **describe(
+        "getDataset",
+        "Read a dataset's public metadata",
+        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows.",
+        tag="Datasets",
+        answers={200: (DatasetAnswer, None)},
+        problems=("not_found",),
+    ),
+)
+async def get_dataset(
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
+) -> Response:
+    """GET /v1/datasets/{dataset}."""
+    return json_response(dataset_body(await visible(services_of(request), caller, dataset)))
+
+
+@router.get(
+    "/v1/datasets/{dataset}/tables/{table}",
+    **describe(
+        "getTable",
+        "Read a table's public metadata",
+        "Columns, types, declared bounds and keys.",
+        tag="Datasets",
+        answers={200: (TableAnswer, None)},
+        problems=("not_found",),
+    ),
+)
+async def get_table(
+    request: Request, dataset: str, table: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
+) -> Response:
+    """GET /v1/datasets/{dataset}/tables/{table}."""
+    found = (await visible(services_of(request), caller, dataset)).table(table)
+    if found is None:
+        raise not_found("table")
+    return json_response(table_body(found))
+
+
+async def _register(request: Request, caller: Caller, *, name: str | None) -> Dataset:
+    registrar = services_of(request).registrar
+    body, _ = await body_of(request, DatasetBody, large=True)
+
+    def register() -> Dataset:
+        if body.dataset is not None:
+            given = body.dataset.get("dataset")
+            if name is not None and given != name:
+                raise _other_name()
+            return registrar.register(body.dataset, actor=caller.name)
+        assert body.path is not None
+        if name is not None and body.path.rpartition(".")[0] != name:
+            raise _other_name()
+        return registrar.register_file(body.path, actor=caller.name)
+
+    try:
+        return await in_thread(register)
+    except DatasetRefused as refused:
+        raise refused.problem() from None
+    except VersionConflict:
+        raise Problem(
+            "conflict",
+            what="this version of the dataset is stored with other contents",
+            why="A version never changes: releases and charges refer to it.",
+            instead=("Raise the version of the policy in the file.",),
+        ) from None
+
+
+def _other_name() -> Problem:
+    return Problem(
+        "conflict",
+        what="the dataset has another name than the address",
+        instead=("Use the same name in both places.",),
+    )
+
+
+@router.post(
+    "/v1/datasets",
+    **describe(
+        "createDataset",
+        "Attach a dataset",
+        "Checks the description, builds an immutable snapshot of the data, and serves it. All findings come at once.",
+        tag="Datasets",
+        body=DatasetBody,
+        body_examples=_BODY_EXAMPLES,
+        answers={201: (DatasetAnswer, None)},
+        headers={"Location": "Address of the dataset."},
+        problems=("dataset_refused", "conflict", "not_found"),
+    ),
+)
+async def create_dataset(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """POST /v1/datasets."""
+    dataset = await _register(request, caller, name=None)
+    return json_response(dataset_body(dataset), status=201, headers={"Location": f"/v1/datasets/{dataset.name}"})
+
+
+@router.put(
+    "/v1/datasets/{dataset}",
+    **describe(
+        "replaceDataset",
+        "Attach a new version of a dataset",
+        "New data or a new policy for a dataset of this name. Its budgets stay what they are.",
+        tag="Datasets",
+        body=DatasetBody,
+        body_examples=_BODY_EXAMPLES,
+        answers={200: (DatasetAnswer, None)},
+        problems=("dataset_refused", "conflict", "not_found"),
+    ),
+)
+async def replace_dataset(
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin"))]
+) -> Response:
+    """PUT /v1/datasets/{dataset}."""
+    name = identifier(dataset, "dataset")
+    return json_response(dataset_body(await _register(request, caller, name=name)))
+
+
+@router.delete(
+    "/v1/datasets/{dataset}",
+    **describe(
+        "removeDataset",
+        "Stop serving a dataset",
+        "Its budgets, entries and releases stay: a dataset that comes back under this name finds what was spent.",
+        tag="Datasets",
+        answers={204: ("", None)},
+        problems=("not_found",),
+    ),
+)
+async def remove_dataset(
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin"))]
+) -> Response:
+    """DELETE /v1/datasets/{dataset}."""
+    registrar = services_of(request).registrar
+    name = identifier(dataset, "dataset")
+    try:
+        await in_thread(lambda: registrar.remove(name, actor=caller.name))
+    except NotThere:
+        raise not_found("dataset") from None
+    return Response(status_code=204, headers={"Cache-Control": "no-store"})
+
+
+@router.get(
+    "/v1/datasets/{dataset}/versions",
+    **describe(
+        "listDatasetVersions",
+        "List a dataset's versions",
+        "Every version of policy and data that was attached, oldest first.",
+        tag="Datasets",
+        answers={200: ("application/json", None)},
+        problems=("not_found",),
+    ),
+)
+async def list_versions(
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin", "auditor"))]
+) -> Response:
+    """GET /v1/datasets/{dataset}/versions."""
+    registry = services_of(request).registry
+    versions = await in_thread(lambda: registry.dataset_versions(identifier(dataset, "dataset")))
+    if not versions:
+        raise not_found("dataset")
+    return json_response(
+        {
+            "versions": [
+                {
+                    "policy_version": version.policy_version,
+                    "data_version": version.data_version,
+                    "current": version.current,
+                    "created": version.created,
+                    "actor": version.actor,
+                }
+                for version in versions
+            ]
+        }
+    )

@@ -1,0 +1,279 @@
+"""What operators and programs ask: capabilities, health, readiness, metrics; and the pages of documentation."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from privacy.refusal import CODES
+from server import formats
+from server.auth import PUBLIC, Access, Caller, roles, services_of
+from server.body import DEPTH_MAX
+from server.errors import PROBLEMS
+from server.log import logger
+from server.metrics import CONTENT_TYPE_LATEST
+from server.routes.common import ALL_ROLES, describe, in_thread, json_response, not_found
+from server.services import Check, Services
+from server.wire import (
+    SQL_LENGTH_MAX,
+    WAIT_MS_DEFAULT,
+    WAIT_MS_MAX,
+    CapabilitiesAnswer,
+    HealthAnswer,
+    ReadinessAnswer,
+)
+
+__all__ = ["router", "server_version"]
+
+router = APIRouter()
+
+_STATIC = Path(__file__).resolve().parent.parent / "static"
+_READY_SECONDS = 2.0
+_CHECK_SECONDS = 10.0
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_MECHANISMS = (
+    {"name": "laplace", "loss": "pure", "use": "counts, sums and moments"},
+    {"name": "gaussian", "loss": "Gaussian and zero-concentrated", "use": "counts, sums and moments"},
+    {"name": "truncated_geometric", "loss": "approximate", "use": "keys, one group per unit"},
+    {"name": "gaussian_threshold", "loss": "approximate", "use": "keys, several groups per unit"},
+)
+METRICS = Access(frozenset({"admin", "auditor"}), open_setting="metrics_open")
+"""Administrators and auditors; everybody only when the server listens on loopback and the setting says so."""
+
+
+def server_version() -> str:
+    """The version of the installed program."""
+    try:
+        return version("noisegate")
+    except PackageNotFoundError:
+        return "0.1.0"
+
+
+@router.get(
+    "/v1/capabilities",
+    **describe(
+        "getCapabilities",
+        "Tell what this server can do",
+        "The SQL it answers, mechanisms, every problem code with its meaning, limits, formats of results, versions.",
+        tag="Operation",
+        answers={200: (CapabilitiesAnswer, None)},
+    ),
+)
+async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+    """GET /v1/capabilities."""
+    services = services_of(request)
+    settings = services.settings
+    return json_response(
+        {
+            "version": server_version(),
+            "api": "v1",
+            "sql": dict(services.sql_matrix),
+            "mechanisms": list(_MECHANISMS),
+            "problems": [
+                {
+                    "code": kind.code,
+                    "status": kind.status,
+                    "meaning": kind.meaning,
+                    "retryable": kind.retryable,
+                    "refusal": kind.code in CODES,
+                }
+                for kind in PROBLEMS.values()
+            ],
+            "limits": {
+                "body_bytes": settings.body_max_bytes,
+                "json_depth": DEPTH_MAX,
+                "sql_characters": SQL_LENGTH_MAX,
+                "wait_ms_default": WAIT_MS_DEFAULT,
+                "wait_ms_max": WAIT_MS_MAX,
+                "requests_per_minute": settings.requests_per_minute,
+                "requests_burst": settings.requests_burst,
+            },
+            "formats": await in_thread(formats.available),
+            "roles": list(ALL_ROLES),
+        }
+    )
+
+
+@router.get(
+    "/healthz",
+    **describe(
+        "getHealth",
+        "Tell that the process answers",
+        "No key, no detail.",
+        tag="Operation",
+        answers={200: (HealthAnswer, {"status": "ok"})},
+        public=True,
+    ),
+)
+async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /healthz."""
+    return json_response({"status": "ok"})
+
+
+@router.get(
+    "/readyz",
+    **describe(
+        "getReadiness",
+        "Tell whether queries can be served",
+        "The ledger can be written, the engines answer, the schema is the one of this program. No key, no detail.",
+        tag="Operation",
+        answers={
+            200: (ReadinessAnswer, {"status": "ready", "checks": {"ledger": "ok"}}),
+            503: (ReadinessAnswer, {"status": "not_ready", "checks": {"ledger": "failed"}}),
+        },
+        public=True,
+    ),
+)
+async def get_readiness(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /readyz. Remembered for two seconds, so that asking often costs nothing."""
+    state = request.app.state
+    async with state.readiness_lock:
+        if time.monotonic() - state.readiness[0] > _READY_SECONDS:
+            checks = await _run_checks(services_of(request))
+            state.readiness = (time.monotonic(), checks)
+        checks = state.readiness[1]
+    ready = all(outcome == "ok" for outcome in checks.values())
+    return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, status=200 if ready else 503)
+
+
+async def _run_checks(services: Services) -> Mapping[str, str]:
+    checks = {} if not services.jobs.stopping else {"intake": "failed"}
+    for check in services.checks:
+        checks[check.name] = await _run_check(check)
+    return checks
+
+
+async def _run_check(check: Check) -> str:
+    try:
+        async with asyncio.timeout(_CHECK_SECONDS):
+            await in_thread(check.run)
+    except Exception as error:  # noqa: BLE001 -- whatever is wrong, the server is not ready; nothing private runs here
+        logger().warning("check_failed", check=check.name, exception=type(error).__name__)
+        return "failed"
+    return "ok"
+
+
+@router.get(
+    "/metrics",
+    **describe(
+        "getMetrics",
+        "Read metrics",
+        "Counts of requests and outcomes in Prometheus' text format. No value names a principal, a dataset or a text.",
+        tag="Operation",
+        answers={200: ("text/plain", None)},
+    ),
+)
+async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRICS)]) -> Response:
+    """GET /metrics."""
+    metrics = request.app.state.metrics
+    metrics.queries_running.set(services_of(request).jobs.in_flight)
+    return Response(metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
+
+
+@router.get(
+    "/openapi.json",
+    **describe(
+        "getOpenapi",
+        "Read the description of this API",
+        "OpenAPI 3.1. The same document is kept with the program's documentation.",
+        tag="Documentation",
+        answers={200: ("application/json", None)},
+        public=True,
+    ),
+)
+async def get_openapi_document(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /openapi.json."""
+    return json_response(request.app.openapi())
+
+
+def _page(request: Request, name: str, media_type: str) -> Response:
+    if not services_of(request).settings.docs_enabled:
+        raise not_found("page")
+    return Response(
+        (_STATIC / name).read_bytes(),
+        media_type=media_type,
+        headers={"Content-Security-Policy": _PAGE_POLICY, "Cache-Control": "no-cache"},
+    )
+
+
+def _describe_page(operation_id: str, summary: str, media_type: str) -> dict[str, Any]:
+    return describe(
+        operation_id,
+        summary,
+        "A page of this server; it loads nothing from elsewhere.",
+        tag="Documentation",
+        answers={200: (media_type, None)},
+        problems=("not_found",),
+        public=True,
+    )
+
+
+@router.get("/docs", **_describe_page("getDocs", "Read this API's documentation page", "text/html"))
+async def get_docs(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /docs."""
+    return _page(request, "docs.html", "text/html; charset=utf-8")
+
+
+@router.get("/docs/docs.js", **_describe_page("getDocsScript", "Script of the documentation page", "text/javascript"))
+async def get_docs_script(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /docs/docs.js."""
+    return _page(request, "docs.js", "text/javascript; charset=utf-8")
+
+
+@router.get("/docs/docs.css", **_describe_page("getDocsStyle", "Style of the documentation page", "text/css"))
+async def get_docs_style(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /docs/docs.css."""
+    return _page(request, "docs.css", "text/css; charset=utf-8")
+
+
+@router.get(
+    "/problems/{code}",
+    **describe(
+        "getProblem",
+        "Read what a problem code means",
+        "The page behind the `type` of a problem document.",
+        tag="Documentation",
+        answers={200: ("text/html", None)},
+        problems=("not_found",),
+        public=True,
+    ),
+)
+async def get_problem(code: str, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /problems/{code}."""
+    kind = PROBLEMS.get(code)
+    if kind is None:
+        raise not_found("problem code")
+    again = "The same request may work later." if kind.retryable else "The same request will not work by itself later."
+    text = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(kind.code)}</title>'
+        f"<h1><code>{html.escape(kind.code)}</code></h1><p>{html.escape(kind.meaning)}</p>"
+        f"<p>HTTP status {kind.status}. {again}</p></html>"
+    )
+    return Response(text, media_type="text/html", headers={"Content-Security-Policy": _PAGE_POLICY})
+
+
+@router.get(
+    "/",
+    **describe(
+        "getRoot",
+        "Go to the documentation",
+        "Sends browsers to the documentation page.",
+        tag="Documentation",
+        answers={303: ("", None)},
+        public=True,
+    ),
+)
+async def get_root(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
+    """GET /."""
+    return Response(status_code=303, headers={"Location": "/docs"})

@@ -1,0 +1,282 @@
+"""Principals and their API keys: for administrators. A key's text is in one answer and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from server.auth import Caller, roles, services_of
+from server.errors import Problem
+from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
+from server.store.registry import LastAdministrator, NameTaken, NotThere, Principal, StoredKey
+from server.wire import (
+    KeyAnswer,
+    KeyBody,
+    KeyList,
+    MeAnswer,
+    NewKeyAnswer,
+    PrincipalAnswer,
+    PrincipalBody,
+    PrincipalChangeBody,
+    PrincipalList,
+)
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_EXAMPLE_PRINCIPAL = {
+    "name": "analyst",
+    "role": "analyst",
+    "created": "2026-01-01T00:00:00Z",
+    "disabled": None,
+}
+_EXAMPLE_KEY = {
+    "id": "5f0c1d2e3a4b",
+    "principal": "analyst",
+    "label": "notebook",
+    "created": "2026-01-01T00:00:00Z",
+    "expires": "2027-01-01T00:00:00Z",
+    "last_used_day": "2026-01-02",
+    "revoked": None,
+}
+_After = Annotated[str, Query(pattern=r"^[A-Za-z0-9_.-]{0,80}$", description="`next` of the page before.")]
+_Count = Annotated[int, Query(ge=1, le=500, description="Members per page.")]
+
+
+def _body(value: Principal | StoredKey) -> dict[str, Any]:
+    return dataclasses.asdict(value)
+
+
+@router.get(
+    "/v1/me",
+    **describe(
+        "getMe",
+        "Tell who the caller is",
+        "Name, role and key of the request.",
+        tag="Principals",
+        answers={200: (MeAnswer, None)},
+    ),
+)
+async def get_me(caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+    """GET /v1/me."""
+    return json_response({"name": caller.name, "role": caller.role, "key": caller.key, "expires": caller.expires})
+
+
+@router.get(
+    "/v1/principals",
+    **describe(
+        "listPrincipals",
+        "List principals",
+        "Everybody who may call, in order of names.",
+        tag="Principals",
+        answers={200: (PrincipalList, {"principals": [_EXAMPLE_PRINCIPAL], "next": None})},
+    ),
+)
+async def list_principals(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles("admin"))],
+    count: _Count = 100,
+    after: _After = "",
+) -> Response:
+    """GET /v1/principals."""
+    registry = services_of(request).registry
+    found = await in_thread(lambda: registry.principals(after=after, count=count + 1))
+    page = found[:count]
+    return json_response(
+        {"principals": [_body(item) for item in page], "next": page[-1].name if len(found) > count else None}
+    )
+
+
+@router.post(
+    "/v1/principals",
+    **describe(
+        "createPrincipal",
+        "Create a principal",
+        "A person, a group or a program with one role. Its name is kept for ever: the ledger refers to it.",
+        tag="Principals",
+        body=PrincipalBody,
+        body_examples={"analyst": {"name": "analyst", "role": "analyst"}},
+        answers={201: (PrincipalAnswer, _EXAMPLE_PRINCIPAL)},
+        headers={"Location": "Address of the principal."},
+        problems=("conflict",),
+    ),
+)
+async def create_principal(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """POST /v1/principals."""
+    registry = services_of(request).registry
+    body, _ = await body_of(request, PrincipalBody)
+    try:
+        created = await in_thread(lambda: registry.create_principal(body.name, body.role, actor=caller.name))
+    except NameTaken:
+        raise Problem(
+            "conflict",
+            what="there is a principal of this name",
+            why="Names are kept for ever, also of disabled principals: the ledger refers to them.",
+            instead=("Choose another name.",),
+        ) from None
+    return json_response(_body(created), status=201, headers={"Location": f"/v1/principals/{created.name}"})
+
+
+@router.get(
+    "/v1/principals/{name}",
+    **describe(
+        "getPrincipal",
+        "Read a principal",
+        "Its role, and since when it is disabled.",
+        tag="Principals",
+        answers={200: (PrincipalAnswer, _EXAMPLE_PRINCIPAL)},
+        problems=("not_found",),
+    ),
+)
+async def get_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """GET /v1/principals/{name}."""
+    registry = services_of(request).registry
+    found = await in_thread(lambda: registry.principal(identifier(name, "principal")))
+    if found is None:
+        raise not_found("principal")
+    return json_response(_body(found))
+
+
+@router.patch(
+    "/v1/principals/{name}",
+    **describe(
+        "changePrincipal",
+        "Change a principal",
+        "Another role, or disabled: its keys stop working with the next request. The last administrator stays.",
+        tag="Principals",
+        body=PrincipalChangeBody,
+        body_examples={"disable": {"disabled": True}},
+        answers={200: (PrincipalAnswer, _EXAMPLE_PRINCIPAL)},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def change_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """PATCH /v1/principals/{name}."""
+    registry = services_of(request).registry
+    wanted = identifier(name, "principal")
+    body, _ = await body_of(request, PrincipalChangeBody)
+    try:
+        changed = await in_thread(
+            lambda: registry.change_principal(wanted, actor=caller.name, role=body.role, disabled=body.disabled)
+        )
+    except NotThere:
+        raise not_found("principal") from None
+    except LastAdministrator:
+        raise Problem(
+            "conflict",
+            what="the last administrator cannot be disabled or lose the role",
+            why="Nobody could administrate this server any more.",
+            instead=("Create another administrator first.",),
+        ) from None
+    return json_response(_body(changed))
+
+
+@router.get(
+    "/v1/keys",
+    **describe(
+        "listKeys",
+        "List API keys",
+        "Without their texts, which are not stored.",
+        tag="Keys",
+        answers={200: (KeyList, {"keys": [_EXAMPLE_KEY], "next": None})},
+    ),
+)
+async def list_keys(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles("admin"))],
+    principal: Annotated[
+        str | None, Query(pattern=r"^[a-z][a-z0-9_.-]{0,62}$", description="Of this principal only.")
+    ] = None,
+    count: _Count = 100,
+    after: _After = "",
+) -> Response:
+    """GET /v1/keys."""
+    registry = services_of(request).registry
+    found = await in_thread(lambda: registry.keys(principal=principal, after=after, count=count + 1))
+    page = found[:count]
+    return json_response({"keys": [_body(item) for item in page], "next": page[-1].id if len(found) > count else None})
+
+
+@router.post(
+    "/v1/keys",
+    **describe(
+        "createKey",
+        "Create an API key",
+        "The answer holds the key's text. It is shown here and never again; the server keeps a salted hash.",
+        tag="Keys",
+        body=KeyBody,
+        body_examples={"key": {"principal": "analyst", "label": "notebook", "days": 90}},
+        answers={201: (NewKeyAnswer, None)},
+        headers={"Location": "Address of the key."},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def create_key(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """POST /v1/keys."""
+    services = services_of(request)
+    body, _ = await body_of(request, KeyBody)
+    days = services.settings.key_days if body.days is None else body.days
+    try:
+        created = await in_thread(
+            lambda: services.registry.create_key(body.principal, label=body.label, days=days, actor=caller.name)
+        )
+    except NotThere:
+        raise not_found("principal") from None
+    except ValueError:
+        raise Problem(
+            "conflict",
+            what="the key cannot be created",
+            why="The label has characters that cannot be printed, or the principal has 100 keys already.",
+            instead=("Revoke keys that are not used.",),
+        ) from None
+    return json_response(
+        {**_body(created.key), "key": created.text},
+        status=201,
+        headers={"Location": f"/v1/keys/{created.key.id}"},
+    )
+
+
+@router.get(
+    "/v1/keys/{key_id}",
+    **describe(
+        "getKey",
+        "Read an API key's state",
+        "Expiry, day of last use, and when it was revoked.",
+        tag="Keys",
+        answers={200: (KeyAnswer, _EXAMPLE_KEY)},
+        problems=("not_found",),
+    ),
+)
+async def get_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """GET /v1/keys/{key_id}."""
+    registry = services_of(request).registry
+    found = await in_thread(lambda: registry.key(identifier(key_id, "key")))
+    if found is None:
+        raise not_found("key")
+    return json_response(_body(found))
+
+
+@router.delete(
+    "/v1/keys/{key_id}",
+    **describe(
+        "revokeKey",
+        "Revoke an API key",
+        "It stops working with the next request. Its line stays, so that the log of acts keeps its meaning.",
+        tag="Keys",
+        answers={200: (KeyAnswer, {**_EXAMPLE_KEY, "revoked": "2026-02-01T00:00:00Z"})},
+        problems=("not_found",),
+    ),
+)
+async def revoke_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+    """DELETE /v1/keys/{key_id}."""
+    registry = services_of(request).registry
+    wanted = identifier(key_id, "key")
+    try:
+        revoked = await in_thread(lambda: registry.revoke_key(wanted, actor=caller.name))
+    except NotThere:
+        raise not_found("key") from None
+    return json_response(_body(revoked))

@@ -1,0 +1,455 @@
+"""Questions: estimates, queries, their states, and stored releases. Only POST /v1/queries spends."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from starlette.responses import Response
+
+from accountant.errors import BudgetExhausted, LedgerError
+from accountant.request import QueryRecord, StoredRelease
+from privacy.numbers import decimal_text
+from privacy.refusal import ExecutionFailed
+from server.auth import Caller, roles, services_of
+from server.body import canonical_hash
+from server.errors import Problem, problem_of_execution, problem_of_ledger
+from server.formats import (
+    FORMATS,
+    JSON,
+    RESULT_HEADERS,
+    Format,
+    Representation,
+    Table,
+    answer_table,
+    negotiate,
+    release_table,
+    represent,
+)
+from server.question import Question
+from server.routes.common import (
+    ALL_ROLES,
+    ASKING_ROLES,
+    account_visible,
+    body_of,
+    cached_response,
+    describe,
+    identifier,
+    in_thread,
+    json_response,
+    not_found,
+)
+from server.services import Services
+from server.wire import (
+    CONFIDENCE_DEFAULT,
+    CancelAnswer,
+    EstimateAnswer,
+    QueryAnswer,
+    QueryBody,
+    QueryList,
+    ReleaseAnswer,
+    RunningAnswer,
+)
+
+__all__ = ["router"]
+
+router = APIRouter()
+
+_KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
+_READING_ROLES = (*ASKING_ROLES, "auditor")
+
+_EXAMPLE_QUERY = {
+    "dataset": "demo",
+    "sql": "SELECT COUNT(*) AS n FROM patients",
+    "spend": {"epsilon": "0.5"},
+}
+_EXAMPLE_ANSWER = {
+    "id": "q_7d1f",
+    "status": "settled",
+    "columns": [{"name": "n", "type": "BIGINT", "kind": "released"}],
+    "rows": [[20013]],
+    "standard_errors": [[2.8]],
+    "lows": [[20007]],
+    "highs": [[20019]],
+    "confidence": 0.95,
+    "accounting": {
+        "charged": [{"budget": "b_2c9a", "epsilon": "0.5", "delta": "0"}],
+        "reused": False,
+        "remaining": {"epsilon": "9.5", "delta": "0.000001"},
+    },
+    "provenance": {
+        "releases": ["r_51aa"],
+        "mechanisms": [{"column": "n", "mechanism": "laplace", "scale": "2", "bounds": None, "share": "1"}],
+        "policy_version": 1,
+        "data_version": "d_83f0",
+    },
+}
+_EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/queries/q_7d1f"}}
+
+_FORMATS = tuple(format_.media_type for format_ in FORMATS if format_ is not JSON)
+_RELEASE_HEADERS = ("Noisegate-Release", "Noisegate-Query", "Noisegate-Confidence")
+_ANSWER_HEADERS = {name: text for name, text in RESULT_HEADERS.items() if name != "Noisegate-Release"}
+
+_REFUSALS = (
+    "parse_error",
+    "not_a_query",
+    "many_statements",
+    "unknown_dataset",
+    "unknown_table",
+    "unknown_column",
+    "ambiguous_column",
+    "unsupported_sql",
+    "unsupported_function",
+    "unsupported_type",
+    "volatile_function",
+    "raw_rows",
+    "group_by_unit",
+    "column_without_bounds",
+    "join_multiplies",
+    "join_not_on_key",
+    "private_row_limit",
+    "correlated_subquery",
+    "too_large",
+    "key_domain_too_large",
+    "accuracy_unreachable",
+    "budget_exhausted",
+    "no_budget",
+    "policy_forbids",
+    "window_closed",
+)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    values = request.headers.getlist("idempotency-key")
+    if not values:
+        return None
+    if len(values) > 1 or _KEY.match(values[0]) is None:
+        raise Problem(
+            "invalid_request",
+            what="the header Idempotency-Key is not accepted",
+            why="It is one text of 1 to 200 visible ASCII characters.",
+            instead=("Send a fresh UUID for every new question.",),
+        )
+    return values[0]
+
+
+def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str | None) -> Question:
+    accuracy = body.accuracy
+    return Question(
+        principal=caller.name,
+        dataset=body.dataset,
+        sql=body.sql,
+        parameters=body.parameters,
+        epsilon=None if body.spend is None else body.spend.epsilon,
+        half_width=None if accuracy is None else accuracy.half_width,
+        confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
+        reuse=body.reuse,
+        max_staleness_s=body.max_staleness_s,
+        account=body.budget,
+        idempotency_key=key,
+        # How long the client waits is not part of what it asks.
+        body_hash=canonical_hash({name: value for name, value in raw.items() if name != "wait_ms"}),
+    )
+
+
+@router.post(
+    "/v1/estimates",
+    **describe(
+        "createEstimate",
+        "Tell what a query would cost",
+        "The same body as a query. Says whether the query is answered, its plan, price, error bars and what would "
+        "remain. Computed from the text and public metadata only: it touches no private row and costs nothing.",
+        tag="Queries",
+        body=QueryBody,
+        body_examples={"count": _EXAMPLE_QUERY},
+        answers={200: (EstimateAnswer, None)},
+        problems=_REFUSALS,
+    ),
+)
+async def create_estimate(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]) -> Response:
+    """POST /v1/estimates."""
+    services = services_of(request)
+    body, raw = await body_of(request, QueryBody)
+    question = _question(caller, body, raw, key=None)
+    return json_response(await services.jobs.call(lambda: services.journey.estimate(question)))
+
+
+@router.post(
+    "/v1/queries",
+    **describe(
+        "createQuery",
+        "Ask a question and pay for the answer",
+        "Charges the caller's budget once, before the query runs, and answers with noisy numbers, error bars and the "
+        "price. Give `spend`, or `accuracy.half_width`, or neither for the dataset's default. With the header "
+        "`Idempotency-Key` (1 to 200 visible ASCII characters) the same request is never charged twice and gets the "
+        "same bytes. An exhausted budget is 403, never 429 or 503. "
+        "The header `Accept` chooses the format of the answer; JSON is the default.",
+        tag="Queries",
+        body=QueryBody,
+        body_examples={
+            "count": _EXAMPLE_QUERY,
+            "groups": {
+                "dataset": "demo",
+                "sql": "SELECT sex, COUNT(*) AS n FROM patients GROUP BY sex ORDER BY n DESC",
+                "accuracy": {"half_width": "25", "confidence": "0.95"},
+            },
+        },
+        answers={200: (QueryAnswer, _EXAMPLE_ANSWER), 202: (RunningAnswer, _EXAMPLE_RUNNING)},
+        headers={"Location": "Address of the query.", "Retry-After": "With 202: seconds until the next poll."},
+        formats=_FORMATS,
+        format_headers=_ANSWER_HEADERS,
+        problems=(*_REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
+    ),
+)
+async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]) -> Response:
+    """POST /v1/queries: the only operation that spends."""
+    deadline = time.monotonic()
+    services = services_of(request)
+    # A format that cannot be sent is refused before anything is read or charged.
+    sent_as = await _format(request)
+    key = _idempotency_key(request)
+    body, raw = await body_of(request, QueryBody)
+    deadline += body.wait_ms / 1000
+    question = _question(caller, body, raw, key=key)
+    journey = services.journey
+    # From here on a failure that nobody foresaw counts as charged.
+    request.state.spending = True
+    try:
+        started = await services.jobs.start(
+            lambda: journey.admit(question),
+            journey.complete,
+            journey.abandon,
+        )
+    except BudgetExhausted as error:
+        exhausted = error.account
+        own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
+        raise problem_of_ledger(error, spending=True, own_account=own) from None
+    request.state.query_id = started.admitted.query_id
+    if started.admitted.stored is not None:
+        request.app.state.metrics.queries.labels("stored").inc()
+        return await _answer(started.admitted.query_id, started.admitted.stored, sent_as)
+    return await _await_answer(request, started.admitted.query_id, started.answer, sent_as, deadline=deadline)
+
+
+async def _format(request: Request) -> Format:
+    """The format that the request asks for. Errors: Problem not_acceptable."""
+    return await negotiate(request.headers.getlist("accept"))
+
+
+async def _sent(sent_as: Format, content: bytes, read: Callable[[bytes], Table], name: str) -> Representation:
+    """Stored JSON as it is sent; every format but JSON is made on a thread."""
+    if sent_as is JSON:
+        return represent(sent_as, content, read, filename=name)
+    return await in_thread(lambda: represent(sent_as, content, read, filename=name))
+
+
+async def _await_answer(
+    request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
+) -> Response:
+    if future is None:
+        return _running(query_id, "running")
+    services = services_of(request)
+    outcomes = request.app.state.metrics.queries
+    try:
+        answer = await services.jobs.wait(future, seconds=deadline - time.monotonic())
+    except ExecutionFailed as failed:
+        outcomes.labels("failed_charged" if failed.started else "failed_void").inc()
+        raise
+    except LedgerError:
+        # The answer was computed and could not be stored, so nobody may see it; the charge stays.
+        outcomes.labels("failed_charged").inc()
+        raise problem_of_execution(ExecutionFailed()) from None
+    if answer is None:
+        return _running(query_id, "running")
+    outcomes.labels("settled").inc()
+    return await _answer(query_id, answer, sent_as)
+
+
+async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:
+    sent = await _sent(sent_as, content, answer_table, query_id)
+    headers = {"Cache-Control": "no-store", "Content-Location": f"/v1/queries/{query_id}", "Vary": "Accept"}
+    return Response(sent.content, media_type=sent.media_type, headers={**headers, **sent.headers})
+
+
+def _running(query_id: str, status: str) -> Response:
+    address = f"/v1/queries/{query_id}"
+    return json_response(
+        {"id": query_id, "status": status, "links": {"self": address, "cancel": f"{address}:cancel"}},
+        status=202,
+        headers={"Location": address, "Retry-After": "1"},
+    )
+
+
+async def _own_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
+    """The query, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    record = await in_thread(lambda: services.ledger.query(identifier(query_id, "query")))
+    if record is None or not (caller.oversees or record.principal == caller.name):
+        raise not_found("query")
+    return record
+
+
+@router.get(
+    "/v1/queries",
+    **describe(
+        "listQueries",
+        "List queries",
+        "The caller's queries, newest first; everybody's for administrators and auditors. Their texts are not kept.",
+        tag="Queries",
+        answers={200: (QueryList, None)},
+        problems=("not_found",),
+    ),
+)
+async def list_queries(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*_READING_ROLES))],
+    count: Annotated[int, Query(ge=1, le=200, description="Queries per page.")] = 50,
+    after: Annotated[
+        str | None, Query(pattern=r"^[A-Za-z0-9_.-]{1,80}$", description="`next` of the page before.")
+    ] = None,
+) -> Response:
+    """GET /v1/queries."""
+    services = services_of(request)
+    whose = None if caller.oversees else caller.name
+    if after is not None and not caller.oversees:
+        # A place in the list of others would tell when they asked.
+        await _own_query(services, caller, after)
+    records = await in_thread(lambda: services.ledger.queries(whose, after=after, count=count + 1))
+    page = list(records[:count])
+    return json_response(
+        {
+            "queries": [_state(record, overseen=caller.oversees) for record in page],
+            "next": page[-1].id if len(records) > count else None,
+        }
+    )
+
+
+def _state(record: QueryRecord, *, overseen: bool) -> dict[str, Any]:
+    # What an account above paid is a share of its use, which tells what others asked.
+    return {
+        "id": record.id,
+        "dataset": record.dataset,
+        "principal": record.principal,
+        "status": record.state,
+        "charged": [
+            {"budget": part.account, "epsilon": decimal_text(part.epsilon), "delta": decimal_text(part.delta)}
+            for part in record.charged
+            if overseen or part.account == record.account
+        ],
+        "created": _moment(record.created),
+        "links": {"self": f"/v1/queries/{record.id}"},
+    }
+
+
+@router.get(
+    "/v1/queries/{query_id}",
+    **describe(
+        "getQuery",
+        "Read a query's answer or state",
+        "The stored answer, the same bytes every time in one format, or 202 while it runs. Never spends. The header "
+        "`Accept` chooses the format of the answer; JSON is the default.",
+        tag="Queries",
+        answers={200: (QueryAnswer, _EXAMPLE_ANSWER), 202: (RunningAnswer, _EXAMPLE_RUNNING), 304: ("", None)},
+        headers={
+            "ETag": "Strong tag of the answer in this format.",
+            "Retry-After": "With 202: seconds until the next poll.",
+        },
+        formats=_FORMATS,
+        format_headers=_ANSWER_HEADERS,
+        problems=("not_acceptable", "not_found", "execution_failed", "query_void"),
+    ),
+)
+async def get_query(
+    request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*_READING_ROLES))]
+) -> Response:
+    """GET /v1/queries/{query_id}."""
+    sent_as = await _format(request)
+    record = await _own_query(services_of(request), caller, query_id)
+    if record.state == "settled" and record.answer is not None:
+        sent = await _sent(sent_as, record.answer, answer_table, record.id)
+        return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
+    if record.state in ("reserved", "running"):
+        return _running(record.id, record.state)
+    if record.state == "failed_void":
+        raise problem_of_execution(ExecutionFailed(started=False))
+    raise problem_of_execution(ExecutionFailed())
+
+
+@router.post(
+    "/v1/queries/{query_id}:cancel",
+    **describe(
+        "cancelQuery",
+        "Cancel a query",
+        "A query that did not start is voided and costs nothing. One that started stays charged: an early end would "
+        "tell something about rows for free.",
+        tag="Queries",
+        answers={200: (CancelAnswer, {"id": "q_7d1f", "status": "failed_void", "charged": False})},
+        problems=("not_found", "conflict"),
+    ),
+)
+async def cancel_query(
+    request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]
+) -> Response:
+    """POST /v1/queries/{query_id}:cancel."""
+    services = services_of(request)
+    record = await _own_query(services, caller, query_id)
+    state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
+    return json_response({"id": record.id, "status": state, "charged": state != "failed_void" and bool(record.charged)})
+
+
+@router.get(
+    "/v1/releases/{release_id}",
+    **describe(
+        "getRelease",
+        "Read a stored release",
+        "A noisy table that was paid for once: immutable, free to read and to cache. Visible to whom it was released, "
+        "to overseers, and to everybody with a budget for the dataset where its policy shares releases. The header "
+        "`Accept` chooses the format; JSON is the default.",
+        tag="Queries",
+        answers={200: (ReleaseAnswer, None), 304: ("", None)},
+        headers={"ETag": "Strong tag of the release in this format."},
+        formats=_FORMATS,
+        format_headers={name: RESULT_HEADERS[name] for name in _RELEASE_HEADERS},
+        problems=("not_acceptable", "not_found"),
+    ),
+)
+async def get_release(
+    request: Request, release_id: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
+) -> Response:
+    """GET /v1/releases/{release_id}."""
+    services = services_of(request)
+    sent_as = await _format(request)
+
+    def find() -> tuple[StoredRelease, Literal["own", "shared"]] | None:
+        release = services.ledger.release(identifier(release_id, "release"))
+        if release is None:
+            return None
+        if caller.oversees or release.principal == caller.name:
+            return release, "own"
+        dataset = services.catalogue.get(release.dataset)
+        shared = dataset is not None and dataset.limits.releases_shared
+        return (release, "shared") if shared and account_visible(services, caller, release.dataset) else None
+
+    found = await in_thread(find)
+    if found is None:
+        raise not_found("release")
+    release, why = found
+    head = {
+        "id": release.id,
+        "dataset": release.dataset,
+        "created": None if release.created is None else _moment(release.created),
+        # Whose query paid for it is nobody else's business.
+        "query": release.query_id if why == "own" else None,
+    }
+    content = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"release":' + release.body + b"}"
+    sent = await _sent(sent_as, content, release_table, release.id)
+    return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
+
+
+def _moment(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")

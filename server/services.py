@@ -1,0 +1,97 @@
+"""What the routes work with, in one object: made once at the start, or by a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from accountant.ledger import Ledger
+from privacy.policy import Dataset
+from server.errors import Problem, RequestFinding
+from server.jobs import AdmittedQuery, JobPool
+from server.question import Question
+from server.settings import Settings
+from server.store.registry import Registry
+
+__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "Registrar", "Services"]
+
+
+class JourneySteps(Protocol):
+    """The journey as HTTP sees it. Synchronous; called on threads."""
+
+    def estimate(self, question: Question) -> dict[str, Any]:
+        """What the question would cost. Raises Refused, LedgerError."""
+
+    def admit(self, question: Question) -> AdmittedQuery:
+        """Everything up to the reservation. Raises Refused, LedgerError."""
+
+    def complete(self, admitted: Any) -> bytes:
+        """Everything after it: the stored answer at its visible moment. Raises ExecutionFailed."""
+
+    def abandon(self, admitted: Any) -> None:
+        """Voids an admitted query whose turn never came."""
+
+    def cancel(self, query_id: str, principal: str) -> str:
+        """Voids a query that did not start; the state afterwards."""
+
+
+class Catalogue(Protocol):
+    """The datasets that are served, in memory."""
+
+    def get(self, name: str) -> Dataset | None:
+        """The dataset of that name at its current version."""
+
+    def all(self) -> Sequence[Dataset]:
+        """Every dataset, in order of names."""
+
+
+class DatasetRefused(Exception):
+    """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
+
+    def __init__(self, findings: Sequence[RequestFinding]) -> None:
+        self.findings = tuple(findings)
+        assert self.findings
+        super().__init__(self.findings[0].what)
+
+    def problem(self) -> Problem:
+        """The refusal for the administrator."""
+        first = self.findings[0]
+        return Problem("dataset_refused", first.what, first.why, first.instead, findings=self.findings)
+
+
+class Registrar(Protocol):
+    """Attaches datasets: checks the description, builds the snapshot, stores the version, serves it."""
+
+    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
+        """Attaches a dataset file given as JSON. Raises DatasetRefused."""
+
+    def register_file(self, path: str, *, actor: str) -> Dataset:
+        """Attaches the file of that name in the home's folder of datasets. Raises DatasetRefused."""
+
+    def remove(self, name: str, *, actor: str) -> None:
+        """Stops serving a dataset; its ledger stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check of readiness: returns when all is well, raises otherwise."""
+
+    name: str
+    run: Callable[[], object]
+
+
+@dataclass(slots=True)
+class Services:
+    """Everything the routes need. `closing` is called at the end, in order, after the running queries."""
+
+    settings: Settings
+    registry: Registry
+    ledger: Ledger
+    catalogue: Catalogue
+    journey: JourneySteps
+    registrar: Registrar
+    jobs: JobPool
+    checks: tuple[Check, ...] = ()
+    sql_matrix: Mapping[str, Any] = field(default_factory=dict)
+    closing: tuple[Callable[[], object], ...] = ()

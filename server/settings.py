@@ -1,0 +1,284 @@
+"""Settings: from arguments, the environment (prefix NOISEGATE_), secret files, and one optional YAML or TOML file.
+
+Every setting has its paragraph in docs/settings.md. There is no setting that turns a protection off; settings that
+would be unsafe beyond this machine are refused with the name of what to set instead.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+    YamlConfigSettingsSource,
+)
+
+__all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment", "uvicorn_options"]
+
+PREFIX = "NOISEGATE_"
+SECRET_LENGTH_MIN = 32
+_FILE_VARIABLE = f"{PREFIX}SETTINGS_FILE"
+_OTHER_VARIABLES = frozenset({"SETTINGS_FILE", "URL", "KEY", "ADULT_CSV"})
+_PLACEHOLDERS = ("changeme", "change-me", "change_me", "secret", "password", "default", "example", "placeholder")
+
+
+class SettingsRefused(ValueError):
+    """Settings that the server does not start with: one sentence per finding, no values."""
+
+    def __init__(self, findings: tuple[str, ...]) -> None:
+        self.findings = findings
+        super().__init__("; ".join(findings))
+
+
+class Settings(BaseSettings):
+    """Everything an operator may choose. Frozen; read once at the start."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
+    )
+
+    home: Path = Field(Path(".noisegate"), description="Folder of the ledger, datasets, snapshots and secrets.")
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8765, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    tls_terminated: bool = Field(
+        False, description="The operator's word that a proxy in front speaks TLS; required beyond loopback."
+    )
+    trusted_proxies: tuple[str, ...] = Field((), description="Addresses of proxies whose X-Forwarded-For is believed.")
+    workers: int = Field(1, ge=1, le=64, description="Server processes; more than one needs PostgreSQL.")
+    database_url: SecretStr | None = Field(
+        None, description="Ledger and registry: sqlite:///file or postgresql://...; a file in the home by default."
+    )
+    database_url_file: Path | None = Field(None, description="File that holds database_url.")
+    high_water_file: Path | None = Field(
+        None, description="File of the ledger's high-water mark; best on another disk than the ledger."
+    )
+    key_secret: SecretStr | None = Field(
+        None, description="Secret that stored API keys are hashed with; made in the home when absent."
+    )
+    key_secret_file: Path | None = Field(None, description="File that holds key_secret.")
+    key_days: int = Field(365, ge=1, le=3650, description="Life of an API key when its creator names none.")
+
+    body_max_bytes: int = Field(65_536, ge=1_024, le=65_536, description="Largest body on analysts' routes.")
+    admin_body_max_bytes: int = Field(1_048_576, ge=1_024, le=16_777_216, description="Largest body of a dataset.")
+    body_timeout_seconds: float = Field(10.0, gt=0, le=120, description="Time for a body to arrive.")
+    requests_per_minute: int = Field(6_000, ge=1, le=1_000_000, description="Steady request rate per principal.")
+    requests_burst: int = Field(600, ge=1, le=1_000_000, description="Requests per principal at once.")
+    failed_keys_per_minute: int = Field(30, ge=1, le=10_000, description="Wrong API keys per address and minute.")
+
+    query_threads: int = Field(4, ge=1, le=256, description="Queries of this process that run at the same time.")
+    query_queue: int = Field(256, ge=0, le=10_000, description="Admitted queries that may wait for a thread.")
+    answer_tick_ms: float = Field(
+        10.0, ge=1, le=60_000, description="First moment at which an answer may show; later ones double."
+    )
+    shutdown_seconds: float = Field(20.0, ge=0, le=600, description="Time for running queries at shutdown.")
+
+    engine_workers: int = Field(2, ge=1, le=64, description="Worker processes that read private data.")
+    engine_threads: int = Field(2, ge=1, le=256, description="Threads of one such worker.")
+    engine_memory_mb: int = Field(2_048, ge=256, le=1_048_576, description="Memory of one such worker.")
+
+    docs_enabled: bool = Field(True, description="Serve the API documentation page at /docs.")
+    metrics_open: bool = Field(False, description="Serve /metrics without a key; loopback only.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level that is logged.")
+    instance: str = Field(
+        "", max_length=64, pattern=r"^[A-Za-z0-9_.-]*$", description="Name of this process in the ledger."
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over the file. No .env file is read."""
+        sources: list[PydanticBaseSettingsSource] = [init_settings, env_settings]
+        name = os.environ.get(_FILE_VARIABLE)
+        if name:
+            path = Path(name)
+            if not path.is_file():
+                raise SettingsRefused((f"{_FILE_VARIABLE} names a file that does not exist",))
+            if path.suffix == ".toml":
+                sources.append(TomlConfigSettingsSource(settings_cls, path))
+            elif path.suffix in (".yaml", ".yml"):
+                sources.append(YamlConfigSettingsSource(settings_cls, path))
+            else:
+                raise SettingsRefused((f"{_FILE_VARIABLE} must name a .yaml, .yml or .toml file",))
+        return tuple(sources)
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        findings = []
+        if not self.loopback and not self.tls_terminated:
+            findings.append(
+                "host is not a loopback address: keys would cross the network in clear text. Put a proxy that speaks "
+                "TLS in front and set tls_terminated to true, or listen on 127.0.0.1"
+            )
+        if not self.loopback and self.metrics_open:
+            findings.append("metrics_open is for loopback only: give the scraper an API key of an auditor")
+        if self.database_url is not None and self.database_url_file is not None:
+            findings.append("database_url and database_url_file are both set: set one")
+        if self.key_secret is not None and self.key_secret_file is not None:
+            findings.append("key_secret and key_secret_file are both set: set one")
+        if self.key_secret is not None:
+            findings.extend(_weak_secret(self.key_secret.get_secret_value()))
+        for name in ("database_url_file", "key_secret_file"):
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                findings.append(f"{name} names a file that does not exist or cannot be read")
+        if not findings and self.workers > 1 and self.database().startswith("sqlite"):
+            findings.append("workers above 1 need PostgreSQL: set database_url to a postgresql:// address")
+        if findings:
+            raise ValueError("; ".join(findings))
+        return self
+
+    @property
+    def loopback(self) -> bool:
+        """Whether the server listens on this machine only."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def datasets_directory(self) -> Path:
+        """Folder of the dataset files."""
+        return self.home / "datasets"
+
+    @property
+    def snapshots_directory(self) -> Path:
+        """Folder of the snapshots."""
+        return self.home / "snapshots"
+
+    @property
+    def secrets_directory(self) -> Path:
+        """Folder of the secrets that this server made for itself."""
+        return self.home / "secrets"
+
+    def database(self) -> str:
+        """Address of the database with the ledger and the registry. May hold a password: never log it."""
+        if self.database_url_file is not None:
+            return self.database_url_file.read_text("utf-8").strip()
+        if self.database_url is not None:
+            return self.database_url.get_secret_value()
+        return f"sqlite:///{(self.home / 'ledger.sqlite').absolute()}"
+
+    def high_water(self) -> Path:
+        """The file that remembers how far the ledger was, so that an older copy is noticed when it is restored."""
+        return self.high_water_file or self.home / "ledger.highwater"
+
+    def keys_secret(self) -> bytes:
+        """The secret that stored API keys are hashed with; made at first use when none is set.
+
+        Errors: SettingsRefused when the file holds a short or well-known text.
+        """
+        if self.key_secret is not None:
+            return self.key_secret.get_secret_value().encode()
+        if self.key_secret_file is not None:
+            text = self.key_secret_file.read_text("utf-8").strip()
+            findings = _weak_secret(text)
+            if findings:
+                raise SettingsRefused(tuple(findings))
+            return text.encode()
+        return self.own_secret("key_secret")
+
+    def own_secret(self, name: str) -> bytes:
+        """A secret of 256 bits in the home's folder of secrets, made at first use and readable by the owner only."""
+        assert name.isidentifier()
+        self.secrets_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.secrets_directory / name
+        fresh = self.secrets_directory / f"{name}.{secrets.token_hex(8)}"
+        if not path.exists():
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(handle, "w") as file:
+                file.write(secrets.token_hex(32))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                # A link, not a rename: of two processes that start together the second must not replace the first's.
+                os.link(fresh, path)
+            except FileExistsError:
+                pass
+            finally:
+                fresh.unlink()
+        text = path.read_text("ascii").strip()
+        if len(text) < SECRET_LENGTH_MIN:
+            raise SettingsRefused((f"the secret {name} in the home is damaged: restore it from a backup",))
+        return text.encode()
+
+
+def _weak_secret(text: str) -> list[str]:
+    """Why the text is no secret; empty when it may be one."""
+    folded = text.lower()
+    if any(word in folded for word in _PLACEHOLDERS):
+        return [
+            "key_secret is a well-known text: make one with python3 -c 'import secrets; print(secrets.token_hex(32))'"
+        ]
+    if len(text) < SECRET_LENGTH_MIN or len(set(text)) < 10:
+        return [f"key_secret is too simple: it needs at least {SECRET_LENGTH_MIN} random characters"]
+    return []
+
+
+def load_settings(**values: Any) -> Settings:
+    """The settings; arguments win over the environment and the file.
+
+    Errors: SettingsRefused with every finding, one sentence each, without the values.
+    """
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        findings = []
+        for item in error.errors(include_url=False, include_input=False):
+            name = ".".join(str(part) for part in item["loc"])
+            text = str(item["msg"]).removeprefix("Value error, ")
+            if item["type"] == "extra_forbidden":
+                near = difflib.get_close_matches(name, Settings.model_fields, n=1)
+                text = "is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+            findings.append(f"{name}: {text}" if name else text)
+        raise SettingsRefused(tuple(findings)) from None
+
+
+def unknown_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Names that start with the prefix and are no setting: most likely misspelt. Values are not looked at."""
+    known = {name.upper() for name in Settings.model_fields} | _OTHER_VARIABLES
+    names = (name for name in environ if name.upper().startswith(PREFIX))
+    return tuple(
+        sorted(
+            name
+            for name in names
+            if name.upper().removeprefix(PREFIX) not in known and not name.upper().startswith(f"{PREFIX}TEST_")
+        )
+    )
+
+
+def uvicorn_options(settings: Settings) -> dict[str, Any]:
+    """Arguments for uvicorn that fit these settings: no access log (it prints query strings), bounded waiting."""
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "workers": settings.workers,
+        "access_log": False,
+        "log_config": None,
+        "server_header": False,
+        "date_header": True,
+        "proxy_headers": bool(settings.trusted_proxies),
+        "forwarded_allow_ips": ",".join(settings.trusted_proxies) or "127.0.0.1",
+        "timeout_keep_alive": 15,
+        "timeout_graceful_shutdown": max(1, int(settings.shutdown_seconds)),
+        "limit_concurrency": 1_000,
+        "h11_max_incomplete_event_size": 32_768,
+        "lifespan": "on",
+    }

@@ -1,0 +1,81 @@
+"""Tables of the registry. They live in the ledger's database and in the one chain of migrations."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from accountant.tables import NAMING_CONVENTION
+
+__all__ = ["ROLES", "api_keys", "dataset_versions", "metadata", "principals", "registry_events"]
+
+ROLES = ("admin", "owner", "analyst", "dashboard", "auditor")
+"""Every role; a principal has exactly one."""
+
+metadata = MetaData(naming_convention=NAMING_CONVENTION)
+
+# Times are ISO 8601 texts in UTC: the same on every database, sortable, and readable in a dump.
+
+principals = Table(
+    "principals",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("disabled", String(32)),
+    CheckConstraint("role IN ('admin', 'owner', 'analyst', 'dashboard', 'auditor')", name="role_known"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("principal", String(64), ForeignKey("principals.name"), nullable=False),
+    Column("label", String(100), nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("expires", String(32), nullable=False),
+    Column("last_used_day", String(10)),
+    Column("revoked", String(32)),
+    Index("ix_api_keys_principal", "principal"),
+)
+
+dataset_versions = Table(
+    "dataset_versions",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("name", String(64), nullable=False),
+    Column("policy_version", Integer, nullable=False),
+    Column("data_version", String(128), nullable=False),
+    Column("snapshot", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("current", Boolean, nullable=False),
+    Column("created", String(32), nullable=False),
+    Column("actor", String(64), nullable=False),
+    UniqueConstraint("name", "policy_version", "data_version"),
+    CheckConstraint("policy_version >= 1", name="policy_version_positive"),
+    Index("ix_dataset_versions_name_current", "name", "current"),
+)
+
+registry_events = Table(
+    "registry_events",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("at", String(32), nullable=False),
+    Column("actor", String(64), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("subject", String(128), nullable=False),
+)

@@ -1,0 +1,234 @@
+"""Answers and estimates as JSON: the shapes that docs/api.md promises.
+
+Amounts of epsilon and delta are decimal text. An analyst sees what an answer cost on accounts of their own, never the
+balances above them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from accountant.account import Account, FilterKind
+from accountant.request import StoredRelease
+from privacy.loss import Loss, compose
+from privacy.numbers import decimal_text
+from privacy.release import ReleasedTable
+from server.answer_rows import AnswerRows
+from server.pricing import Priced
+from server.question import Question
+
+if TYPE_CHECKING:
+    from server.answer import Admitted, Prepared
+
+__all__ = ["answer", "estimate"]
+
+
+def answer(
+    admitted: Admitted, rows: AnswerRows, released: Sequence[ReleasedTable], ids: Sequence[str], account: Account
+) -> bytes:
+    """The body of a settled query, as it is stored and sent."""
+    question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
+    assert question is not None
+    assert prepared is not None
+    assert reserved is not None
+    own = {a.id for a in admitted.path if a.principal == question.principal}
+    body = {
+        "id": admitted.query_id,
+        "status": "settled",
+        "columns": [{"name": name, "type": type_, "kind": kind} for name, type_, kind in rows.columns],
+        "rows": rows.rows,
+        "standard_errors": rows.standard_errors,
+        "lows": rows.lows,
+        "highs": rows.highs,
+        "confidence": float(question.confidence),
+        "accounting": {
+            "charged": [
+                {
+                    "budget": charged.account,
+                    "epsilon": _epsilon(charged.epsilon, account),
+                    "delta": decimal_text(charged.delta),
+                }
+                for charged in reserved.charged
+                if charged.account in own
+            ],
+            "reused": bool(prepared.cores) and len(reserved.reused) == len(prepared.cores),
+            "saved": _saved(admitted.priced, len(reserved.reused), len(prepared.cores), account),
+            "remaining": _remaining(account),
+        },
+        "provenance": {
+            "releases": list(ids),
+            "noise": None if admitted.priced is None else admitted.priced.family,
+            "mechanisms": _mechanisms(prepared, released),
+            "policy_version": prepared.plan.dataset.policy_version,
+            "data_version": prepared.plan.dataset.data_version,
+            "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
+        },
+        "links": {
+            "self": f"/v1/queries/{admitted.query_id}",
+            "releases": [f"/v1/releases/{release}" for release in ids],
+            "budget": f"/v1/budgets/{account.id}",
+        },
+    }
+    return json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+
+
+def estimate(
+    question: Question,
+    prepared: Prepared,
+    priced: Priced | None,
+    path: Sequence[Account],
+    reusable: Mapping[str, StoredRelease],
+    curve: Sequence[Priced],
+) -> dict[str, Any]:
+    """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
+    leaf = path[0]
+    free = priced is None or len(reusable) == len(prepared.cores)
+    verdict = "free" if free else ("affordable" if priced is not None and priced.admitted else "rejected_budget")
+    loss = None if free or priced is None else _loss(prepared, priced, reusable)
+    cost = Fraction(0) if loss is None else leaf.cost(loss)
+    delta = Fraction(0) if loss is None else loss.delta
+    return {
+        "verdict": verdict,
+        "price": {"budget": leaf.id, "epsilon": _epsilon(cost, leaf), "delta": decimal_text(delta)},
+        "noise": None if priced is None else priced.family,
+        "columns": _expected(prepared, priced, question),
+        "statistics": [] if priced is None else _statistics(prepared, priced),
+        "contribution": [
+            {
+                "table": core.core.sources[0].table.name,
+                "groups_per_unit": core.contribution.groups,
+                "rows_per_unit_and_group": core.contribution.rows,
+                "keys": "public" if core.described.keys.selection is None else "thresholded",
+                "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
+            }
+            for core in prepared.cores
+        ],
+        "remaining": _remaining(leaf),
+        "remaining_after": {
+            "epsilon": _epsilon(max(leaf.remaining_epsilon() - cost, Fraction(0)), leaf, up=False),
+            "delta": decimal_text(max(leaf.remaining_delta() - delta, Fraction(0)), up=False),
+        },
+        "curve": [
+            {
+                "epsilon": _epsilon(point.cost, leaf),
+                "noise": point.family,
+                "affordable": point.admitted,
+                "standard_errors": {
+                    aggregate.text: error
+                    for core in prepared.cores
+                    for aggregate, error in zip(
+                        core.core.aggregates, _errors(point, core.described.name).values(), strict=True
+                    )
+                },
+            }
+            for point in curve
+        ],
+        "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
+        "policy_version": prepared.plan.dataset.policy_version,
+        "data_version": prepared.plan.dataset.data_version,
+    }
+
+
+def _loss(prepared: Prepared, priced: Priced, reusable: Mapping[str, StoredRelease]) -> Loss:
+    """The loss of the cores that no stored release answers: what would be charged."""
+    fresh = [c for c, key in zip(prepared.cores, prepared.keys, strict=True) if key not in reusable]
+    return compose(event for core in fresh for event in priced.calibration.events_of(core.described.name))
+
+
+def _expected(prepared: Prepared, priced: Priced | None, question: Question) -> list[dict[str, Any]]:
+    errors = {}
+    if priced is not None:
+        errors = {core.described.name: _errors(priced, core.described.name) for core in prepared.cores}
+    result = []
+    for output in prepared.plan.shell.outputs:
+        error = errors.get(output.core or "", {}).get(output.column or "") if output.kind == "released" else None
+        result.append(
+            {
+                "name": output.name,
+                "kind": output.kind,
+                "standard_error": error,
+                "half_width": None
+                if error is None or priced is None
+                else _half_width(error, priced.family, float(question.confidence)),
+            }
+        )
+    return result
+
+
+def _half_width(error: float, family: str, confidence: float) -> float:
+    if family == "laplace":
+        return error / math.sqrt(2) * math.log(1 / (1 - confidence))
+    return error * NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _errors(priced: Priced, core: str) -> dict[str, float | None]:
+    return priced.calibration.predicted_errors(core)
+
+
+def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, Any]]:
+    result = []
+    for measurement in priced.calibration.measurements:
+        core = next(c for c in prepared.cores if c.described.name == measurement.core)
+        result.append(
+            {
+                "core": measurement.core,
+                "argument": measurement.statistic.argument,
+                "mechanism": measurement.name,
+                "share": decimal_text(measurement.share, places=6),
+                "answers": [
+                    aggregate.text
+                    for aggregate, e in zip(core.core.aggregates, core.described.estimates, strict=True)
+                    if e.statistic == measurement.statistic.name
+                ],
+                "selects_groups": core.described.keys.selection == measurement.statistic.name,
+            }
+        )
+    return result
+
+
+def _mechanisms(prepared: Prepared, released: Sequence[ReleasedTable]) -> list[dict[str, Any]]:
+    result = []
+    for core, table in zip(prepared.cores, released, strict=True):
+        texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}
+        for note in table.notes:
+            shown = {
+                "columns": [texts.get(name, name) for name in note.estimates],
+                "mechanism": note.mechanism,
+                "scale": note.scale,
+                "sensitivity": note.sensitivity,
+                "argument": note.argument,
+                "share": note.share,
+                "groups_per_unit": core.contribution.groups,
+                "rows_per_unit_and_group": core.contribution.rows,
+            }
+            result.append(shown)
+    return result
+
+
+def _saved(priced: Priced | None, reused: int, cores: int, account: Account) -> dict[str, str]:
+    """What stored releases saved: the part of the nominal price that was not charged again."""
+    saved = Fraction(0) if priced is None or not cores else priced.epsilon * reused / cores
+    return {"epsilon": _epsilon(saved, account)}
+
+
+def _remaining(account: Account) -> dict[str, str]:
+    return {
+        "epsilon": _epsilon(account.remaining_epsilon(), account, up=False),
+        "delta": decimal_text(account.remaining_delta(), up=False),
+    }
+
+
+def _epsilon(value: Fraction, account: Account, *, up: bool = True) -> str:
+    """Epsilon as text: exact of a pure account, in millionths of an approximate one, where it is a gauge.
+
+    A share of a Gaussian budget has digits that nobody can use; what is spent is rounded up, what is left down.
+    """
+    places = 12 if account.filter is FilterKind.PURE else 6
+    if up and places == 6 and value < Fraction(1, 10**4):
+        places = 12
+    return decimal_text(value, places=places, up=up)

@@ -1,0 +1,488 @@
+"""Plan to bounded plan: contribution bounds, keys, and statistics with their proved sensitivities.
+
+One privacy unit owns at most `groups_per_unit` groups of a core, and in each of them a vector of integers whose
+size is bounded (`rows_per_unit_and_group` rows, each of them clipped). Adding or removing the unit therefore changes
+each statistic by at most the sums below; the proofs are in mechanisms/moments.md.
+
+What a statistic is, per aggregate:
+
+    COUNT(*)                         units when each unit owns one row, else rows bounded per unit and group
+    COUNT(DISTINCT unit)             units
+    SUM(x) alone                     one sum of clipped integers
+    AVG(x), or SUM(x) with COUNT     Bernstein sums of degree 1: COUNT, SUM and AVG share them
+    VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2: all of the above share them too
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.refusal import Finding, Refused
+from privacy.statistic import (
+    CoreStatistics,
+    Encoding,
+    Estimate,
+    EstimateKind,
+    KeyColumn,
+    Keys,
+    Sensitivity,
+    Statistic,
+    StatisticKind,
+)
+from sql_rewrite.expressions import Call, Expression, canonical, columns_of, describe, interval_of
+from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.keys import key_domain
+from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
+
+__all__ = ["BoundedCore", "BoundedStatistic", "Contribution", "bound"]
+
+WIDTH_MAX = 2**30
+"""Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
+
+MAGNITUDE_MAX = Fraction(10**15)
+"""Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
+
+CORE_WEIGHT_MAX = 20_000
+"""Most operators (as lowered) that one core may run for each row."""
+
+STEP_EXPONENT_MIN = -900
+"""Exponent of the finest step: a power of two that a double holds exactly, and whose reciprocal is finite."""
+
+_DEGREE = {
+    AggregateFunction.AVERAGE: 1,
+    AggregateFunction.VARIANCE_POPULATION: 2,
+    AggregateFunction.VARIANCE_SAMPLE: 2,
+    AggregateFunction.DEVIATION_POPULATION: 2,
+    AggregateFunction.DEVIATION_SAMPLE: 2,
+}
+_KIND = {
+    AggregateFunction.ROWS: EstimateKind.ROWS,
+    AggregateFunction.VALUES: EstimateKind.VALUES,
+    AggregateFunction.UNITS: EstimateKind.UNITS,
+    AggregateFunction.SUM: EstimateKind.SUM,
+    AggregateFunction.AVERAGE: EstimateKind.AVERAGE,
+    AggregateFunction.VARIANCE_POPULATION: EstimateKind.VARIANCE_POPULATION,
+    AggregateFunction.VARIANCE_SAMPLE: EstimateKind.VARIANCE_SAMPLE,
+    AggregateFunction.DEVIATION_POPULATION: EstimateKind.DEVIATION_POPULATION,
+    AggregateFunction.DEVIATION_SAMPLE: EstimateKind.DEVIATION_SAMPLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much one unit may take part in one core.
+
+    `one_row` says that the unit owns at most one row (declared and verified), so nothing needs bounding;
+    `choose_groups` that a unit may own more groups than `groups` and the lowered SQL must choose among them.
+    """
+
+    groups: int
+    rows: int
+    one_row: bool
+    choose_groups: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedStatistic:
+    """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell."""
+
+    statistic: Statistic
+    argument: Expression | None
+    filter: Expression | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCore:
+    """A core whose every sum has a proved sensitivity."""
+
+    core: Core
+    contribution: Contribution
+    statistics: tuple[BoundedStatistic, ...]
+    domains: tuple[tuple[KeyValue, ...] | None, ...]
+    """Public values of each key, or None: rows with other values do not take part."""
+    described: CoreStatistics
+
+
+def bound(plan: Plan) -> tuple[BoundedCore, ...]:
+    """Bounds every core of the plan.
+
+    Errors: Refused with the findings of all cores (column_without_bounds, key_domain_too_large, ...).
+    """
+    findings: list[Finding] = []
+    cores: list[BoundedCore] = []
+    for core in plan.cores:
+        try:
+            cores.append(_bound_core(core, plan.dataset))
+        except Refused as refused:
+            findings.extend(refused.findings)
+    if findings:
+        raise Refused(findings)
+    return tuple(cores)
+
+
+def _check_weight(core: Core) -> None:
+    """Refuses a core that does too much for each row: what one row may cost bounds what its time may tell."""
+    expressions = [core.where, *(key for _, key in core.keys)]
+    expressions += [part for aggregate in core.aggregates for part in (aggregate.argument, aggregate.filter)]
+    if sum(expression.weight for expression in expressions if isinstance(expression, Call)) > CORE_WEIGHT_MAX:
+        raise Refused(
+            [
+                Finding(
+                    code="too_large",
+                    what="the query is refused",
+                    why="Its expressions together do too much for each row.",
+                    instead=("ask for its aggregates in several queries", "match shorter texts and patterns"),
+                )
+            ]
+        )
+
+
+def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
+    _check_weight(core)
+    domains, cells = key_domain(core, dataset)
+    contribution = _contribution(core, None if cells is None else len(cells))
+    builder = _Builder(core, dataset, contribution)
+    selection = None
+    if cells is None:
+        selection = builder.units(None)
+    estimates = builder.estimates(selection)
+    if not builder.statistics:
+        raise Refused(
+            [
+                Finding(
+                    code="unsupported_sql",
+                    what="a query without an aggregate is refused",
+                    why="Its groups are public, so there is nothing to measure.",
+                    instead=("SELECT ..., COUNT(*) ... GROUP BY ...",),
+                )
+            ]
+        )
+    keys = Keys(
+        columns=tuple(KeyColumn(name, key.type) for name, key in core.keys),
+        domain=cells,
+        groups_per_unit=contribution.groups,
+        selection=selection,
+    )
+    return BoundedCore(
+        core=core,
+        contribution=contribution,
+        statistics=tuple(builder.statistics),
+        domains=domains,
+        described=CoreStatistics(
+            name=core.name,
+            keys=keys,
+            statistics=tuple(bounded.statistic for bounded in builder.statistics),
+            estimates=estimates,
+        ),
+    )
+
+
+def _contribution(core: Core, cells: int | None) -> Contribution:
+    """Groups and rows of one unit in a core.
+
+    The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
+    group, whatever its number of rows.
+    """
+    root = core.sources[0].table
+    declared = root.contribution
+    assert declared is not None
+    if declared.one_row:
+        return Contribution(groups=1, rows=1, one_row=True, choose_groups=False)
+    if not core.keys:
+        return Contribution(groups=1, rows=declared.rows_per_unit, one_row=False, choose_groups=False)
+    single = {
+        source.relation
+        for source in core.sources
+        if source.table.protected and source.table.contribution is not None and source.table.contribution.one_row
+    }
+    constant = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
+    if constant:
+        return Contribution(groups=1, rows=declared.rows_per_unit, one_row=False, choose_groups=False)
+    groups = declared.groups_per_unit
+    choose = True
+    if cells is not None and cells <= groups:
+        groups, choose = cells, False
+    rows = min(declared.rows_per_unit_and_group, declared.rows_per_unit)
+    return Contribution(groups=groups, rows=rows, one_row=False, choose_groups=choose)
+
+
+@dataclass(slots=True)
+class _Family:
+    """Aggregates of one argument under one filter."""
+
+    argument: Expression | None
+    filter: Expression | None
+    aggregates: list[Aggregate]
+
+    @property
+    def functions(self) -> set[AggregateFunction]:
+        return {aggregate.function for aggregate in self.aggregates}
+
+
+class _Builder:
+    """Turns the aggregates of one core into statistics and estimates."""
+
+    def __init__(self, core: Core, dataset: Dataset, contribution: Contribution) -> None:
+        self.core = core
+        self.dataset = dataset
+        self.contribution = contribution
+        self.statistics: list[BoundedStatistic] = []
+        self._units: dict[str, str] = {}
+
+    def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
+        """All aggregates as estimates; adds the statistics that they need."""
+        families: dict[str, _Family] = {}
+        for aggregate in self.core.aggregates:
+            form = repr((_form(aggregate.argument), _form(aggregate.filter)))
+            families.setdefault(form, _Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
+        estimates: dict[str, Estimate] = {}
+        findings: list[Finding] = []
+        carriers: dict[str, str] = {}  # filter form -> moments statistic that counts every row under that filter
+        wants_rows = {
+            repr(_form(family.filter))
+            for family in families.values()
+            if family.argument is None and AggregateFunction.ROWS in family.functions
+        }
+        for family in families.values():
+            if family.argument is None:
+                continue
+            filter_form = repr(_form(family.filter))
+            # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
+            carries = filter_form in wants_rows and filter_form not in carriers and not self._counted(family, selection)
+            try:
+                name = self._argument(family, estimates, carries=carries)
+            except Refused as refused:
+                findings.extend(refused.findings)
+                continue
+            if carries and name is not None:
+                carriers[filter_form] = name
+        if findings:
+            raise Refused(findings)
+        for family in families.values():
+            if family.argument is not None:
+                continue
+            for aggregate in family.aggregates:
+                kind = _KIND[aggregate.function]
+                if aggregate.function is AggregateFunction.UNITS:
+                    statistic = self.units(family.filter)
+                    if family.filter is not None:
+                        kind = EstimateKind.ROWS  # units under a filter are counted as rows, at most one of each unit
+                else:
+                    statistic = self._rows(family, selection, carriers)
+                estimates[aggregate.name] = Estimate(aggregate.name, kind, statistic, integer=True)
+        return tuple(estimates[aggregate.name] for aggregate in self.core.aggregates)
+
+    def _counted(self, family: _Family, selection: str | None) -> bool:
+        """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
+        return selection is not None and self.contribution.one_row and family.filter is None
+
+    def units(self, condition: Expression | None) -> str:
+        """The statistic that counts privacy units (with a row under `condition`) per cell."""
+        form = repr(_form(condition))
+        if form not in self._units:
+            name = f"s{len(self.statistics)}"
+            kind = StatisticKind.UNITS if condition is None else StatisticKind.COUNT
+            self._add(name, kind, per_cell=1, argument=None, condition=condition, rows=1, text="privacy units")
+            self._units[form] = name
+        return self._units[form]
+
+    def _rows(self, family: _Family, selection: str | None, carriers: dict[str, str]) -> str:
+        form = repr(_form(family.filter))
+        if form in carriers:
+            return carriers[form]
+        if self.contribution.one_row:
+            return self.units(family.filter)
+        return self._count(family.filter, "rows")
+
+    def _count(self, condition: Expression | None, text: str) -> str:
+        form = "rows" + repr(_form(condition))
+        if form not in self._units:
+            name = f"s{len(self.statistics)}"
+            rows = self.contribution.rows
+            self._add(
+                name, StatisticKind.COUNT, per_cell=rows, argument=None, condition=condition, rows=rows, text=text
+            )
+            self._units[form] = name
+        return self._units[form]
+
+    def _argument(self, family: _Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
+        """Statistics of one argument. Returns the name of moments that also count all rows, if they do."""
+        assert family.argument is not None
+        functions = family.functions
+        if functions == {AggregateFunction.VALUES}:
+            present = build("is_not_null", (family.argument,))
+            condition = present if family.filter is None else build("and", (family.filter, present))
+            statistic = self.units(condition) if self.contribution.one_row else self._count(condition, "values")
+            for aggregate in family.aggregates:
+                estimates[aggregate.name] = Estimate(aggregate.name, EstimateKind.ROWS, statistic, integer=True)
+            return None
+        argument = clip_columns(family.argument)
+        lower, upper = self._bounds(family, argument)
+        integer = argument.type is ColumnType.INTEGER
+        degree = max(_DEGREE.get(function, 0) for function in functions)
+        if degree == 0 and (AggregateFunction.VALUES in functions or carries):
+            degree = 1
+        name = f"s{len(self.statistics)}"
+        text = f"{describe(family.argument)} clipped to [{_number(lower)}, {_number(upper)}]"
+        rows = self.contribution.rows
+        if degree == 0:
+            encoding = _sum_encoding(lower, upper, integer=integer)
+            largest = rows * max(abs(encoding.lowest), abs(encoding.highest), 1)
+            self._add(
+                name,
+                StatisticKind.SUM,
+                per_cell=largest,
+                argument=argument,
+                condition=family.filter,
+                rows=rows,
+                text=text,
+                encoding=encoding,
+            )
+        else:
+            encoding = _moment_encoding(lower, upper, integer=integer)
+            counts_nulls = carries and argument.nullable
+            self._add(
+                name,
+                StatisticKind.MOMENTS,
+                per_cell=rows * encoding.highest**degree,
+                argument=argument,
+                condition=family.filter,
+                rows=rows,
+                text=text,
+                encoding=encoding,
+                degree=degree,
+                counts_nulls=counts_nulls,
+            )
+        for aggregate in family.aggregates:
+            whole = aggregate.function is AggregateFunction.VALUES or (
+                aggregate.function is AggregateFunction.SUM and integer
+            )
+            estimates[aggregate.name] = Estimate(aggregate.name, _KIND[aggregate.function], name, integer=whole)
+        return name if degree > 0 else None
+
+    def _bounds(self, family: _Family, argument: Expression) -> tuple[Fraction, Fraction]:
+        """The proved range of an aggregate's argument, or a refusal that names the ways out."""
+        interval = interval_of(argument)
+        aggregate = family.aggregates[0]
+        unbounded = [ref for ref in columns_of(argument) if ref.declared is None]
+        if (
+            interval.lower is None
+            or interval.upper is None
+            or (argument.type is ColumnType.INTEGER and max(abs(interval.lower), abs(interval.upper)) > MAGNITUDE_MAX)
+        ):
+            names = ", ".join(f'"{ref.name}"' for ref in unbounded) or "its columns"
+            inner = describe(family.argument) if family.argument is not None else "x"
+            raise Refused(
+                [
+                    Finding(
+                        code="column_without_bounds",
+                        what=f"{aggregate.text} is refused",
+                        why=f"No value bounds are declared for {names}, so one person could change it without limit.",
+                        instead=(
+                            f"{_call(aggregate.text)}(GREATEST(<lowest>, LEAST({inner}, <highest>)))",
+                            "ask an administrator to declare bounds for the column",
+                            "use COUNT(*), which needs no bounds",
+                        ),
+                        position=aggregate.position,
+                    )
+                ]
+            )
+        if max(abs(interval.lower), abs(interval.upper)) > MAGNITUDE_MAX:
+            raise Refused(
+                [
+                    Finding(
+                        code="column_without_bounds",
+                        what=f"{aggregate.text} is refused",
+                        why="The bounds of its argument are larger than 1e15, so the answer would be all noise.",
+                        instead=("declare tighter bounds, or clip the argument with GREATEST and LEAST",),
+                        position=aggregate.position,
+                    )
+                ]
+            )
+        return interval.lower, interval.upper
+
+    def _add(
+        self,
+        name: str,
+        kind: StatisticKind,
+        *,
+        per_cell: int,
+        argument: Expression | None,
+        condition: Expression | None,
+        rows: int,
+        text: str,
+        encoding: Encoding | None = None,
+        degree: int = 0,
+        counts_nulls: bool = False,
+    ) -> None:
+        """Adds a statistic whose vector in one cell has an L1 norm of at most `per_cell` for one unit.
+
+        Over all cells the unit's vectors lie in at most `groups` cells: L1 adds up, L2 adds up in squares.
+        """
+        groups = self.contribution.groups
+        coordinates = degree + 1 + counts_nulls if degree else 1
+        self.statistics.append(
+            BoundedStatistic(
+                statistic=Statistic(
+                    name=name,
+                    kind=kind,
+                    sensitivity=Sensitivity(
+                        relation=self.dataset.neighbouring,
+                        l0=groups * coordinates,
+                        l1=Fraction(groups * per_cell),
+                        l2_squared=Fraction(groups * per_cell**2),
+                        linf=Fraction(per_cell),
+                    ),
+                    coordinates=coordinates,
+                    encoding=encoding,
+                    degree=degree,
+                    counts_nulls=counts_nulls,
+                    argument=text,
+                ),
+                argument=argument,
+                filter=condition,
+                rows=rows,
+            )
+        )
+
+
+def _sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
+    """Whole steps through zero: step 1 for integers, else a power of two that makes at most 2^30 steps."""
+    largest = max(abs(lower), abs(upper))
+    step = _step(largest, integer=integer)
+    return Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
+
+
+def _moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
+    """Whole steps from the lower bound; at least one, so that the noise is never zero."""
+    if integer:
+        lower, upper = Fraction(math.floor(lower)), Fraction(math.ceil(upper))
+    step = _step(upper - lower, integer=integer)
+    return Encoding(offset=lower, step=step, lowest=0, highest=max(1, math.ceil((upper - lower) / step)))
+
+
+def _step(size: Fraction, *, integer: bool) -> Fraction:
+    if size == 0:
+        return Fraction(1)
+    # Never below the smallest normal doubles: a step that reads as zero would make 0 / 0, and a cast of it raises.
+    exponent = max(math.ceil(math.log2(float(size))) - 30 + 1, STEP_EXPONENT_MIN)
+    step = Fraction(2) ** exponent
+    while size / step > WIDTH_MAX:
+        step *= 2
+    return max(step, Fraction(1)) if integer else step
+
+
+def _form(expression: Expression | None) -> object:
+    return None if expression is None else canonical(expression)
+
+
+def _number(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.12g}"
+
+
+def _call(text: str) -> str:
+    return text.split("(", 1)[0].strip().upper() or "SUM"

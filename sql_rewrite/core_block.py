@@ -1,0 +1,498 @@
+"""Core blocks: a SELECT over tables becomes a typed core, and a shell block that stands in its place.
+
+SELECT sex, AVG(age) / 2 AS half FROM people WHERE smoker GROUP BY sex HAVING COUNT(*) > 10
+core:         people where smoker, k0 = sex, a0 = average(age), a1 = rows
+shell block:  SELECT k0 AS sex, a0 / 2 AS half FROM c0 WHERE a1 > 10
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privacy.policy import ColumnType, Dataset
+from privacy.refusal import Finding, Refused
+from sql_rewrite.expressions import ColumnRef, Expression, canonical
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.plan import Aggregate, AggregateFunction, Core
+from sql_rewrite.shell import ShellNodes, column, output_name
+from sql_rewrite.sources import SourceNames
+from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rendered
+
+__all__ = ["CoreBlock"]
+
+KEYS_MAX = 16
+WRITTEN_MAX = 20_000
+"""Most nodes that the shell block of one core may have: aliases that name aliases double it with each step."""
+
+_AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
+    exp.Sum: AggregateFunction.SUM,
+    exp.Avg: AggregateFunction.AVERAGE,
+    exp.Variance: AggregateFunction.VARIANCE_SAMPLE,
+    exp.VariancePop: AggregateFunction.VARIANCE_POPULATION,
+    exp.Stddev: AggregateFunction.DEVIATION_SAMPLE,
+    exp.StddevSamp: AggregateFunction.DEVIATION_SAMPLE,
+    exp.StddevPop: AggregateFunction.DEVIATION_POPULATION,
+}
+_NAMED_AGGREGATES = {"mean": AggregateFunction.AVERAGE}
+
+
+class CoreBlock:
+    """One SELECT block over tables: its core, and the shell block that stands in its place."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        *,
+        text: Text,
+        dataset: Dataset,
+        names: SourceNames,
+        lifter: ExpressionLift,
+        nodes: ShellNodes,
+    ) -> None:
+        self.text = text
+        self.dataset = dataset
+        self.nodes = nodes
+        self.node = node
+        self.names = names
+        self.lifter = lifter
+        self.projections: list[exp.Expr] = []
+        self.keys: dict[str, str] = {}
+        self.key_nodes: list[tuple[exp.Expr, str]] = []
+        self.aggregates: dict[exp.Expr, Aggregate] = {}
+        self._written = 0
+        self._written = 0
+
+    def core(self, number: int) -> Core:
+        """The block's core. Collects findings of independent parts and refuses with all of them."""
+        node, text = self.node, self.text
+        findings: list[Finding] = []
+
+        def collect(step: Callable[[], object]) -> object:
+            try:
+                return step()
+            except Refused as refused:
+                findings.extend(f for f in refused.findings if f not in findings)
+                return None
+
+        for projection in node.expressions:
+            star = projection.this if isinstance(projection, exp.Column) else projection
+            if isinstance(star, exp.Star):
+                raise self._raw_rows(projection)
+        self.projections = [self.names.qualified(projection) for projection in node.expressions]
+        where: list[Expression] = []
+        if node.args.get("where") is not None:
+            collect(lambda: where.append(self._where(node.args["where"])))
+        lifted_keys: list[tuple[exp.Expr, Expression]] = []
+        if node.args.get("group") is not None:
+            collect(lambda: lifted_keys.extend(self._group(node.args["group"])))
+        calls = [
+            *self._calls(self.projections),
+            *self._calls(
+                [
+                    self.names.qualified(node.args[slot])
+                    for slot in ("having", "qualify", "order")
+                    if node.args.get(slot) is not None
+                ]
+            ),
+            *self._calls([self.names.qualified(w) for w in node.args.get("windows") or []]),
+        ]
+        for reference in self._references():
+            collect(lambda reference=reference: self.names.resolve(reference))  # type: ignore[misc]
+        found: list[tuple[exp.Expr, Aggregate]] = []
+        for call in calls:
+            collect(lambda call=call: found.append((call, self._aggregate(call))))  # type: ignore[misc]
+        if not calls and not lifted_keys:
+            for projection in self.projections:
+                inner = projection.this if isinstance(projection, exp.Alias) else projection
+                collect(lambda inner=inner: self.lifter.lift(inner))  # type: ignore[misc]
+            if not findings and node.args.get("distinct") is not None:
+                raise refuse(
+                    "private_row_limit",
+                    "DISTINCT on private rows is refused",
+                    "It would list which values exist.",
+                    "SELECT ..., COUNT(*) FROM ... GROUP BY ...",
+                    position=text.position(node),
+                )
+            if not findings:
+                raise self._raw_rows(node)
+        if findings:
+            raise Refused(findings)
+        if len(lifted_keys) > KEYS_MAX:
+            raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
+        ordered: dict[str, Expression] = {}
+        for _, key in lifted_keys:
+            ordered.setdefault(repr(canonical(key)), key)
+        keys = tuple((f"k{i}", ordered[form]) for i, form in enumerate(sorted(ordered)))
+        names = {repr(canonical(key)): name for name, key in keys}
+        self.key_nodes = [(tree, names[repr(canonical(key))]) for tree, key in lifted_keys]
+        self.keys = dict(names)
+        distinct: dict[str, Aggregate] = {}
+        for _, aggregate in found:
+            distinct.setdefault(_aggregate_form(aggregate), aggregate)
+        named = {form: replace(distinct[form], name=f"a{i}") for i, form in enumerate(sorted(distinct))}
+        self.aggregates = {call: named[_aggregate_form(aggregate)] for call, aggregate in found}
+        if len(named) > self.dataset.limits.statistics_max:
+            raise refuse(
+                "too_large",
+                "the query is refused",
+                f"It has more than {self.dataset.limits.statistics_max} different aggregates.",
+                "ask them in several queries",
+                position=text.position(node),
+            )
+        return Core(
+            name=f"c{number}",
+            sources=self.names.sources,
+            where=where[0] if where else None,
+            keys=keys,
+            aggregates=tuple(named.values()),
+        )
+
+    def shell_block(self, core: str) -> exp.Select:
+        """The block over the core's released table: keys and aggregates become columns, HAVING becomes WHERE."""
+        tree = exp.Select()
+        projections: list[exp.Expr] = []
+        for original, projection in zip(self.node.expressions, self.projections, strict=True):
+            inner = projection.this if isinstance(projection, exp.Alias) else projection
+            # The output's name comes from the analyst's text, so it is taken before the rewrite.
+            bare = original.this if isinstance(original, exp.Alias) else original
+            name = original.alias if isinstance(original, exp.Alias) else output_name(self.text, bare)
+            projections.append(exp.alias_(self._rewrite(inner, core, ()), name, quoted=True))
+        tree.set("expressions", projections)
+        if self.node.args.get("having") is not None:
+            consume(self.node.args["having"], "this", text=self.text, what="HAVING")
+            having = self.names.qualified(self.node.args["having"].this)
+            tree.set("where", exp.Where(this=self._rewrite(having, core, ())))
+        if self.node.args.get("qualify") is not None:
+            qualify = self.names.qualified(self.node.args["qualify"].this)
+            tree.set("qualify", exp.Qualify(this=self._rewrite(qualify, core, ())))
+        if self.node.args.get("order") is not None:
+            order = self.node.args["order"]
+            consume(order, "expressions", text=self.text, what="ORDER BY")
+            tree.set("order", exp.Order(expressions=[self._ordered(item, core) for item in order.expressions]))
+        if self.node.args.get("windows"):
+            tree.set("windows", [self._rewrite(self.names.qualified(w), core, ()) for w in self.node.args["windows"]])
+        for slot in ("limit", "offset", "distinct"):
+            if self.node.args.get(slot) is not None:
+                tree.set(slot, self.node.args[slot].copy())
+        return tree
+
+    def _ordered(self, item: exp.Expr, core: str) -> exp.Expr:
+        if not isinstance(item, exp.Ordered):
+            raise self.nodes.refusal(item)
+        inner = item.this
+        copy = item.copy()
+        alias = isinstance(inner, exp.Column) and not inner.table and self._alias(inner.name) is not None
+        if (
+            not alias
+            and not (isinstance(inner, exp.Literal) and not inner.is_string)
+            and not isinstance(inner, exp.Var)
+        ):
+            copy.set("this", self._rewrite(self.names.qualified(inner), core, ()))
+        return copy
+
+    def _where(self, node: exp.Expr) -> Expression:
+        consume(node, "this", text=self.text, what="WHERE")
+        if self._calls([node.this]):
+            raise refuse(
+                "unsupported_sql",
+                "an aggregate in WHERE is refused",
+                "WHERE filters rows before they are aggregated.",
+                "use HAVING",
+                position=self.text.position(node),
+            )
+        condition = self.lifter.lift(node.this)
+        return self._boolean(node.this, condition, "WHERE")
+
+    def _boolean(self, node: exp.Expr, condition: Expression, clause: str) -> Expression:
+        if condition.type is not ColumnType.BOOLEAN:
+            raise refuse(
+                "unsupported_type",
+                f"{clause} is refused",
+                "Its condition is not true or false.",
+                "write a comparison",
+                position=self.text.position(node),
+            )
+        return condition
+
+    def _group(self, group: exp.Expr) -> list[tuple[exp.Expr, Expression]]:
+        if populated(group) - {"expressions", "all"}:
+            raise refuse(
+                "unsupported_sql",
+                "ROLLUP, CUBE and GROUPING SETS are refused",
+                "They are not answered yet.",
+                "ask each level in its own query",
+                position=self.text.position(group),
+            )
+        nodes: list[exp.Expr] = []
+        if group.args.get("all"):
+            for projection in self.projections:
+                inner = projection.this if isinstance(projection, exp.Alias) else projection
+                if not self._calls([inner]):
+                    nodes.append(inner)
+        nodes += [self._group_item(item) for item in group.expressions]
+        result = []
+        for node in nodes:
+            key = self.lifter.lift(node)
+            self._check_key(node, key)
+            result.append((node, key))
+        return result
+
+    def _group_item(self, item: exp.Expr) -> exp.Expr:
+        if isinstance(item, exp.Literal) and not item.is_string:
+            place = int(item.this) - 1 if str(item.this).isdigit() else -1
+            if not 0 <= place < len(self.projections):
+                raise refuse(
+                    "unknown_column",
+                    "a position in GROUP BY is refused",
+                    f"The select list has {len(self.projections)} columns.",
+                    position=self.text.position(item),
+                )
+            chosen = self.projections[place]
+            return chosen.this if isinstance(chosen, exp.Alias) else chosen
+        if isinstance(item, exp.Column) and not item.table and not self.names.knows(item.name):
+            alias = self._alias(item.name)
+            if alias is not None:
+                return alias
+        return self.names.qualified(item)
+
+    def _alias(self, name: str) -> exp.Expr | None:
+        for projection in self.projections:
+            if isinstance(projection, exp.Alias) and projection.alias.lower() == name.lower():
+                inner: exp.Expr = projection.this
+                return inner
+        return None
+
+    def _check_key(self, node: exp.Expr, key: Expression) -> None:
+        if isinstance(key, ColumnRef) and key.is_unit:
+            raise refuse(
+                "group_by_unit",
+                "grouping by the privacy unit is refused",
+                "Each group would be one person.",
+                "group by an attribute of the person instead",
+                position=self.text.position(node),
+            )
+        if key.type is ColumnType.NUMBER:
+            raise refuse(
+                "unsupported_type",
+                "grouping by a number with a fraction is refused",
+                "Almost every group would be one row.",
+                "group by CAST(FLOOR(x / 10) AS BIGINT), or by CASE with ranges",
+                position=self.text.position(node),
+            )
+
+    def _raw_rows(self, node: exp.Expr) -> Refused:
+        return refuse(
+            "raw_rows",
+            "a query for rows is refused",
+            "Its answer would contain rows about people; only statistics are answered.",
+            "SELECT COUNT(*) FROM ...",
+            "aggregate: COUNT, SUM, AVG, VARIANCE, STDDEV",
+            position=self.text.position(node),
+        )
+
+    # Aggregate calls
+
+    def _calls(self, nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
+        """The aggregate calls of the core in some nodes: not windows' own functions, not nested queries."""
+        calls: list[exp.Expr] = []
+        stack = [(node, False) for node in reversed(nodes)]
+        while stack:
+            node, own_of_window = stack.pop()
+            if isinstance(node, exp.Query | exp.Subquery):
+                continue
+            inner = node.this if isinstance(node, exp.Filter) else node
+            if not own_of_window and _is_aggregate(inner):
+                calls.append(node)
+                continue
+            window_function = node.this if isinstance(node, exp.Window) else None
+            if own_of_window and isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                window_function = node.this
+            children = reversed(list(node.iter_expressions()))
+            stack.extend((child, child is window_function) for child in children)
+        return calls
+
+    def _references(self) -> list[exp.Column]:
+        """The columns of the select list outside aggregates and nested queries, aliases apart."""
+        found: list[exp.Column] = []
+        calls = {id(call) for call in self._calls(self.projections)}
+        stack: list[exp.Expr] = [*reversed(self.projections)]
+        while stack:
+            node = stack.pop()
+            if id(node) in calls or isinstance(node, exp.Query | exp.Subquery):
+                continue
+            if isinstance(node, exp.Column):
+                if node.table or self._alias(node.name) is None:
+                    found.append(node)
+            else:
+                stack.extend(reversed(list(node.iter_expressions())))
+        return found
+
+    def _aggregate(self, call: exp.Expr) -> Aggregate:
+        text, position = self.text, self.text.position(call)
+        condition: Expression | None = None
+        node = call
+        if isinstance(call, exp.Filter):
+            consume(call, "this", "expression", text=text, what="FILTER")
+            node = call.this
+            clause = call.expression
+            consume(clause, "this", text=text, what="FILTER")
+            condition = self._boolean(clause.this, self.lifter.lift(clause.this), "FILTER")
+        described = position.text if position else rendered(node)
+        function, argument = self._function(node)
+        if isinstance(node, exp.CountIf):
+            assert argument is not None
+            count_if = self._boolean(node.this, argument, "COUNT_IF")
+            condition = count_if if condition is None else self.lifter.make(node, "and", condition, count_if)
+            argument = None
+        return Aggregate(
+            name="", function=function, argument=argument, filter=condition, position=position, text=described[:120]
+        )
+
+    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None]:
+        text = self.text
+        if isinstance(node, exp.CountIf):
+            consume(node, "this", text=text, what="COUNT_IF")
+            return AggregateFunction.ROWS, self.lifter.lift(node.this)
+        if isinstance(node, exp.Count):
+            consume(node, "this", "big_int", text=text, what="COUNT")
+            return self._count(node)
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            function, operand = _NAMED_AGGREGATES[str(node.this).lower()], node.expressions[0]
+        elif type(node) in _AGGREGATES:
+            consume(node, "this", text=text, what=type(node).__name__.upper())
+            function, operand = _AGGREGATES[type(node)], node.this
+        else:
+            name = node.sql_names()[0] if isinstance(node, exp.Func) else type(node).__name__
+            raise refuse(
+                "unsupported_function",
+                f"{name.lower()}() of private rows is refused",
+                "It is not answered yet, or has no proved bound.",
+                "use COUNT, SUM, AVG, VARIANCE or STDDEV",
+                position=text.position(node),
+            )
+        if isinstance(operand, exp.Distinct):
+            raise refuse(
+                "unsupported_sql",
+                "DISTINCT inside an aggregate is refused",
+                "Only COUNT(DISTINCT ...) of the privacy unit is answered.",
+                "leave DISTINCT out",
+                position=text.position(node),
+            )
+        argument = self.lifter.lift(operand)
+        if argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+            raise refuse(
+                "unsupported_type",
+                "an aggregate is refused",
+                f"Its argument is of type {argument.type.value}, not a number.",
+                "use COUNT(*) FILTER (WHERE ...) for conditions",
+                position=text.position(node),
+            )
+        return function, argument
+
+    def _count(self, node: exp.Count) -> tuple[AggregateFunction, Expression | None]:
+        operand = node.this
+        if operand is None or isinstance(operand, exp.Star):
+            if isinstance(operand, exp.Star):
+                consume(operand, text=self.text, what="COUNT(*)")
+            return AggregateFunction.ROWS, None
+        if isinstance(operand, exp.Distinct):
+            consume(operand, "expressions", text=self.text, what="COUNT(DISTINCT)")
+            if len(operand.expressions) == 1:
+                argument = self.lifter.lift(operand.expressions[0])
+                if isinstance(argument, ColumnRef) and argument.is_unit:
+                    return AggregateFunction.UNITS, None
+            unit = self.dataset.unit
+            raise refuse(
+                "unsupported_sql",
+                "COUNT(DISTINCT ...) is refused",
+                "Only different privacy units are counted so far; values may be shared between people.",
+                f"COUNT(DISTINCT {unit.key})",
+                position=self.text.position(node),
+            )
+        argument = self.lifter.lift(operand)
+        return (AggregateFunction.VALUES, argument) if argument.nullable else (AggregateFunction.ROWS, None)
+
+    # The shell in place of the block
+
+    def _rewrite(self, node: exp.Expr, core: str, inlined: tuple[str, ...]) -> exp.Expr:
+        """A copy of a node in which keys and aggregates are columns of the core's released table."""
+        self._written += 1
+        if self._written > WRITTEN_MAX:
+            raise refuse(
+                "too_large",
+                "the query is refused",
+                "Its aliases stand for each other so often that it is too large once they are written out.",
+                "compute such columns in a query around this one",
+                position=self.text.position(self.node),
+            )
+        self._written += 1
+        if self._written > NODES_MAX:
+            # Each alias that is written out may hold others twice: without a limit their number doubles each time.
+            raise refuse(
+                "too_large",
+                "the select list is refused",
+                f"It has more than {NODES_MAX} nodes once its aliases are written out.",
+                "put the inner expressions into a derived table",
+                position=self.text.position(self.node),
+            )
+        if isinstance(node, exp.Query | exp.Subquery):
+            return node
+        aggregate = self.aggregates.get(node)
+        if aggregate is not None:
+            return column(aggregate.name, core)
+        key = self._key(node)
+        if key is not None:
+            return column(key, core)
+        if isinstance(node, exp.Column):
+            alias = self._alias(node.name) if not node.table else None
+            if alias is not None and node.name.lower() not in inlined:
+                return exp.Paren(this=self._rewrite(alias, core, (*inlined, node.name.lower())))
+            self.names.resolve(node)  # an unknown column says so first
+            raise refuse(
+                "raw_rows",
+                f'column "{node.name[:63]}" outside an aggregate is refused',
+                "It is not a key of GROUP BY, so it would show values of people.",
+                f"add {node.name[:63]} to GROUP BY, or aggregate it",
+                position=self.text.position(node),
+            )
+        result = type(node)()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                result.set(name, self._rewrite(value, core, inlined))
+            elif isinstance(value, list):
+                result.set(name, [self._rewrite(v, core, inlined) if isinstance(v, exp.Expr) else v for v in value])
+            else:
+                result.set(name, value)
+        result.meta.update(node.meta)
+        return result
+
+    def _key(self, node: exp.Expr) -> str | None:
+        for tree, name in self.key_nodes:
+            if tree == node:
+                return name
+        if not self.keys or isinstance(node, exp.Column | exp.Literal | exp.Identifier):
+            return None
+        if not isinstance(node, exp.Condition) or self._calls([node]) or node.find(exp.Query, exp.Window):
+            return None
+        if not any(self.names.is_source(c) for c in node.find_all(exp.Column)):
+            return None
+        try:
+            return self.keys.get(repr(canonical(self.lifter.lift(node))))
+        except Refused:
+            return None
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in _NAMED_AGGREGATES
+    return isinstance(node, exp.AggFunc)
+
+
+def _aggregate_form(aggregate: Aggregate) -> str:
+    """A text that is equal for equal aggregates."""
+    argument = None if aggregate.argument is None else canonical(aggregate.argument)
+    condition = None if aggregate.filter is None else canonical(aggregate.filter)
+    return repr((aggregate.function.value, argument, condition))

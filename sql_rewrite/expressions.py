@@ -1,0 +1,343 @@
+"""Typed row expressions: what a query may compute from one row, with type, NULL behaviour and value range.
+
+Nodes are made by `sql_rewrite.functions.build`, which checks types and proves ranges; only `ColumnRef` and
+`Literal` are constructed directly. Nodes are immutable and hashable. They hold no sensitivity and no budget.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privacy.policy import ColumnType, KeyValue
+
+__all__ = [
+    "ANY",
+    "BIGINT",
+    "DEPTH_MAX",
+    "TEXT_LITERAL_MAX",
+    "WEIGHT_MAX",
+    "WIDE",
+    "Call",
+    "Canonical",
+    "ColumnRef",
+    "Expression",
+    "Interval",
+    "Literal",
+    "Value",
+    "canonical",
+    "columns_of",
+    "describe",
+    "interval_of",
+    "needs_wide",
+    "walk",
+]
+
+Value = str | int | float | bool | datetime.date | datetime.datetime | None
+"""A value of one of the six types, or NULL. Floats are finite. INTEGER values are Python ints of any size."""
+
+WEIGHT_MAX = 5_000
+"""Largest number of operators in the SQL that one expression is lowered to (guards repeat their operand)."""
+
+DEPTH_MAX = 100
+"""Deepest nesting of one expression: keeps every recursive walk far from the interpreter's limit."""
+
+TEXT_LITERAL_MAX = 10_000
+"""Longest text literal, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A closed range of exact values that contains every non-NULL value; None is an unknown side."""
+
+    lower: Fraction | None
+    upper: Fraction | None
+
+    def __post_init__(self) -> None:
+        assert self.lower is None or self.upper is None or self.lower <= self.upper, "interval is reversed"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether both sides are known."""
+        return self.lower is not None and self.upper is not None
+
+    def contains(self, value: Fraction | int | float) -> bool:
+        """Whether the value lies in the interval."""
+        return (self.lower is None or self.lower <= value) and (self.upper is None or value <= self.upper)
+
+    def inside(self, other: Interval) -> bool:
+        """Whether every value of this interval lies in the other one."""
+        low = other.lower is None or (self.lower is not None and self.lower >= other.lower)
+        high = other.upper is None or (self.upper is not None and self.upper <= other.upper)
+        return low and high
+
+
+ANY = Interval(None, None)
+"""The interval of which nothing is known."""
+
+BIGINT = Interval(Fraction(-(2**63)), Fraction(2**63 - 1))
+"""What a stored INTEGER may hold."""
+
+WIDE = Interval(Fraction(-(2**126)), Fraction(2**126))
+"""What an INTEGER expression may reach: the product of two stored integers just does.
+
+Beyond BIGINT it is computed in HUGEINT (whose range is twice as large as this one); beyond WIDE it is refused.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of a relation that is in scope, as it is read, not clipped.
+
+    `interval` is what the stored type may hold (BIGINT when left out for an INTEGER), `declared` are the value
+    bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` are public
+    keys: rows with another value do not take part when the column is used as a key.
+    """
+
+    relation: str
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    interval: Interval | None = None
+    declared: Interval | None = None
+    domain: tuple[KeyValue, ...] | None = None
+    is_unit: bool = False
+
+    def __post_init__(self) -> None:
+        if self.type is ColumnType.INTEGER:
+            assert self.interval is None or (self.interval.bounded and self.interval.inside(WIDE))
+        elif self.type is not ColumnType.NUMBER:
+            assert self.interval is None
+            assert self.declared is None
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of the query, already parsed to a value of its type. NULL has a type too."""
+
+    value: Value
+    type: ColumnType
+
+    def __post_init__(self) -> None:
+        value = self.value
+        if value is None:
+            return
+        match self.type:
+            case ColumnType.INTEGER:
+                assert isinstance(value, int)
+                assert not isinstance(value, bool)
+                assert WIDE.contains(value), "integer literal is too large"
+            case ColumnType.NUMBER:
+                assert isinstance(value, float)
+                assert math.isfinite(value)
+            case ColumnType.TEXT:
+                assert isinstance(value, str)
+                assert len(value) <= TEXT_LITERAL_MAX
+                value.encode("utf-8")  # a lone surrogate is no text: UnicodeEncodeError is a ValueError
+            case ColumnType.BOOLEAN:
+                assert isinstance(value, bool)
+            case ColumnType.DATE:
+                assert isinstance(value, datetime.date)
+                assert not isinstance(value, datetime.datetime)
+            case ColumnType.TIMESTAMP:
+                assert isinstance(value, datetime.datetime)
+                assert value.tzinfo is None
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the literal is NULL."""
+        return self.value is None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The literal's own value; zero for a NULL number, which has no value to contain."""
+        if self.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+            return None
+        if self.value is None:
+            return Interval(Fraction(0), Fraction(0))
+        assert isinstance(self.value, int | float)
+        exact = Fraction(self.value)
+        return Interval(exact, exact)
+
+    # True == 1 == 1.0 in Python: without the type's own comparison two different literals would be equal. The
+    # dataclass compares `type` too, which separates them; -0.0 and 0.0 stay equal, as they are in SQL.
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An operator of the allow-list applied to arguments. Constructed by `sql_rewrite.functions.build` only.
+
+    `interval` bounds the non-NULL values for every value that the columns' types can hold. `finite` is False
+    when the engine's plain result may be an infinity or NaN, which lowering then turns into NULL. `weight` is the
+    number of operators in the lowered SQL without that guard, `depth` the height of the tree.
+    """
+
+    operator: str
+    arguments: tuple[Expression, ...]
+    type: ColumnType
+    nullable: bool
+    interval: Interval | None
+    finite: bool = True
+    weight: int = 1
+    depth: int = 1
+
+
+Expression = ColumnRef | Literal | Call
+
+
+def interval_of(expression: Expression) -> Interval:
+    """What is proved about the values of any expression: `ANY` for everything that is not a number."""
+    if expression.interval is not None:
+        return expression.interval
+    return BIGINT if expression.type is ColumnType.INTEGER else ANY
+
+
+def needs_wide(expression: Expression) -> bool:
+    """Whether an INTEGER expression may leave 64 bits, so that its SQL has the type HUGEINT instead of BIGINT."""
+    return expression.type is ColumnType.INTEGER and not interval_of(expression).inside(BIGINT)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first, arguments in order."""
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Call):
+            stack.extend(reversed(node.arguments))
+
+
+def columns_of(expression: Expression) -> tuple[ColumnRef, ...]:
+    """The distinct columns that the expression reads, in order of first appearance."""
+    return tuple(dict.fromkeys(node for node in walk(expression) if isinstance(node, ColumnRef)))
+
+
+# --- equal plans and text for people -----------------------------------------------------------------------------
+
+Canonical = tuple["Canonical | str | None", ...]
+"""A nested tuple of texts: hashable, ordered, and a list of lists in JSON."""
+
+_COMMUTATIVE = frozenset({"=", "<>", "add", "multiply", "is_distinct_from", "is_not_distinct_from"})
+_SETS = frozenset({"and", "or", "least", "greatest"})
+_MIRRORED = {">": "<", ">=": "<="}
+
+
+def canonical(expression: Expression) -> Canonical:
+    """A form that is equal for expressions which are the same up to order and spelling; for plan keys.
+
+    Sides of commutative operators are sorted, AND, OR, LEAST, GREATEST and IN lists lose repeats, `a > b` is
+    `b < a`, names are folded. Constants keep their type. Expressions with equal forms have equal values.
+    """
+    if isinstance(expression, ColumnRef):
+        return ("column", expression.relation.lower(), expression.name.lower(), expression.type.value)
+    if isinstance(expression, Literal):
+        return ("literal", expression.type.value, _constant_text(expression.value))
+    name = _MIRRORED.get(expression.operator, expression.operator)
+    parts = [canonical(argument) for argument in expression.arguments]
+    if name != expression.operator:
+        parts.reverse()
+    if name in _COMMUTATIVE:
+        parts.sort(key=repr)
+    elif name in _SETS:
+        parts = sorted(set(parts), key=repr)
+        if len(parts) == 1:
+            return parts[0]
+    elif name == "in":
+        parts = [parts[0], *sorted(set(parts[1:]), key=repr)]
+    return (name, expression.type.value, *parts)
+
+
+def _constant_text(value: Value) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return value.hex()
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+_INFIX = {
+    "and": "AND",
+    "or": "OR",
+    "=": "=",
+    "<>": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "is_distinct_from": "IS DISTINCT FROM",
+    "is_not_distinct_from": "IS NOT DISTINCT FROM",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "integer_divide": "//",
+    "modulo": "%",
+    "concat": "||",
+    "like": "LIKE",
+    "not_like": "NOT LIKE",
+    "ilike": "ILIKE",
+    "not_ilike": "NOT ILIKE",
+}
+_NAMES = {"day_of_week": "DAYOFWEEK", "day_of_week_iso": "ISODOW", "day_of_year": "DAYOFYEAR", "iso_year": "ISOYEAR"}
+
+
+def describe(expression: Expression) -> str:
+    """The expression as text for the analyst who wrote it: close to SQL, constants included."""
+    return _described(expression, outermost=True)
+
+
+def _described(expression: Expression, *, outermost: bool = False) -> str:
+    if isinstance(expression, ColumnRef):
+        return expression.name
+    if isinstance(expression, Literal):
+        return _described_constant(expression.value)
+    name, arguments = expression.operator, expression.arguments
+    if name in ("as_number", "as_timestamp"):
+        return _described(arguments[0], outermost=outermost)
+    if name in ("date_trunc", "date_diff"):
+        return f"{name}({', '.join(_described(argument, outermost=True) for argument in arguments)})"
+    text: str
+    if name in _INFIX and name.endswith("like") and len(arguments) == 3:
+        text = f"{_described(arguments[0])} {_INFIX[name]} {_described(arguments[1])} ESCAPE {_described(arguments[2])}"
+    elif name in _INFIX:
+        text = f" {_INFIX[name]} ".join(_described(argument) for argument in arguments)
+    elif name == "not":
+        text = f"NOT {_described(arguments[0])}"
+    elif name == "negate":
+        text = f"-{_described(arguments[0])}"
+    elif name in ("is_null", "is_not_null"):
+        text = f"{_described(arguments[0])} {'IS NULL' if name == 'is_null' else 'IS NOT NULL'}"
+    elif name == "in":
+        listed = ", ".join(_described(argument) for argument in arguments[1:])
+        text = f"{_described(arguments[0])} IN ({listed})"
+    elif name == "case":
+        pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+        whens = " ".join(f"WHEN {_described(c, outermost=True)} THEN {_described(v, outermost=True)}" for c, v in pairs)
+        return f"CASE {whens} ELSE {_described(arguments[-1], outermost=True)} END"
+    elif name.startswith("cast_"):
+        return f"CAST({_described(arguments[0], outermost=True)} AS {expression.type.value.upper()})"
+    elif name == "clip":
+        value, lower, upper = (_described(argument, outermost=True) for argument in arguments)
+        return f"clip({value}, {lower} to {upper})"
+    else:
+        shown = (arguments[2], arguments[1]) if name == "nullif" else arguments
+        listed = ", ".join(_described(argument, outermost=True) for argument in shown)
+        return f"{_NAMES.get(name, name.upper())}({listed})"
+    return text if outermost else f"({text})"
+
+
+def _described_constant(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return f"'{value}'"

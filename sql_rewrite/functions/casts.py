@@ -1,0 +1,185 @@
+"""Explicit conversions. A value that cannot be converted becomes NULL, whichever of CAST and TRY_CAST was written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal, interval_of, needs_wide
+from sql_rewrite.functions import ranges
+from sql_rewrite.functions.logic import as_literal
+from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, any_nullable, arity, refuse_types
+from sql_rewrite.functions.reading import PATTERNS, read_text, to_integer, to_number
+
+__all__ = ["OPERATORS"]
+
+INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
+BOOLEAN, DATE, TIMESTAMP = ColumnType.BOOLEAN, ColumnType.DATE, ColumnType.TIMESTAMP
+
+_SQL_TYPES = {
+    INTEGER: "BIGINT",
+    NUMBER: "DOUBLE",
+    TEXT: "VARCHAR",
+    BOOLEAN: "BOOLEAN",
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+}
+
+_SOURCES: dict[ColumnType, tuple[ColumnType, ...]] = {
+    INTEGER: (INTEGER, NUMBER, TEXT, BOOLEAN),
+    NUMBER: (NUMBER, INTEGER, TEXT, BOOLEAN),
+    TEXT: (TEXT, INTEGER, BOOLEAN, DATE, TIMESTAMP),
+    BOOLEAN: (BOOLEAN, INTEGER, NUMBER, TEXT),
+    DATE: (DATE, TIMESTAMP, TEXT),
+    TIMESTAMP: (TIMESTAMP, DATE, TEXT),
+}
+
+_NEVER_FAILS = {
+    (INTEGER, BOOLEAN),
+    (NUMBER, NUMBER),
+    (NUMBER, INTEGER),
+    (NUMBER, BOOLEAN),
+    (TEXT, TEXT),
+    (TEXT, INTEGER),
+    (TEXT, BOOLEAN),
+    (TEXT, DATE),
+    (TEXT, TIMESTAMP),
+    (BOOLEAN, BOOLEAN),
+    (BOOLEAN, INTEGER),
+    (BOOLEAN, NUMBER),
+    (DATE, DATE),
+    (DATE, TIMESTAMP),
+    (TIMESTAMP, TIMESTAMP),
+    (TIMESTAMP, DATE),
+}
+
+
+def _resolve(target: ColumnType) -> Callable[[tuple[Expression, ...]], Resolved]:
+    forms = f"CAST(x AS {target.value.upper()})"
+
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity(forms, arguments, 1)
+        argument = arguments[0]
+        if isinstance(argument, Literal) and argument.value is None:
+            return Resolved((as_literal(argument, target) or argument,), target)
+        if argument.type not in _SOURCES[target]:
+            raise refuse_types(forms, arguments, " or ".join(kind.value for kind in _SOURCES[target]))
+        return Resolved(arguments, target)
+
+    return resolve
+
+
+def _nullable(target: ColumnType) -> Callable[[Sequence[Expression]], bool]:
+    def nullable(arguments: Sequence[Expression]) -> bool:
+        source = arguments[0].type
+        if source is INTEGER and target is INTEGER:
+            return arguments[0].nullable or needs_wide(arguments[0])
+        if source is NUMBER and target is INTEGER:
+            interval = ranges.monotone(interval_of(arguments[0]), lambda value: Fraction(round(value)))
+            return arguments[0].nullable or not interval.inside(BIGINT)
+        return any_nullable(arguments) or (target, source) not in _NEVER_FAILS
+
+    return nullable
+
+
+def _interval(target: ColumnType) -> Callable[[Sequence[Expression], Sequence[Interval]], Interval]:
+    def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+        source = arguments[0].type
+        if target not in (INTEGER, NUMBER):
+            return Interval(None, None)
+        if source is BOOLEAN:
+            return ranges.between(0, 1)
+        if source is TEXT:
+            return Interval(None, None)
+        if target is INTEGER and source is NUMBER:
+            return ranges.monotone(intervals[0], lambda value: Fraction(round(value)))
+        if target is NUMBER and source is INTEGER:
+            return ranges.converted(intervals[0], wide=needs_wide(arguments[0]))
+        return intervals[0]
+
+    return interval
+
+
+def _lower(target: ColumnType) -> Callable[[Call, Lowerer], str]:
+    name = _SQL_TYPES[target]
+
+    def lower(call: Call, lowerer: Lowerer) -> str:
+        argument = call.arguments[0]
+        sql = lowerer.sql(argument)
+        if argument.type is target and not needs_wide(argument):
+            return sql
+        if argument.type is TEXT:
+            bare = f"trim({sql}, ' ')"
+            return f"(CASE WHEN regexp_full_match({bare}, '{PATTERNS[target]}') THEN TRY_CAST({bare} AS {name}) END)"
+        if argument.type is BOOLEAN and target is NUMBER:
+            return f"CAST(CAST({sql} AS BIGINT) AS DOUBLE)"
+        return f"TRY_CAST({sql} AS {name})"
+
+    return lower
+
+
+def _timestamp_text(value: datetime.datetime) -> str:
+    text = value.isoformat(sep=" ", timespec="seconds")
+    return text if value.microsecond == 0 else f"{text}.{value.microsecond:06d}".rstrip("0")
+
+
+def _reference(target: ColumnType) -> Callable[[Call, Sequence[Any]], Any]:
+    def reference(call: Call, values: Sequence[Any]) -> Any:
+        value = values[0]
+        if isinstance(value, str):
+            return value if target is TEXT else read_text(value, target)
+        match target:
+            case ColumnType.INTEGER:
+                return to_integer(value)
+            case ColumnType.NUMBER:
+                return to_number(value, call.arguments[0]) if isinstance(value, int) else value
+            case ColumnType.BOOLEAN:
+                return value != 0
+            case ColumnType.DATE:
+                return value.date() if isinstance(value, datetime.datetime) else value
+            case ColumnType.TIMESTAMP:
+                if isinstance(value, datetime.datetime):
+                    return value
+                return datetime.datetime(value.year, value.month, value.day)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return _timestamp_text(value) if isinstance(value, datetime.datetime) else str(value)
+
+    return reference
+
+
+_MEANINGS = {
+    INTEGER: "The integer: numbers rounded with halves to even, truth values as 0 and 1, text of digits with a sign.",
+    NUMBER: "The double nearest to it; text as a decimal number with optional exponent.",
+    TEXT: "As written: digits, true or false, 2024-02-29, 2024-02-29 12:00:00.5. Numbers with fractions are refused.",
+    BOOLEAN: "False for zero, true for other numbers; the texts true, false, t, f, 1 and 0 in any case.",
+    DATE: "The day of a timestamp; text written as 2024-02-29.",
+    TIMESTAMP: "Midnight of a date; text written as 2024-02-29 12:00:00.5, the clock may be left out.",
+}
+
+
+def _operator(target: ColumnType) -> Operator:
+    sources = ", ".join(kind.value.upper() for kind in _SOURCES[target])
+    return Operator(
+        name=f"cast_{target.value}",
+        forms=f"CAST(x AS {target.value.upper()}), TRY_CAST, x::{target.value.upper()}",
+        signature=f"{sources} -> {target.value.upper()}",
+        meaning=_MEANINGS[target],
+        totality="TRY_CAST gives NULL where CAST would raise; text is checked against a fixed pattern first.",
+        resolve=_resolve(target),
+        lower=_lower(target),
+        reference=_reference(target),
+        range=_interval(target),
+        ceiling=BIGINT if target is INTEGER else None,
+        nullable=_nullable(target),
+        finite=target is not NUMBER,
+        copies=(2,),
+        section="Conversion",
+    )
+
+
+OPERATORS: tuple[Operator, ...] = tuple(_operator(target) for target in ColumnType)
+"""Entries of the allow-list."""

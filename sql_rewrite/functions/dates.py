@@ -1,0 +1,285 @@
+"""Dates and timestamps without zone, of the years 1 to 9999."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Call, Expression, Interval
+from sql_rewrite.functions import ranges
+from sql_rewrite.functions.logic import harmonise
+from sql_rewrite.functions.operator import (
+    Lowerer,
+    Operator,
+    Resolved,
+    TypeRefused,
+    arity,
+    constant_text,
+    expect,
+    refuse_types,
+)
+
+__all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS"]
+
+DATE, TIMESTAMP, INTEGER = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER
+TEXT, NUMBER = ColumnType.TEXT, ColumnType.NUMBER
+
+DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTH_NAMES = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def _part(
+    name: str,
+    function: str,
+    forms: str,
+    meaning: str,
+    lower: int,
+    upper: int,
+    reference: Callable[[Any], int],
+    *,
+    timestamp: bool = False,
+) -> Operator:
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity(forms, arguments, 1)
+        kinds = (TIMESTAMP,) if timestamp else (DATE, TIMESTAMP)
+        return Resolved((expect(forms, arguments[0], *kinds),), INTEGER)
+
+    def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+        return ranges.between(lower, upper)
+
+    return Operator(
+        name=name,
+        forms=forms,
+        signature="TIMESTAMP -> INTEGER" if timestamp else "DATE or TIMESTAMP -> INTEGER",
+        meaning=f"{meaning}, from {lower} to {upper}.",
+        totality="Every date of the years 1 to 9999 has this part; infinite dates are not stored.",
+        resolve=resolve,
+        lower=lambda call, lowerer: f"CAST({function}({lowerer.sql(call.arguments[0])}) AS BIGINT)",
+        reference=lambda call, values: reference(values[0]),
+        range=interval,
+        section="Dates",
+    )
+
+
+def _name(name: str, forms: str, meaning: str, reference: Callable[[Any], str]) -> Operator:
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity(forms, arguments, 1)
+        return Resolved((expect(forms, arguments[0], DATE, TIMESTAMP),), TEXT)
+
+    return Operator(
+        name=name,
+        forms=forms,
+        signature="DATE or TIMESTAMP -> TEXT",
+        meaning=meaning,
+        totality="Every date of the years 1 to 9999 has one of the names.",
+        resolve=resolve,
+        lower=lambda call, lowerer: f"{name}({lowerer.sql(call.arguments[0])})",
+        reference=lambda call, values: reference(values[0]),
+        section="Dates",
+    )
+
+
+# --- date_trunc --------------------------------------------------------------------------------------------------
+
+_DAY_UNITS = ("year", "quarter", "month", "week", "day")
+_CLOCK_UNITS = ("hour", "minute", "second")
+
+
+def _unit(forms: str, argument: Expression, kind: ColumnType) -> str:
+    unit = constant_text(forms, argument, "unit", most=20).lower()
+    allowed = _DAY_UNITS if kind is DATE else _DAY_UNITS + _CLOCK_UNITS
+    if unit not in allowed:
+        raise TypeRefused(
+            "unsupported_function",
+            f'"{forms}" with this unit is refused for a {kind.value}',
+            f"The units are {', '.join(allowed)}.",
+        )
+    return unit
+
+
+def _call_unit(call: Call) -> str:
+    return constant_text("date function", call.arguments[0], "unit", most=20).lower()
+
+
+def _resolve_trunc(arguments: tuple[Expression, ...]) -> Resolved:
+    forms = "date_trunc"
+    arity(forms, arguments, 2)
+    value = expect(forms, arguments[1], DATE, TIMESTAMP)
+    _unit(forms, arguments[0], value.type)
+    return Resolved((arguments[0], value), value.type)
+
+
+def _trunc(call: Call, values: Sequence[Any]) -> Any:
+    unit, value = _call_unit(call), values[1]
+    if unit in _CLOCK_UNITS:
+        cleared: dict[str, int] = {"microsecond": 0}
+        if unit != "second":
+            cleared["second"] = 0
+        if unit == "hour":
+            cleared["minute"] = 0
+        return value.replace(**cleared)
+    day = datetime.date(value.year, value.month, value.day)
+    if unit == "year":
+        day = day.replace(month=1, day=1)
+    elif unit == "quarter":
+        day = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    elif unit == "month":
+        day = day.replace(day=1)
+    elif unit == "week":
+        day = datetime.date.fromordinal(day.toordinal() - day.weekday())
+    return day if call.type is DATE else datetime.datetime(day.year, day.month, day.day)
+
+
+def _trunc_lower(call: Call, lowerer: Lowerer) -> str:
+    target = "DATE" if call.type is DATE else "TIMESTAMP"
+    return f"CAST(date_trunc('{_call_unit(call)}', {lowerer.sql(call.arguments[1])}) AS {target})"
+
+
+# --- date_diff ---------------------------------------------------------------------------------------------------
+
+_SPANS = {
+    "year": 9_998,
+    "quarter": 39_995,
+    "month": 119_987,
+    "week": 521_722,
+    "day": 3_652_058,
+    "hour": 87_649_415,
+    "minute": 5_258_964_959,
+    "second": 315_537_897_599,
+}
+"""The largest difference between two timestamps of the years 1 to 9999, per unit."""
+
+
+def _resolve_diff(arguments: tuple[Expression, ...]) -> Resolved:
+    forms = "date_diff"
+    arity(forms, arguments, 3)
+    (first, second), kind = harmonise(forms, arguments[1:])
+    if kind not in (DATE, TIMESTAMP):
+        raise refuse_types(forms, arguments[1:], "two dates or two timestamps")
+    _unit(forms, arguments[0], kind)
+    return Resolved((arguments[0], first, second), INTEGER)
+
+
+def _diff_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    span = _SPANS[constant_text("date_diff", arguments[0], "unit", most=20).lower()]
+    return ranges.between(-span, span)
+
+
+def _day_number(value: Any) -> int:
+    return datetime.date(value.year, value.month, value.day).toordinal()
+
+
+def _diff(call: Call, values: Sequence[Any]) -> int:
+    unit, first, second = _call_unit(call), values[1], values[2]
+    days = _day_number(second) - _day_number(first)
+    match unit:
+        case "year":
+            return int(second.year - first.year)
+        case "quarter":
+            return int((second.year - first.year) * 4 + (second.month - 1) // 3 - (first.month - 1) // 3)
+        case "month":
+            return int((second.year - first.year) * 12 + second.month - first.month)
+        case "week":
+            return days // 7 if days >= 0 else -(-days // 7)
+        case "day":
+            return days
+    size = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[unit]
+    start, end = ((value - _EPOCH) // _MICROSECOND // size for value in (first, second))
+    return int(end - start)
+
+
+def _diff_lower(call: Call, lowerer: Lowerer) -> str:
+    first, second = (lowerer.sql(argument) for argument in call.arguments[1:])
+    return f"date_diff('{_call_unit(call)}', {first}, {second})"
+
+
+# --- epoch -------------------------------------------------------------------------------------------------------
+
+
+def _resolve_epoch(arguments: tuple[Expression, ...]) -> Resolved:
+    arity("EPOCH", arguments, 1)
+    return Resolved((expect("EPOCH", arguments[0], DATE, TIMESTAMP),), NUMBER)
+
+
+def _epoch(call: Call, values: Sequence[Any]) -> float:
+    value = values[0]
+    if not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    return float((value - _EPOCH) // _MICROSECOND) / 1e6
+
+
+OPERATORS: tuple[Operator, ...] = (
+    _part("year", "year", "YEAR(d)", "The year", 1, 9999, lambda d: int(d.year)),
+    _part("quarter", "quarter", "QUARTER(d)", "The quarter", 1, 4, lambda d: int((d.month - 1) // 3 + 1)),
+    _part("month", "month", "MONTH(d)", "The month", 1, 12, lambda d: int(d.month)),
+    _part("day", "day", "DAY(d)", "The day of the month", 1, 31, lambda d: int(d.day)),
+    _part(
+        "day_of_week", "dayofweek", "DAYOFWEEK(d), DOW", "The weekday, Sunday is 0", 0, 6, lambda d: d.isoweekday() % 7
+    ),
+    _part("day_of_week_iso", "isodow", "ISODOW(d)", "The weekday, Monday is 1", 1, 7, lambda d: int(d.isoweekday())),
+    _part(
+        "day_of_year", "dayofyear", "DAYOFYEAR(d), DOY", "The day of the year", 1, 366, lambda d: d.timetuple().tm_yday
+    ),
+    _part("week", "week", "WEEK(d), WEEKOFYEAR", "The ISO week", 1, 53, lambda d: int(d.isocalendar()[1])),
+    _part("iso_year", "isoyear", "ISOYEAR(d)", "The ISO year", 1, 9999, lambda d: int(d.isocalendar()[0])),
+    _part("hour", "hour", "HOUR(t)", "The hour", 0, 23, lambda d: int(d.hour), timestamp=True),
+    _part("minute", "minute", "MINUTE(t)", "The minute", 0, 59, lambda d: int(d.minute), timestamp=True),
+    _part("second", "second", "SECOND(t)", "The whole second", 0, 59, lambda d: int(d.second), timestamp=True),
+    _name("dayname", "DAYNAME(d)", "The weekday in English.", lambda d: DAY_NAMES[d.weekday()]),
+    _name("monthname", "MONTHNAME(d)", "The month in English.", lambda d: MONTH_NAMES[d.month - 1]),
+    Operator(
+        name="date_trunc",
+        forms="date_trunc('unit', d)",
+        signature="constant unit, DATE -> DATE; constant unit, TIMESTAMP -> TIMESTAMP",
+        meaning="The start of the year, quarter, month, week (Monday), day, hour, minute or second.",
+        totality="The year 1 begins on a Monday, so no truncation leaves the years 1 to 9999.",
+        resolve=_resolve_trunc,
+        lower=_trunc_lower,
+        reference=_trunc,
+        section="Dates",
+    ),
+    Operator(
+        name="date_diff",
+        forms="date_diff('unit', a, b)",
+        signature="constant unit, two DATE or two TIMESTAMP -> INTEGER",
+        meaning="How many unit boundaries lie between a and b, negative when b is earlier; weeks are days by 7.",
+        totality="Differences within the years 1 to 9999 fit 64 bits in every unit.",
+        resolve=_resolve_diff,
+        lower=_diff_lower,
+        reference=_diff,
+        range=_diff_range,
+        section="Dates",
+    ),
+    Operator(
+        name="epoch",
+        forms="EPOCH(d)",
+        signature="DATE or TIMESTAMP -> NUMBER",
+        meaning="Seconds since 1970-01-01 00:00:00, with the fraction.",
+        totality="Microseconds within the years 1 to 9999 fit 64 bits; dividing by a million is finite.",
+        resolve=_resolve_epoch,
+        # The engine's own epoch() drops microseconds of distant years; the division is rounded once.
+        lower=lambda call, lowerer: f"(CAST(epoch_us({lowerer.sql(call.arguments[0])}) AS DOUBLE) / 1000000::DOUBLE)",
+        reference=_epoch,
+        range=lambda arguments, intervals: ranges.between(-62_135_596_800, 253_402_300_800),
+        section="Dates",
+    ),
+)
+"""Entries of the allow-list."""

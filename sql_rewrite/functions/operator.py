@@ -1,0 +1,215 @@
+"""What the allow-list says about one operator, and the helpers that all entries share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, needs_wide
+
+__all__ = [
+    "FAMILIES",
+    "Lowerer",
+    "Operator",
+    "Resolved",
+    "TypeRefused",
+    "any_nullable",
+    "arity",
+    "constant",
+    "constant_integer",
+    "constant_text",
+    "expect",
+    "integer_operands",
+    "narrow",
+    "never",
+    "no_range",
+    "refuse_types",
+]
+
+FAMILIES = {
+    ColumnType.INTEGER: "a number",
+    ColumnType.NUMBER: "a number",
+    ColumnType.TEXT: "text",
+    ColumnType.BOOLEAN: "a truth value",
+    ColumnType.DATE: "a date",
+    ColumnType.TIMESTAMP: "a timestamp",
+}
+"""How refusals call a value of each type."""
+
+
+class TypeRefused(Exception):
+    """An operator was applied to something that it does not accept; becomes a finding with the text's position.
+
+    `code` is one of unsupported_type, unsupported_function and too_large. The texts depend on the query only.
+    """
+
+    def __init__(self, code: str, what: str, why: str, instead: tuple[str, ...] = ()) -> None:
+        self.code = code
+        self.what = what
+        self.why = why
+        self.instead = instead
+        super().__init__(what)
+
+
+class Lowerer(Protocol):
+    """What an operator's lowering may ask for. Implemented in `sql_rewrite.lower_expression`."""
+
+    def sql(self, expression: Expression) -> str:
+        """The argument as SQL in parentheses; a NUMBER is finite or NULL."""
+        ...
+
+    def loose(self, expression: Expression) -> str:
+        """The argument as SQL; a NUMBER may be an infinity or NaN where it will be turned into NULL later."""
+        ...
+
+    def integer(self, expression: Expression, *, wide: bool) -> str:
+        """An INTEGER argument as SQL of type HUGEINT when `wide`, else BIGINT."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What an operator makes of its arguments: the arguments with implicit conversions, and the result type."""
+
+    arguments: tuple[Expression, ...]
+    type: ColumnType
+
+
+Resolve = Callable[[tuple[Expression, ...]], Resolved]
+Range = Callable[[Sequence[Expression], Sequence[Interval]], Interval]
+
+
+def any_nullable(arguments: Sequence[Expression]) -> bool:
+    """NULL when an argument is NULL, and only then."""
+    return any(argument.nullable for argument in arguments)
+
+
+def always(arguments: Sequence[Expression]) -> bool:
+    """NULL is possible whatever the arguments are."""
+    return True
+
+
+def never(arguments: Sequence[Expression]) -> bool:
+    """Never NULL."""
+    return False
+
+
+def no_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    """For results that are not numbers."""
+    return ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One entry of the allow-list.
+
+    `forms` is the SQL that analysts write, `signature` the accepted types, `meaning` the result in one sentence,
+    `totality` why no stored value can make it raise. `resolve` checks types and counts, `range` maps the
+    arguments' intervals to the result's, `ceiling` is what the result can never leave whatever is known of the
+    arguments, `nullable` says whether the result may be NULL. `lower` writes SQL, `reference` is the definition
+    in Python: it gets the call and its arguments' values, infinities and NaN in its result mean NULL.
+
+    `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called with NULL.
+    `loose` operators keep an infinity or NaN of an argument visible in their result, so that one guard above the
+    whole chain is enough. `exact` is False where Python's result may differ from the engine's in the last digits.
+    `exact_text` says for a text argument whether Python and the engine agree on it. `copies` counts how often
+    the lowering writes each argument (the last number is for all that follow).
+    """
+
+    name: str
+    forms: str
+    signature: str
+    meaning: str
+    totality: str
+    resolve: Resolve
+    lower: Callable[[Call, Lowerer], str]
+    reference: Callable[[Call, Sequence[Any]], Any]
+    range: Range = no_range
+    ceiling: Interval | None = None
+    nullable: Callable[[Sequence[Expression]], bool] = any_nullable
+    strict: bool = True
+    loose: bool = False
+    finite: bool = True
+    exact: bool = True
+    exact_text: Callable[[str], bool] | None = None
+    copies: tuple[int, ...] = (1,)
+    section: str = "other"
+
+
+def refuse_types(forms: str, arguments: Sequence[Expression], accepted: str, *instead: str) -> TypeRefused:
+    """The refusal of argument types, in words."""
+    given = ", ".join(argument.type.value for argument in arguments)
+    return TypeRefused(
+        "unsupported_type",
+        f'"{forms}" is refused for arguments of type {given}',
+        f"It accepts {accepted}; values are never converted between text and numbers without a CAST.",
+        instead,
+    )
+
+
+def arity(forms: str, arguments: Sequence[Expression], least: int, most: int | None = None) -> None:
+    """Refuse a wrong number of arguments; `most` defaults to `least`."""
+    most = least if most is None else most
+    if not least <= len(arguments) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise TypeRefused(
+            "unsupported_function",
+            f'"{forms}" with {len(arguments)} arguments is refused',
+            f"This form takes {wanted}.",
+        )
+
+
+def expect(forms: str, argument: Expression, *types: ColumnType) -> Expression:
+    """The argument when it has one of the types (a NULL constant takes the first one)."""
+    if isinstance(argument, Literal) and argument.value is None:
+        return Literal(None, argument.type if argument.type in types else types[0])
+    if argument.type not in types:
+        raise refuse_types(forms, (argument,), " or ".join(dict.fromkeys(kind.value for kind in types)))
+    return argument
+
+
+def constant(forms: str, argument: Expression, role: str, kind: ColumnType) -> Literal:
+    """The argument when it is a constant of the query that is not NULL."""
+    if not isinstance(argument, Literal) or argument.value is None or argument.type is not kind:
+        raise TypeRefused(
+            "unsupported_function",
+            f'"{forms}" is refused here',
+            f"The {role} must be a constant of type {kind.value}; a value from a row could make it slow or large.",
+        )
+    return argument
+
+
+def constant_integer(forms: str, argument: Expression, role: str, *, least: int, most: int) -> int:
+    """The value of a constant integer argument within limits."""
+    value = constant(forms, argument, role, ColumnType.INTEGER).value
+    assert isinstance(value, int)
+    if not least <= value <= most:
+        raise TypeRefused(
+            "too_large", f'"{forms}" with {role} {value} is refused', f"It must be between {least} and {most}."
+        )
+    return value
+
+
+def constant_text(forms: str, argument: Expression, role: str, *, most: int) -> str:
+    """The value of a constant text argument within a length."""
+    value = constant(forms, argument, role, ColumnType.TEXT).value
+    assert isinstance(value, str)
+    if len(value) > most:
+        raise TypeRefused("too_large", f'"{forms}" is refused here', f"The {role} has more than {most} characters.")
+    return value
+
+
+def integer_operands(lowerer: Lowerer, arguments: Sequence[Expression], *, wide: bool) -> tuple[list[str], bool]:
+    """INTEGER arguments in one SQL type: HUGEINT when `wide` or one of them needs it. Says which it was."""
+    wide = wide or any(needs_wide(argument) for argument in arguments)
+    return [lowerer.integer(argument, wide=wide) for argument in arguments], wide
+
+
+def narrow(sql: str, call: Call, *, wide: bool) -> str:
+    """Back to BIGINT when the operation ran in HUGEINT and its result provably fits.
+
+    TRY_CAST although CAST cannot fail here: should the proof be wrong, a NULL is better than an error.
+    """
+    return f"TRY_CAST({sql} AS BIGINT)" if wide and not needs_wide(call) else sql

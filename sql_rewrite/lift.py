@@ -1,0 +1,352 @@
+"""Text to plan: reads the whole syntax tree or refuses.
+
+A SELECT block that reads tables becomes a private core plus a shell block over the core's released table; a
+SELECT block that reads released relations is shell. Nothing of the analyst's text reaches the private engine: cores are
+lowered from the typed plan, and the shell is generated from checked nodes.
+
+    SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING COUNT(*) > 10 ORDER BY n DESC
+    core c0:  people grouped by k0 = sex, a0 = rows
+    shell:    SELECT k0 AS sex, a0 AS n FROM c0 WHERE a0 > 10 ORDER BY n DESC
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privacy.policy import Dataset, Table
+from privacy.refusal import Refused
+from sql_rewrite.core_block import CoreBlock
+from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
+from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
+from sql_rewrite.plan_key import canonical_core
+from sql_rewrite.shell import (
+    REPLICATE,
+    Names,
+    Released,
+    Scope,
+    ShellNodes,
+    check_name,
+    column,
+    core_relation,
+    generate,
+    quoted,
+)
+from sql_rewrite.shell_block import ShellBlocks
+from sql_rewrite.sources import base_table, resolve_sources
+from sql_rewrite.spelling import check_calls, check_words
+from sql_rewrite.syntax import Text, consume, parse, populated, refuse
+
+__all__ = ["lift"]
+
+_SELECT_SLOTS = (
+    "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit", "offset",
+    "distinct", "with_",
+)  # fmt: skip
+
+
+def lift(sql: str, dataset: Dataset, parameters: Mapping[str, ParameterValue] | None = None) -> Plan:
+    """The typed plan of a text.
+
+    Errors: Refused with every finding that could be made out; depends on the text and public metadata only.
+    """
+    tree, text = parse(sql)
+    try:
+        plan = _Lift(text, dataset, parameters or {}).plan(tree)
+        check_calls(text.tokens, tree, text)
+        return plan
+    except RecursionError:
+        raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
+
+
+class _Cte:
+    """A common table expression, lifted when it is first used."""
+
+    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released]) -> None:
+        self.node = node
+        self._lift = lift_it
+        self._released: Released | None = None
+        self._busy = False
+
+    @property
+    def used(self) -> bool:
+        return self._released is not None
+
+    def released(self) -> Released:
+        if self._busy:
+            raise refuse("unsupported_sql", "a recursive query is refused", "It has no proved bound.")
+        if self._released is None:
+            self._busy = True
+            self._released = self._lift()
+            self._busy = False
+        return self._released
+
+
+class _Lift:
+    def __init__(self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue]) -> None:
+        self.text = text
+        self.dataset = dataset
+        self.parameters = parameters
+        self.nodes = ShellNodes(text, parameters)
+        self.cores: list[Core] = []
+        self.blocks = ShellBlocks(text, self.nodes, self.cores, self.query)
+        self.ctes: list[_Cte] = []
+        self._derived = 0
+
+    def plan(self, tree: exp.Expr) -> Plan:
+        if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
+            raise self._not_a_query(tree)
+        check_words(self.text.tokens, self.text)
+        top = self.query(tree, Scope({}))
+        outputs = top.outputs
+        if top.bare is not None and len(self.cores) == 1:
+            self._check_ctes()
+            shell = Shell(sql="", outputs=outputs, identities=0, trivial=True, simulation=None)
+            return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell)
+        # Building a form checks every node of the shell, nested queries included; one form at least is built.
+        identified = top.form("identified") if any(output.kind != "key" for output in outputs) else None
+        tree_to_run = identified if identified is not None else top.form("plain")
+        assert tree_to_run is not None
+        self._check_ctes()
+        simulation = None
+        if identified is not None and self.cores and any(output.kind == "derived" for output in outputs):
+            simulated = top.form("simulated")
+            simulation = None if simulated is None else Simulation(generate(simulated))
+        if identified is None:
+            outputs = tuple(replace(output, identity=None) for output in outputs)
+        shell = Shell(
+            sql=generate(tree_to_run),
+            outputs=outputs,
+            identities=(top.identities or 0) if identified is not None else 0,
+            trivial=False,
+            simulation=simulation,
+        )
+        return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell)
+
+    def _check_ctes(self) -> None:
+        for cte in self.ctes:
+            if not cte.used:
+                raise refuse(
+                    "unsupported_sql",
+                    f'the CTE "{cte.node.alias[:63]}" is refused',
+                    "It is never read, and nothing is ever ignored.",
+                    "leave it out",
+                    position=self.text.position(cte.node),
+                )
+
+    def _not_a_query(self, tree: exp.Expr) -> Refused:
+        return refuse(
+            "not_a_query",
+            "the statement is refused",
+            "Only SELECT queries are answered; nothing here can change, describe or export data.",
+            "write a SELECT query",
+            position=self.text.position(tree),
+        )
+
+    # Queries and their relations
+
+    def query(self, node: exp.Expr, scope: Scope) -> Released:
+        """A query of any form as a relation of released numbers."""
+        if isinstance(node, exp.Subquery):
+            consume(node, "this", "alias", "with_", text=self.text, what="a bracketed query")
+            return self.query(node.this, self._with(node, scope))
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, self._with(node, scope))
+        if not isinstance(node, exp.Select):
+            raise self._not_a_query(node)
+        consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
+        return self._select(node, self._with(node, scope))
+
+    def _with(self, node: exp.Expr, scope: Scope) -> Scope:
+        with_ = node.args.get("with_")
+        if with_ is None:
+            return scope
+        if with_.args.get("recursive"):
+            raise refuse(
+                "unsupported_sql",
+                "a recursive query is refused",
+                "The number of its steps has no proved bound.",
+                position=self.text.position(with_),
+            )
+        consume(with_, "expressions", text=self.text, what="WITH")
+        ctes = dict(scope.ctes)
+        for cte in with_.expressions:
+            consume(cte, "this", "alias", "materialized", text=self.text, what="a CTE")
+            inner = Scope(dict(ctes))
+            name = cte.alias.lower()
+            ctes[name] = _Cte(cte, lambda cte=cte, inner=inner: self._cte(cte, inner))  # type: ignore[misc]
+            self.ctes.append(ctes[name])
+        return Scope(ctes, scope.outer)
+
+    def _cte(self, node: exp.CTE, scope: Scope) -> Released:
+        released = self.query(node.this, scope)
+        alias = node.args["alias"]
+        consume(alias, "this", "columns", text=self.text, what="a CTE's name")
+        names = self._columns(alias)
+        return self._renamed(released, names, node) if names else released
+
+    def _columns(self, alias: exp.Expr) -> list[str]:
+        """The column names of an alias, which are names and nothing else."""
+        columns = alias.args.get("columns") or []
+        for identifier in columns:
+            if not isinstance(identifier, exp.Identifier):
+                raise refuse(
+                    "parse_error",
+                    "a list of column names is refused",
+                    "It holds something that is no name.",
+                    position=self.text.position(alias),
+                )
+        return [identifier.name for identifier in columns]
+
+    def _renamed(self, released: Released, names: list[str], node: exp.Expr) -> Released:
+        if len(names) > len(released.outputs):
+            raise refuse(
+                "unknown_column",
+                "a list of column names is refused",
+                f"It names {len(names)} columns, the query has {len(released.outputs)}.",
+                position=self.text.position(node),
+            )
+        for name in names:
+            check_name(name, self.text, node)
+        new = tuple(
+            replace(output, name=names[i]) if i < len(names) else output for i, output in enumerate(released.outputs)
+        )
+
+        ids = [f"id${i}" for i in range(released.identities or 0)]
+
+        def build(form: str) -> exp.Query | None:
+            tree = released.form(form)
+            if tree is None:
+                return None
+            hidden = {"plain": [], "identified": ids, "simulated": [REPLICATE, *ids]}[form]
+            names = [output.name for output in new] + hidden
+            inner = exp.Subquery(
+                this=tree.copy(),
+                alias=exp.TableAlias(this=quoted("renamed$"), columns=[quoted(name) for name in names]),
+            )
+            select = exp.Select(expressions=[column(name) for name in names])
+            select.set("from_", exp.From(this=inner))
+            return select
+
+        return Released(new, identities=released.identities, build=build, instances=released.instances)
+
+    def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Released:
+        consume(
+            node, "this", "expression", "distinct", "with_", "order", "limit", "offset",
+            text=self.text, what="a set operation",
+        )  # fmt: skip
+        left, right = self.query(node.this, scope), self.query(node.expression, scope)
+        if len(left.outputs) != len(right.outputs):
+            raise refuse(
+                "unsupported_sql",
+                "a set operation is refused",
+                "Its two sides have different numbers of columns.",
+                position=self.text.position(node),
+            )
+        outputs = tuple(
+            ShellOutput(name=a.name, kind="key" if a.kind == b.kind == "key" else "derived")
+            for a, b in zip(left.outputs, right.outputs, strict=True)
+        )
+        names = Names({"": [output.name for output in left.outputs]}, ())
+
+        def build(form: str) -> exp.Query | None:
+            sides = left.form(form), right.form(form)
+            assert sides[0] is not None
+            assert sides[1] is not None
+            tree = type(node)(
+                this=exp.Subquery(this=sides[0].copy()),
+                expression=exp.Subquery(this=sides[1].copy()),
+                distinct=node.args.get("distinct"),
+            )
+            for slot in ("order", "limit", "offset"):
+                if node.args.get(slot) is not None:
+                    tree.set(slot, self.blocks.copy(node.args[slot], names, scope, "plain", None))
+            return tree
+
+        read = self.nodes.instances(left.instances + right.instances, node)
+        return Released(outputs, identities=None, build=build, instances=read)
+
+    def _select(self, node: exp.Select, scope: Scope) -> Released:
+        tables: list[tuple[exp.Expr, Table]] = []
+        released: list[tuple[str, Released]] = []
+        if node.args.get("joins") and not node.args.get("from_"):
+            raise refuse(
+                "parse_error",
+                "a join without FROM is refused",
+                "There is nothing that it could join to.",
+                position=self.text.position(node.args["joins"][0]),
+            )
+        items = [node.args["from_"].this] if node.args.get("from_") else []
+        if node.args.get("from_") is not None:
+            consume(node.args["from_"], "this", text=self.text, what="FROM")
+        items += [join.this for join in node.args.get("joins") or []]
+        for item in items:
+            found = self._relation(item, scope)
+            if isinstance(found, Table):
+                tables.append((item, found))
+            else:
+                released.append(found)
+        if tables and released:
+            raise refuse(
+                "unsupported_sql",
+                "a join of a table of people with released numbers is refused",
+                "It is not answered yet.",
+                "aggregate each side in its own query and join the results",
+                position=self.text.position(node.args["from_"]),
+            )
+        if tables:
+            return self._core(node, tables, scope)
+        return self.blocks.block(node, released, scope)
+
+    def _relation(self, item: exp.Expr, scope: Scope) -> Table | tuple[str, Released]:
+        if isinstance(item, exp.Subquery):
+            consume(item, "this", "alias", "with_", text=self.text, what="a derived table")
+            released = self.query(item.this, self._with(item, Scope(scope.ctes)))
+            self._derived += 1
+            return self._aliased(item, released, f"derived{self._derived}$")
+        if isinstance(item, exp.Table):
+            name = item.name
+            cte = scope.ctes.get(name.lower()) if not item.args.get("db") else None
+            if cte is not None:
+                consume(item, "this", "alias", text=self.text, what="a table")
+                return self._aliased(item, cte.released(), name)
+            return base_table(item, self.dataset, self.text, [cte.node.alias for cte in scope.ctes.values()])
+        raise refuse(
+            "unsupported_sql",
+            "a relation in FROM is refused",
+            "Only tables of the dataset, CTEs and bracketed queries can be read.",
+            position=self.text.position(item),
+        )
+
+    def _aliased(self, item: exp.Expr, released: Released, default: str) -> tuple[str, Released]:
+        alias = item.args.get("alias")
+        if alias is None:
+            return default, released
+        consume(alias, "this", "columns", text=self.text, what="an alias")
+        names = self._columns(alias)
+        if names:
+            released = self._renamed(released, names, item)
+        check_name(alias.name, self.text, item)
+        return alias.name or default, released
+
+    # The private part of a block
+
+    def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], scope: Scope) -> Released:
+        names = resolve_sources(node, tables, self.dataset, self.text)
+        lifter = ExpressionLift(self.text, names.resolve, self.parameters)
+        block = CoreBlock(node, text=self.text, dataset=self.dataset, names=names, lifter=lifter, nodes=self.nodes)
+        core = block.core(len(self.cores))
+        known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)
+        if known is None:
+            self.cores.append(core)
+            known = core
+        outputs = [ShellOutput(name=name, kind="key", core=known.name, column=name) for name, _ in known.keys]
+        outputs += [ShellOutput(name=a.name, kind="released", core=known.name, column=a.name) for a in known.aggregates]
+        above = block.shell_block(known.name)
+        result = self.blocks.block(above, [(known.name, core_relation(known.name, outputs))], scope)
+        as_it_is = not (populated(above) - {"expressions"})
+        if as_it_is and all(output.column is not None for output in result.outputs):
+            result.bare = known.name
+        return result

@@ -1,0 +1,299 @@
+"""Bounded plan to the statement that an engine runs: generated SQL, bound parameters, named result columns.
+
+Rows are encoded to integers, bounded per unit and group, and summed as 128-bit integers. The shapes (r = rows per
+unit and group, C = groups per unit):
+
+    one row per unit      rows -> group by key
+    no choice of groups   rows -> group by unit and key, clip to r -> group by key
+    choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above
+
+The window of the choice ranks groups (dense_rank) by a hash of the unit's secret draw and the key, with the key
+itself as tie-break: two keys with one hash must not share a rank. The choice is a function of the unit's own rows
+and of its draw alone, so it is the same on neighbouring data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from privacy.policy import ColumnType, KeyValue
+from privacy.statement import Statement, StatementKey, StatementSum
+from privacy.statistic import StatisticKind
+from sql_rewrite.bound import BoundedCore, BoundedStatistic
+from sql_rewrite.expressions import Expression, Literal, needs_wide
+from sql_rewrite.lower_expression import ParameterList
+from sql_rewrite.lower_expression import lower as lower_expression
+
+__all__ = ["UNITS_MAX", "lower"]
+
+UNITS_MAX = 2**40
+"""Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
+
+_ARRAY_SUMS_MAX = 4
+"""Most sums for an array with one entry per unit: 2^22 entries (the engine's setting) then stay below 1 GiB."""
+
+KEY_CHARACTERS_MAX = 256
+"""Characters of all hidden text keys of one group together. Every group that occurs travels to the mechanism, so an
+answer's size tells how many there are: long keys would let a query choose the number at which it fails."""
+
+_SPLIT = 2**62
+_SQL_TYPES = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+
+
+def lower(bounded: BoundedCore) -> Statement:
+    """The statement of one core. A pure function: the same text for every state of the data."""
+    return _Lowering(bounded).statement()
+
+
+class _Lowering:
+    def __init__(self, bounded: BoundedCore) -> None:
+        self.bounded = bounded
+        self.core = bounded.core
+        self.parameters = ParameterList()
+        self.keys = [name for name, _ in self.core.keys]
+
+    def statement(self) -> Statement:
+        if self.bounded.contribution.one_row:
+            sums = self._rows_summed()
+        else:
+            sums = self._units_summed()
+        keys = [f'"g"."{name}" AS "{name}"' for name in self.keys]
+        columns = keys + [part for name in self._coordinates() for part in self._split(name)]
+        return Statement(
+            sql=f'SELECT {", ".join(columns)} FROM ({sums}) AS "g"',
+            parameters=tuple(self.parameters.values),
+            keys=tuple(StatementKey(name, key.type) for name, key in self.core.keys),
+            sums=tuple(
+                StatementSum(f"{b.statistic.name}_{i}", UNITS_MAX * int(b.statistic.sensitivity.linf))
+                for b in self.bounded.statistics
+                for i in range(b.statistic.coordinates)
+            ),
+        )
+
+    def _coordinates(self) -> list[str]:
+        return [f"{b.statistic.name}_{i}" for b in self.bounded.statistics for i in range(b.statistic.coordinates)]
+
+    def _split(self, name: str) -> tuple[str, str]:
+        value = f'CAST(COALESCE("g"."{name}", 0) AS HUGEINT)'
+        return (
+            f'CAST({value} // {_SPLIT} AS BIGINT) AS "{name}_high"',
+            f'CAST({value} % {_SPLIT} AS BIGINT) AS "{name}_low"',
+        )
+
+    # Rows
+
+    def _from(self) -> str:
+        parts = []
+        for source in self.core.sources:
+            table = f'"main"."{source.table.name}" AS "{source.relation}"'
+            if source.join is None:
+                parts.append(table)
+            else:
+                kind = "LEFT JOIN" if source.join.outer else "INNER JOIN"
+                child, parent = source.join.child, source.join.parent
+                parts.append(
+                    f'{kind} {table} ON ("{child.relation}"."{child.name}" = "{parent.relation}"."{parent.name}")'
+                )
+        return " ".join(parts)
+
+    def _base(self, *, with_unit: bool) -> str:
+        """Rows with their keys, encoded values and filters; rows outside the public keys are left out."""
+        columns = []
+        root = self.core.sources[0].relation
+        if with_unit:
+            columns.append(f'"{root}"."unit$id" AS "u"')
+            if self.bounded.contribution.choose_groups:
+                columns.append(f'"{root}"."unit$draw" AS "d"')
+        conditions = []
+        for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
+            text = self._key(key, public=domain is not None)
+            columns.append(f'{text} AS "{name}"')
+            if domain is not None:
+                conditions.append(self._inside(text, key, domain))
+        for bounded in self.bounded.statistics:
+            columns += self._row_columns(bounded)
+        if self.core.where is not None:
+            conditions.insert(0, lower_expression(self.core.where, self.parameters))
+        where = " WHERE " + " AND ".join(f"({c})" for c in conditions) if conditions else ""
+        return f"SELECT {', '.join(columns) or '1'} FROM {self._from()}{where}"
+
+    def _key(self, key: Expression, *, public: bool) -> str:
+        text = lower_expression(key, self.parameters)
+        if key.type is ColumnType.TEXT and not public:
+            texts = sum(1 for _, other in self.core.keys if other.type is ColumnType.TEXT)
+            return f"left(CAST({text} AS VARCHAR), {KEY_CHARACTERS_MAX // texts})"
+        if key.type is ColumnType.INTEGER and needs_wide(key):
+            return f"TRY_CAST({text} AS BIGINT)"
+        return f"CAST({text} AS {_SQL_TYPES[key.type]})"
+
+    def _inside(self, text: str, key: Expression, domain: Sequence[KeyValue]) -> str:
+        """The condition that a key has one of its public values."""
+        values = [value for value in domain if value is not None]
+        parts = []
+        numbers = sorted(v for v in values if isinstance(v, int) and not isinstance(v, bool))
+        if values and len(numbers) == len(values) and numbers[-1] - numbers[0] == len(numbers) - 1:
+            low = lower_expression(Literal(numbers[0], key.type), self.parameters)
+            high = lower_expression(Literal(numbers[-1], key.type), self.parameters)
+            parts.append(f"{text} BETWEEN {low} AND {high}")
+        elif values:
+            listed = ", ".join(lower_expression(Literal(v, key.type), self.parameters) for v in values)
+            parts.append(f"{text} IN ({listed})")
+        if len(values) < len(domain):
+            parts.append(f"{text} IS NULL")
+        return " OR ".join(parts) or "FALSE"
+
+    def _row_columns(self, bounded: BoundedStatistic) -> list[str]:
+        """Per row: the encoded value `t`, and the filter `f`, of one statistic."""
+        name = bounded.statistic.name
+        columns = []
+        if bounded.argument is not None:
+            columns.append(f'{self._encoded(bounded)} AS "{name}t"')
+        if bounded.filter is not None:
+            columns.append(f'COALESCE({lower_expression(bounded.filter, self.parameters)}, FALSE) AS "{name}f"')
+        return columns
+
+    def _encoded(self, bounded: BoundedStatistic) -> str:
+        """The integer T of a value: moved to whole steps and clipped; NULL for NULL.
+
+        The clip is on integers, so the bound is true whatever floating-point arithmetic came before it.
+        """
+        encoding, argument = bounded.statistic.encoding, bounded.argument
+        assert encoding is not None
+        assert argument is not None
+        value = lower_expression(argument, self.parameters)
+        offset, step = encoding.offset, encoding.step
+        if argument.type is ColumnType.INTEGER and step == 1 and offset.denominator == 1:
+            lowest = encoding.lowest + offset.numerator
+            highest = encoding.highest + offset.numerator
+            clipped = (
+                f"CASE WHEN {value} < {lowest} THEN {lowest} WHEN {value} > {highest} THEN {highest} ELSE {value} END"
+            )
+            return f"(CAST({clipped} AS BIGINT) - {offset.numerator})"
+        # The argument lies between its bounds already (clip_columns); TRY_CAST and the clip of T keep the statement
+        # total and the bound true even if it did not. GREATEST and LEAST ignore NULL, so NULL is kept out of them.
+        steps = (
+            f"TRY_CAST(ROUND((CAST({value} AS DOUBLE) - {_double(float(offset))}) / {_double(float(step))}) AS BIGINT)"
+        )
+        inside = f"GREATEST({encoding.lowest}, LEAST({steps}, {encoding.highest}))"
+        return f"CASE WHEN {value} IS NULL THEN NULL ELSE {inside} END"
+
+    def _vector(self, bounded: BoundedStatistic) -> list[str]:
+        """The integers that one row of the base adds to each coordinate (NULL: nothing)."""
+        statistic = bounded.statistic
+        name = statistic.name
+        when = f'"{name}f"' if bounded.filter is not None else None
+
+        def only(text: str) -> str:
+            return text if when is None else f"CASE WHEN {when} THEN {text} END"
+
+        if statistic.kind in (StatisticKind.UNITS, StatisticKind.COUNT):
+            return [only("1")]
+        t = f'"{name}t"'
+        if statistic.kind is StatisticKind.SUM:
+            return [only(t)]
+        assert statistic.encoding is not None
+        width = statistic.encoding.highest
+        if statistic.degree == 1:
+            parts = [f"({width} - {t})", t]
+        else:
+            parts = [f"({width} - {t}) * ({width} - {t})", f"2 * {t} * ({width} - {t})", f"{t} * {t}"]
+        if statistic.counts_nulls:
+            parts.append(f"CASE WHEN {t} IS NULL THEN CAST({width**statistic.degree} AS BIGINT) END")
+        return [only(part) for part in parts]
+
+    def _group(self, names: Sequence[str]) -> str:
+        """GROUP BY these columns, by hashing unless they are units alone with a few sums.
+
+        For integers and dates the engine may instead allocate one entry for every value between the least and the
+        greatest. One person's extreme date would then decide about gigabytes of memory, and so about failure: a
+        group of text, even a constant one, rules that out. Numbers of units are dense, and worth the faster form.
+        """
+        if not names:
+            return ""
+        listed = [f'"{name}"' for name in names]
+        if self.keys or len(self._coordinates()) > _ARRAY_SUMS_MAX:
+            listed.append("CAST('' AS VARCHAR)")
+        return " GROUP BY " + ", ".join(listed)
+
+    def _rows_summed(self) -> str:
+        columns = [f'"{name}"' for name in self.keys]
+        for bounded in self.bounded.statistics:
+            for i, text in enumerate(self._vector(bounded)):
+                aggregate = "COUNT(*)" if text == "1" else f"SUM({text})"
+                columns.append(f'{aggregate} AS "{bounded.statistic.name}_{i}"')
+        return f'SELECT {", ".join(columns)} FROM ({self._base(with_unit=False)}) AS "b"{self._group(self.keys)}'
+
+    # Units
+
+    def _units_summed(self) -> str:
+        """Partial sums per unit and group, clipped to the bound, then summed per group."""
+        rows = self._base(with_unit=True)
+        contribution = self.bounded.contribution
+        if contribution.choose_groups:
+            hashed = ", ".join(['"d"', *[f'"{name}"' for name in self.keys]])
+            order = ", ".join([f"hash({hashed})", *[f'"{name}"' for name in self.keys]])
+            rows = (
+                f'SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY "u" ORDER BY {order}) AS "rank" '
+                f'FROM ({rows}) AS "b") AS "w" WHERE "rank" <= {contribution.groups}'
+            )
+        inner = ['"u"', *[f'"{name}"' for name in self.keys]]
+        outer = [f'"{name}"' for name in self.keys]
+        for bounded in self.bounded.statistics:
+            name = bounded.statistic.name
+            if bounded.statistic.kind is StatisticKind.UNITS:
+                outer.append(f'COUNT(*) AS "{name}_0"')
+                continue
+            vector = self._vector(bounded)
+            inner += [
+                f'{"COUNT(*)" if text == "1" else f"SUM({text})"} AS "{name}p{i}"' for i, text in enumerate(vector)
+            ]
+            outer += [f'SUM({text}) AS "{name}_{i}"' for i, text in enumerate(self._clipped(bounded, len(vector)))]
+        partial = f'SELECT {", ".join(inner)} FROM ({rows}) AS "r"{self._group(["u", *self.keys])}'
+        return f'SELECT {", ".join(outer)} FROM ({partial}) AS "p"{self._group(self.keys)}'
+
+    def _clipped(self, bounded: BoundedStatistic, count: int) -> list[str]:
+        """Partial sums of one unit in one group, held to the bound of `rows` rows.
+
+        Counts and sums are clipped. A Bernstein vector is scaled by rows/n (rounded down): its direction, so the
+        unit's own mean, stays, and its L1 norm is at most rows * W^degree.
+        """
+        statistic, rows = bounded.statistic, bounded.rows
+        name = statistic.name
+        if statistic.kind is StatisticKind.COUNT:
+            return [f'CASE WHEN "{name}p0" > {rows} THEN {rows} ELSE "{name}p0" END']
+        encoding = statistic.encoding
+        assert encoding is not None
+        if statistic.kind is StatisticKind.SUM:
+            low, high = rows * min(encoding.lowest, 0), rows * max(encoding.highest, 0)
+            part = f'"{name}p0"'
+            return [
+                self._narrow(
+                    f"CASE WHEN {part} < {low} THEN {low} WHEN {part} > {high} THEN {high} ELSE {part} END",
+                    max(-low, high),
+                )
+            ]
+        size = encoding.highest**statistic.degree
+        parts = [f'COALESCE("{name}p{i}", 0)' for i in range(count)]
+        # Each of the unit's n rows added exactly `size`, so n is the total divided by it, without a rest. The
+        # product stays below 2^40 * 2^60 * 2^20 = 2^120.
+        total = "(" + " + ".join(parts) + ")"
+        scaled = f"* CAST({rows} AS HUGEINT)) // ({total} // {size})"
+        return [
+            self._narrow(f"CASE WHEN {total} > {rows * size} THEN ({part} {scaled} ELSE {part} END", rows * size)
+            for part in parts
+        ]
+
+    def _narrow(self, text: str, bound: int) -> str:
+        """Casts a bounded partial sum to 64 bits where it fits: the outer sum is then much faster."""
+        return f"CAST({text} AS BIGINT)" if bound < 2**63 else text
+
+
+def _double(value: float) -> str:
+    """A double literal that reads back to the same number."""
+    return f"CAST('{value!r}' AS DOUBLE)"

@@ -1,0 +1,130 @@
+"""The typed plan of a query: private cores below, one public shell above.
+
+A *core* is one aggregation of one protected table (with many-to-one joins to its parents). It is all that touches
+rows. The *shell* is SQL over the released tables of the cores. The only doors from private to public are the
+measurements of the cores' statistics.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from privacy.policy import Dataset, Table
+from privacy.refusal import Position
+from sql_rewrite.expressions import ColumnRef, Expression
+
+__all__ = ["Aggregate", "AggregateFunction", "Core", "Join", "Plan", "Shell", "ShellOutput", "Simulation", "Source"]
+
+
+class AggregateFunction(enum.Enum):
+    """The aggregates of the private core. Everything else is refused by name."""
+
+    ROWS = "rows"  # COUNT(*), COUNT(1)
+    VALUES = "values"  # COUNT(x)
+    UNITS = "units"  # COUNT(DISTINCT unit)
+    SUM = "sum"
+    AVERAGE = "average"
+    VARIANCE_POPULATION = "variance_population"
+    VARIANCE_SAMPLE = "variance_sample"
+    DEVIATION_POPULATION = "deviation_population"
+    DEVIATION_SAMPLE = "deviation_sample"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A many-to-one join along a declared reference: `child` holds the unique `parent` key.
+
+    `outer` keeps child rows without a parent (LEFT JOIN); it never adds rows, because the parent key is unique.
+    """
+
+    child: ColumnRef
+    parent: ColumnRef
+    outer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table that a core reads under a generated relation name; the first source has no join."""
+
+    relation: str
+    table: Table
+    join: Join | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate call of a core. `argument` is unclipped; `filter` is the FILTER clause or COUNT_IF's condition."""
+
+    name: str
+    function: AggregateFunction
+    argument: Expression | None
+    filter: Expression | None
+    position: Position | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One private aggregation: rows of `sources` that satisfy `where`, grouped by `keys`.
+
+    `keys` and `aggregates` are in canonical order and named k0, k1 ... and a0, a1 ..., so that two texts of one
+    question give equal cores. `grouped` tells GROUP BY () from no grouping: both have one cell.
+    """
+
+    name: str
+    sources: tuple[Source, ...]
+    where: Expression | None
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[Aggregate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShellOutput:
+    """One column of the answer: `kind` is "key", "released" (a core's column as it is) or "derived".
+
+    A released column names its core and column, and `identity` tells which hidden identity column holds the row of
+    that core's table.
+    """
+
+    name: str
+    kind: str
+    core: str | None = None
+    column: str | None = None
+    identity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """How the error of derived columns is propagated: the shell again, over replicates of the released tables.
+
+    `sql` reads the same tables with one more column, `replicate$`. Its columns are the answer's columns, then
+    `replicate$` and the identity of the answer's row. Rows that the answer does not show may appear.
+    """
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """The public part: SQL over the cores' released tables, which are named like their cores.
+
+    Each released table has its columns k0.., a0.. and `row$`, the position of the row. `sql` returns the answer's
+    columns, then `identities` hidden columns that name the row. `trivial` is set when the answer is one
+    core's table in its own order, so that no engine is needed: `outputs` then name its columns.
+    """
+
+    sql: str
+    outputs: tuple[ShellOutput, ...]
+    identities: int
+    trivial: bool
+    simulation: Simulation | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A query after the lift: what touches rows, and what happens to the released numbers afterwards."""
+
+    dataset: Dataset
+    cores: tuple[Core, ...]
+    shell: Shell

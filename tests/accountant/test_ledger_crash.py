@@ -1,0 +1,278 @@
+"""Processes that die, and many processes at once: nothing is told uncharged, and nothing is charged twice."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from accountant import faults
+from accountant.errors import BudgetExhausted, LedgerBehind
+from accountant.highwater import HighWater, Mark
+from accountant.ledger import Ledger, utc_now
+from tests.accountant.making import analyst, core, laplace, limit, releases_for, request, root
+
+LEASE_SECONDS = 30.0
+OPEN = ("reserved", "running")
+
+
+def later() -> datetime.datetime:
+    """A clock by which every lease of the processes before is over."""
+    return utc_now() + datetime.timedelta(seconds=10 * LEASE_SECONDS)
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Runs the work in a forked process and returns its status: 0, or minus the signal that ended it."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+class Diary:
+    """What a process was told, written so that it survives the process: the outside world of these tests."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def tell(self, **fact: str) -> None:
+        """Notes a fact; a killed process keeps what it wrote before."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(fact) + "\n")
+
+    def read(self) -> list[dict[str, str]]:
+        """All facts."""
+        return [json.loads(line) for line in self._path.read_text().splitlines()] if self._path.exists() else []
+
+
+def journey(url: str, mark: Path, diary: Diary) -> None:
+    """Every step of the ledger once: queries that are answered, fail, are voided or left open, and a restore."""
+    ledger = Ledger(url, instance="child", high_water=mark, lease_seconds=LEASE_SECONDS)
+    top = root(ledger, epsilon=10)
+    leaf = analyst(ledger, top)
+    diary.tell(leaf=leaf.id)
+    for key, last in (("answered", "post"), ("failed", "fail"), ("voided", "void")):
+        asked = request(leaf, core(key), idempotency_key=key)
+        reserved = ledger.reserve(asked)
+        diary.tell(key=key, reserved=reserved.query_id)
+        ledger.start(reserved.query_id)
+        if last == "post":
+            answer = os.urandom(20)
+            ledger.post(reserved.query_id, releases_for(ledger, reserved, asked.cores, os.urandom(20)), answer)
+            diary.tell(key=key, answer=answer.hex())
+        else:
+            getattr(ledger, last)(reserved.query_id)
+            diary.tell(key=key, ended=last)
+    ledger.change_limit(leaf.id, limit(2), actor="admin", reason="more")
+    diary.tell(reserved=ledger.reserve(request(leaf, core("left open"), idempotency_key="left open")).query_id)
+    sequence, identity = ledger.audit().sequence, ledger.identity
+    ledger.close()
+    HighWater(mark).write(Mark(ledger=identity, sequence=sequence + 10, hash="f" * 64))
+    ledger = Ledger(url, instance="restored", high_water=mark)
+    ledger.acknowledge_restore(actor="admin", reason="drill")
+    ledger.close()
+
+
+def check_after_crash(url: str, mark: Path, diary: Diary) -> None:
+    """What must hold after any crash, in a new process."""
+    facts = diary.read()
+    ledger = Ledger(url, instance="after", high_water=mark, clock=later, lease_seconds=LEASE_SECONDS)
+    try:
+        if ledger.behind:
+            with pytest.raises(LedgerBehind):
+                ledger.recover()
+            ledger.acknowledge_restore(actor="admin", reason="drill")
+        report = ledger.audit()
+        assert report.ok, report.findings
+        queries = {query.id: query for query in ledger.queries(None)}
+        assert not [query for query in queries.values() if query.state in OPEN]
+        for fact in facts:
+            if "reserved" in fact:
+                assert fact["reserved"] in queries, "a reservation that was confirmed is gone"
+            if "answer" in fact:
+                (told,) = [query for query in queries.values() if query.idempotency_key == fact["key"]]
+                record = ledger.query(told.id)
+                assert record is not None
+                assert record.answer == bytes.fromhex(fact["answer"]), "an answer that was told is not what is stored"
+        leaves = [fact["leaf"] for fact in facts if "leaf" in fact]
+        if not leaves:
+            return
+        charged = [query for query in queries.values() if query.state in ("settled", "failed_charged")]
+        spent = ledger.account(leaves[0]).spent.pure
+        assert spent == len(charged) * 10**11, "what is spent is not one tenth for each charged query"
+        for key in ("answered", "failed", "voided"):
+            first = ledger.reserve(request(leaves[0], core(key), idempotency_key=key))
+            again = ledger.reserve(request(leaves[0], core(key), idempotency_key=key))
+            assert (first.query_id, first.answer) == (again.query_id, again.answer)
+            known = [query for query in queries.values() if query.idempotency_key == key]
+            assert first.fresh == (not known), "a retry runs again exactly when it was never reserved"
+            assert not known or known[0].id == first.query_id
+    finally:
+        ledger.close()
+
+
+def killer(point: str) -> Callable[[str], None]:
+    """A fault handler that ends the process the hard way."""
+
+    def reached(name: str) -> None:
+        if name == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return reached
+
+
+def kill_at(point: str, url: str, folder: Path) -> None:
+    """Runs the journey in a process that is killed at the point, then checks what is left."""
+    diary, mark = Diary(folder / "diary"), folder / "mark"
+
+    def work() -> None:
+        faults.install(killer(point))
+        journey(url, mark, diary)
+
+    assert in_child(work) == -signal.SIGKILL, "the process did not pass this point"
+    check_after_crash(url, mark, diary)
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+def test_kill_at_every_point_sqlite(point: str, sqlite_url: str, tmp_path: Path) -> None:
+    """Killed with SIGKILL at any named point: released is a subset of charged, and retries return the same bytes."""
+    kill_at(point, sqlite_url, tmp_path)
+
+
+@pytest.mark.postgresql
+@pytest.mark.parametrize("point", [point for point in faults.POINTS if point.endswith("_commit")])
+def test_kill_at_every_point_postgresql(point: str, postgresql_url: str, tmp_path: Path) -> None:
+    """The same on PostgreSQL, around the commits."""
+    kill_at(point, postgresql_url, tmp_path)
+
+
+def test_the_journey_without_a_crash(url: str, tmp_path: Path) -> None:
+    """The twin without a fault ends well, so the tests above fail for the crash and for nothing else."""
+    diary, mark = Diary(tmp_path / "diary"), tmp_path / "mark"
+    assert in_child(lambda: journey(url, mark, diary)) == 0
+    assert [fact.get("ended", "answer") for fact in diary.read() if "ended" in fact or "answer" in fact] == [
+        "answer",
+        "fail",
+        "void",
+    ]
+    check_after_crash(url, mark, diary)
+
+
+def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
+    """Killed at random moments under load: every answer that was told is stored and charged, again and again."""
+    chance = random.Random(20)
+    diary = Diary(tmp_path / "diary")
+    with Ledger(url, instance="setup") as ledger:
+        leaf = analyst(ledger, root(ledger, epsilon=1000), epsilon=1000)
+
+    def spender(ledger: Ledger) -> None:
+        for _ in range(1000):
+            asked = request(leaf)
+            reserved = ledger.reserve(asked)
+            answer = os.urandom(8)
+            ledger.post(reserved.query_id, releases_for(ledger, reserved, asked.cores), answer)
+            diary.tell(query=reserved.query_id, answer=answer.hex())
+
+    def work() -> None:
+        ledger = Ledger(url, instance="child")
+        for _ in range(4):
+            threading.Thread(target=spender, args=(ledger,), daemon=True).start()
+        time.sleep(60)
+
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            work()
+        time.sleep(chance.uniform(0.15, 0.6))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with Ledger(url, instance="after", clock=later) as ledger:
+        assert ledger.audit().ok
+        records = {query.id: query for page in _pages(ledger) for query in page}
+        assert not [record for record in records.values() if record.state in OPEN]
+        told = diary.read()
+        assert told, "no process got far enough to tell anything"
+        for fact in told:
+            record = ledger.query(fact["query"])
+            assert record is not None
+            assert (record.state, record.answer) == ("settled", bytes.fromhex(fact["answer"]))
+        assert ledger.account(leaf.id).spent.pure == len(records) * 10**11
+
+
+def _pages(ledger: Ledger) -> list[list[object]]:
+    pages = []
+    after = None
+    while page := ledger.queries(None, after=after, count=500):
+        pages.append(page)
+        after = page[-1].id
+    return pages  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_eight_processes_on_one_account(url: str, tmp_path: Path, threads: int) -> None:
+    """Eight processes with more wishes than budget: exactly the limit is spent, and nobody gets any other error."""
+    diary = Diary(tmp_path / "diary")
+    with Ledger(url, instance="setup") as ledger:
+        top = root(ledger, epsilon=10)
+        leaf = analyst(ledger, top, epsilon=100)
+
+    def work() -> None:
+        ledger = Ledger(url, instance="child")
+        counts = []
+        errors: list[BaseException] = []
+
+        def spender() -> None:
+            try:
+                admitted = 0
+                for _ in range(20 // threads):
+                    try:
+                        ledger.reserve(request(leaf))
+                        admitted += 1
+                    except BudgetExhausted:
+                        pass
+                counts.append(admitted)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        running = [threading.Thread(target=spender) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+        ledger.close()
+        assert not errors
+        diary.tell(admitted=str(sum(counts)))
+
+    children = []
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                work()
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 8
+    assert sum(int(fact["admitted"]) for fact in diary.read()) == 100
+    with Ledger(url, instance="after") as ledger:
+        assert ledger.account(top.id).spent.pure == 10 * 10**12
+        assert ledger.account(leaf.id).spent.pure == 10 * 10**12
+        with pytest.raises(BudgetExhausted):
+            ledger.reserve(request(leaf, core("tiny", laplace("0.000000000001"))))
+        assert ledger.audit().ok

@@ -1,0 +1,533 @@
+"""The neighbour audit: one query on data with and without one unit, every mechanism call compared exactly.
+
+Statements run in this process on connections with the private engine's own settings and lock, and their results pass
+through the engine's own reading code, so that what is compared is what a worker would have answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+
+from engines import private as private_engine
+from engines.frames import Frame
+from engines.handlers import private as private_handler
+from engines.handlers.connection import identifier, literal, lock_down, settings
+from mechanisms import calibrate as calibrating
+from mechanisms import release as releasing
+from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    LaplaceMeasurement,
+    TruncatedGeometricMeasurement,
+)
+from mechanisms.samplers import rounded_gaussian, rounded_laplace
+from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
+from privacy.exact import Exact
+from privacy.loss import compose
+from privacy.policy import ColumnType, Table
+from privacy.refusal import Refused
+from privacy.statement import Statement
+from sql_rewrite import bound as bounding
+from sql_rewrite import lift as lifting
+from sql_rewrite import lower as lowering
+from sql_rewrite.bound import BoundedCore
+from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
+from tests.audit.interpreter import Contributions, contributions, stored, summed
+from tests.audit.recorder import Call, FixedBits, recorded
+from tests.audit.violation import Violation, require
+
+__all__ = [
+    "CURRENT",
+    "Audit",
+    "Side",
+    "Store",
+    "Tally",
+    "audit_scene",
+    "audit_stores",
+    "neighbours_of",
+    "price_for",
+    "shrunk",
+]
+
+_STORED = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
+CONFIDENCE = Fraction(95, 100)
+DELTA = Fraction(1, 10**7)
+
+CURRENT: list[Store] = []
+"""The data that the journey is running on: planted bugs that read rows where none may be read use it."""
+
+
+class Store:
+    """The rows of some units in the layout of a snapshot, in memory, behind the private engine's settings."""
+
+    def __init__(self, scene: Scene, units: frozenset[Any], *, seed: int) -> None:
+        self.units = units
+        self.draws = {row["person_id"]: _draw(row["person_id"]) for row in scene.rows["people"]}
+        shuffled = random.Random(seed)
+        order = sorted(units, key=repr)
+        shuffled.shuffle(order)  # numbers of units say nothing, and differ between neighbours
+        numbers = {unit: number for number, unit in enumerate(order)}
+        self.connection = duckdb.connect(":memory:", config=settings(threads=1, memory_limit_mb=512))
+        rows = restricted(scene, units)
+        part = replace(scene, rows=rows)
+        for table in scene.dataset.tables:
+            listed = list(zip(rows[table.name], owner_of(part, table.name), strict=True))
+            shuffled.shuffle(listed)
+            self._create(table, [dict(row) for row, _ in listed], [owner for _, owner in listed], numbers)
+        lock_down(self.connection, local_files=False)
+
+    def _create(
+        self, table: Table, rows: Sequence[Mapping[str, Any]], owners: Sequence[Any], numbers: Mapping[Any, int]
+    ) -> None:
+        parts, values = [], []
+        for column in table.columns:
+            values.append([stored(row[column.name]) for row in rows])
+            text = f"unnest(CAST(${len(values)} AS {_STORED[column.type]}[]))"
+            if column.type is ColumnType.TEXT and column.keys is not None:
+                keys = ", ".join(literal(key) for key in column.keys.values if isinstance(key, str))
+                text = f"CAST({text} AS ENUM({keys}))"
+            parts.append(f"{text} AS {identifier(column.name)}")
+        if table.protected:
+            values += [[numbers[owner] for owner in owners], [self.draws[owner] for owner in owners]]
+            parts.append(f'unnest(CAST(${len(values) - 1} AS INTEGER[])) AS "unit$id"')
+            parts.append(f'unnest(CAST(${len(values)} AS UBIGINT[])) AS "unit$draw"')
+        self.connection.execute(f"CREATE TABLE {identifier(table.name)} AS SELECT {', '.join(parts)}", values)
+
+    def exact(self, statement: Statement) -> Exact:
+        """The answer of a statement, read as the private engine reads it."""
+        kinds = [[key.name, private_engine._KEY_KINDS[key.type]] for key in statement.keys]
+        with closing(self.connection.cursor()) as cursor:
+            cursor.execute(statement.sql, list(statement.parameters))
+            header, buffers = private_handler._read(cursor, kinds, [item.name for item in statement.sums])
+        return private_engine._parse(Frame(header, tuple(memoryview(buffer) for buffer in buffers)), statement)
+
+    def hashes(self, bounded: BoundedCore) -> Any:
+        """The engine's hash of (unit, group), which ranks the groups of a unit."""
+        kinds = [_STORED[key.type] for _, key in bounded.core.keys]
+
+        def hasher(pairs: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[int]:
+            values: list[list[Any]] = [[self.draws[unit] for unit, _ in pairs]]
+            values += [[key[place] for _, key in pairs] for place in range(len(kinds))]
+            parts = ["unnest(CAST($1 AS UBIGINT[])) AS d"]
+            parts += [f"unnest(CAST(${i + 2} AS {kind}[])) AS k{i}" for i, kind in enumerate(kinds)]
+            names = ", ".join(["d", *[f"k{i}" for i in range(len(kinds))]])
+            with closing(self.connection.cursor()) as cursor:
+                found = cursor.execute(f"SELECT hash({names}) FROM (SELECT {', '.join(parts)})", values).fetchall()
+            return [int(row[0]) for row in found]
+
+        return hasher
+
+    def close(self) -> None:
+        """Forget the rows."""
+        self.connection.close()
+
+
+def _draw(unit: Any) -> int:
+    """Stands for the snapshot's keyed hash: a function of the unit's key alone."""
+    return int.from_bytes(hashlib.blake2b(repr(unit).encode(), digest_size=8).digest(), "big")
+
+
+@contextmanager
+def _running_on(store: Store) -> Iterator[None]:
+    CURRENT.append(store)
+    try:
+        yield
+    finally:
+        CURRENT.pop()
+
+
+@dataclass(frozen=True)
+class CoreSide:
+    """One core on one side: its calls, and the keys of the rows of every matrix."""
+
+    keys: tuple[tuple[Any, ...], ...]
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Everything that one run did: what was decided before data was touched, and what the mechanisms were given."""
+
+    cores: tuple[BoundedCore, ...]
+    statements: tuple[Statement, ...]
+    calibration: Calibration
+    sides: tuple[CoreSide, ...]
+
+
+def price_for(cores: Sequence[BoundedCore], *, gaussian: bool, epsilon: Fraction) -> LaplacePrice | GaussianPrice:
+    """The price that a journey would ask of this family; hidden groups shared by many need Gaussian noise."""
+    hidden = any(core.described.keys.selection is not None for core in cores)
+    delta = DELTA if hidden else Fraction(0)
+    several = any(
+        core.described.keys.selection is not None and core.described.keys.groups_per_unit > 1 for core in cores
+    )
+    return GaussianPrice(epsilon**2, delta) if gaussian or several else LaplacePrice(epsilon, delta)
+
+
+def run(store: Store, scene: Scene, query: Query, *, gaussian: bool, epsilon: Fraction) -> Side:
+    """The journey's steps 2 to 4, then 6 and 7, with the recorder in the gateway's place. Errors: Refused."""
+    with _running_on(store):
+        plan = lifting.lift(query.sql, scene.dataset, query.parameters)
+        cores = bounding.bound(plan)
+        statements = tuple(lowering.lower(core) for core in cores)
+        price = price_for(cores, gaussian=gaussian, epsilon=epsilon)
+        calibration = calibrating.calibrate([core.described for core in cores], price)
+        _check_price(calibration, price)
+        sides = []
+        for core, statement in zip(cores, statements, strict=True):
+            exact = store.exact(statement)
+            with recorded(noise=True, seed=len(sides)) as recorder:
+                table = releasing.release(
+                    core.described, calibration, exact, bits=FixedBits(0), confidence=CONFIDENCE, replicates=0
+                )
+            columns = [column.values for column in table.columns if column.role == "key"]
+            keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.rows
+            sides.append(CoreSide(keys, tuple(recorder.calls)))
+        return Side(cores, statements, calibration, tuple(sides))
+
+
+def _check_price(calibration: Calibration, price: LaplacePrice | GaussianPrice) -> None:
+    """The cost is known before data is touched, is at most the price, and covers each declared sensitivity."""
+    loss = compose(calibration.events())
+    if isinstance(price, LaplacePrice):
+        require(loss.pure is not None and loss.pure <= price.epsilon, f"epsilon {loss.pure} above {price.epsilon}")
+    else:
+        require(loss.mu_squared is not None and loss.mu_squared <= price.mu_squared, "mu squared above the price")
+    require(loss.delta <= price.delta, f"delta {loss.delta} above {price.delta}")
+    for measurement in calibration.measurements:
+        event, bound = measurement.event(), measurement.statistic.sensitivity
+        if isinstance(event, LaplaceEvent):
+            require(event.l1_sensitivity >= bound.l1, "the event forgets part of the L1 sensitivity")
+        elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+            require(event.l2_squared >= bound.l2_squared, "the event forgets part of the L2 sensitivity")
+        else:
+            require(bound.l1 == 1, "a geometric selection of groups that units share")
+
+
+# One side
+
+
+def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]) -> None:
+    """The sums are those of the reference, within the statement's bounds; the noise is that of the event."""
+    for core, statement, found, part in zip(side.cores, side.statements, side.sides, parts, strict=True):
+        described = core.described
+        expected = summed(part, units)
+        require(
+            [call.event for call in found.calls] == list(side.calibration.events_of(described.name)),
+            "the gateway was called with other events than were charged",
+        )
+        require(
+            [call.statistic for call in found.calls] == [statistic.name for statistic in described.statistics],
+            "the gateway was not called once per statistic in order",
+        )
+        _check_keys(core, found, set(expected))
+        bounds = {item.name: item.bound for item in statement.sums}
+        for call in found.calls:
+            zero = (0,) * call.measurement.statistic.coordinates
+            wanted = tuple(expected.get(key, {}).get(call.statistic, zero) for key in found.keys)
+            different = [
+                f"{key}: expected {a}, got {b}"
+                for key, a, b in zip(found.keys, wanted, call.exact, strict=True)
+                if a != b
+            ]
+            kind = call.measurement.statistic.kind.value
+            require(not different, f"{kind} {call.statistic} of {described.name}: {'; '.join(different[:5])}")
+            for row in call.exact:
+                for place, value in enumerate(row):
+                    require(abs(value) <= bounds[f"{call.statistic}_{place}"], "a sum beyond the statement's bound")
+            _check_noise(call)
+
+
+def _check_keys(core: BoundedCore, found: CoreSide, expected: set[tuple[Any, ...]]) -> None:
+    """Public cells all appear, in the declared order; hidden groups come sorted, whatever the order of rows."""
+    domain = core.described.keys.domain
+    if domain is not None:
+        require(found.keys == domain, "not exactly the public cells")
+        require(expected <= set(domain), "a group outside the public cells")
+        return
+    require(set(found.keys) == expected, f"groups {set(found.keys)} instead of {expected}")
+    placed = sorted(found.keys, key=lambda key: [(part is None, 0 if part is None else part) for part in key])
+    require(list(found.keys) == placed, "groups come in the order of rows")
+    selection = found.calls[0]
+    assert selection.kept is not None
+    for key, count, kept in zip(found.keys, selection.exact, selection.kept, strict=True):
+        require(not (kept and count == (1,)), f"a group of one person was released: {key}")
+
+
+def _check_noise(call: Call) -> None:
+    """The noise that was drawn is exactly the noise of the event that is charged."""
+    measurement, event = call.measurement, call.event
+    grid = measurement.grid
+    count = sum(len(row) for row in call.exact)
+    bits = FixedBits(call.seed)
+    if isinstance(event, LaplaceEvent):
+        assert isinstance(measurement, LaplaceMeasurement)
+        noise = rounded_laplace(scale=event.scale / grid, count=count, bits=bits)
+    elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+        assert isinstance(measurement, GaussianMeasurement)
+        root = Fraction(math.isqrt(event.variance.numerator), math.isqrt(event.variance.denominator))
+        require(root**2 == event.variance, "the variance is no square of a short number")
+        noise = rounded_gaussian(sigma=root / grid, count=count, bits=bits)
+    else:
+        assert isinstance(event, TruncatedGeometricEvent)
+        assert isinstance(measurement, TruncatedGeometricMeasurement)
+        require(event.epsilon == measurement.table.epsilon and event.delta == measurement.table.delta, "another table")
+        noise = measurement.table.draw(count, bits)[0]
+    flat = [value for row in call.exact for value in row]
+    drawn = [value for row in call.noisy for value in row]
+    wanted = [(value + grid // 2) // grid + int(step) for value, step in zip(flat, noise.tolist(), strict=True)]
+    require(drawn == wanted, f"{measurement.name}: the noise is not that of the charged event")
+
+
+# Two sides
+
+
+@dataclass
+class Tally:
+    """What an audit saw: how many triples, and how close to its bound each kind of statistic came."""
+
+    triples: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    tightest: dict[str, Fraction] = field(default_factory=dict)
+
+    def saw(self, kind: str, ratio: Fraction) -> None:
+        """One statistic's change as a part of its declared bound."""
+        self.kinds[kind] += 1
+        self.tightest[kind] = max(ratio, self.tightest.get(kind, Fraction(0)))
+
+
+def check_pair(one: Side, two: Side, tally: Tally) -> None:
+    """Nothing but the sums differs, and they differ by no more than is declared."""
+    require(one.statements == two.statements, "the statement depends on data")
+    require([c.described for c in one.cores] == [c.described for c in two.cores], "the statistics depend on data")
+    require(one.calibration == two.calibration, "the calibration depends on data")
+    for core, left, right in zip(one.cores, one.sides, two.sides, strict=True):
+        require(
+            [(c.statistic, c.measurement) for c in left.calls] == [(c.statistic, c.measurement) for c in right.calls],
+            "the mechanism calls depend on data",
+        )
+        if core.described.keys.domain is not None:
+            require(left.keys == right.keys, "the shown groups depend on data")
+        every = list(dict.fromkeys([*left.keys, *right.keys]))
+        for call, other in zip(left.calls, right.calls, strict=True):
+            zero = (0,) * call.measurement.statistic.coordinates
+            first = dict(zip(left.keys, call.exact, strict=True))
+            second = dict(zip(right.keys, other.exact, strict=True))
+            changes = [
+                [a - b for a, b in zip(first.get(key, zero), second.get(key, zero), strict=True)] for key in every
+            ]
+            _check_distance(core, call, [change for row in changes for change in row], tally)
+            _check_coarse(call, first, second, every, zero)
+
+
+def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally: Tally) -> None:
+    statistic = call.measurement.statistic
+    bound = statistic.sensitivity
+    moved = [abs(change) for change in changes if change]
+    found = {
+        "l0": (len(moved), bound.l0),
+        "l1": (sum(moved), bound.l1),
+        "l2_squared": (sum(change**2 for change in moved), bound.l2_squared),
+        "linf": (max(moved, default=0), bound.linf),
+    }
+    for name, (value, limit) in found.items():
+        require(
+            value <= limit,
+            f"{statistic.kind.value} {statistic.name} ({statistic.argument}) of {core.described.name}: "
+            f"{name} changed by {value}, declared {limit}",
+        )
+    kind = f"{statistic.kind.value}{statistic.degree or ''}{'n' if statistic.counts_nulls else ''}"
+    tally.saw(kind, Fraction(found["l1"][0]) / bound.l1)
+
+
+def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zero: tuple[int, ...]) -> None:
+    """Sums that were rounded to the measurement's grid change by no more than the event says."""
+    grid, event = call.measurement.grid, call.event
+
+    def coarse(value: int) -> int:
+        return (value + grid // 2) // grid * grid
+
+    changes = [
+        coarse(a) - coarse(b) for key in every for a, b in zip(first.get(key, zero), second.get(key, zero), strict=True)
+    ]
+    if isinstance(event, LaplaceEvent):
+        require(sum(map(abs, changes)) <= event.l1_sensitivity, "rounding to the grid is not in the event")
+    elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+        require(sum(change**2 for change in changes) <= event.l2_squared, "rounding to the grid is not in the event")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One triple: a scene, a query with its price, and the units of a neighbour."""
+
+    scene: Scene
+    query: Query
+    gaussian: bool
+    epsilon: Fraction
+    neighbour: frozenset[Any]
+
+    def check(self, tally: Tally | None = None) -> None:
+        """Raises Violation when the triple does not hold."""
+        units = frozenset(self.scene.units)
+        with (
+            closing(Store(self.scene, units, seed=1)) as one,
+            closing(Store(self.scene, self.neighbour, seed=2)) as two,
+        ):
+            _check_triple(self, one, two, _run_or_refused(self, one), tally or Tally(), _Reference(self, one))
+
+    def describe(self) -> str:
+        """The triple as text."""
+        lines = [f"scene {self.scene.seed}, epsilon {self.epsilon}, {'gaussian' if self.gaussian else 'laplace'}"]
+        lines.append(f"{self.query.sql}  {dict(self.query.parameters)}")
+        lines.append(f"units {self.scene.units}; neighbour {sorted(self.neighbour, key=repr)}")
+        for table in self.scene.dataset.tables:
+            lines.append(f"{table.name} {table.contribution}")
+            lines += [f"    {dict(row)}" for row in self.scene.rows[table.name]]
+        return "\n".join(lines)
+
+
+def _run_or_refused(audit: Audit, store: Store) -> Side | tuple[str, ...]:
+    try:
+        return run(store, audit.scene, audit.query, gaussian=audit.gaussian, epsilon=audit.epsilon)
+    except Refused as refused:
+        return tuple(finding.code for finding in refused.findings)
+    except Violation:
+        raise
+    except Exception as error:  # whatever a row can make fail is an answer about that row
+        raise Violation(f"the run failed with {type(error).__name__}: {error}") from error
+
+
+class _Reference:
+    """The reference's contributions of all units (the spare one too), computed when they are first asked for."""
+
+    def __init__(self, audit: Audit, store: Store) -> None:
+        self._audit, self._store = audit, store
+        self._parts: list[Contributions] | None = None
+
+    def parts(self, side: Side) -> list[Contributions]:
+        if self._parts is None:
+            scene = self._audit.scene
+            owners = {table.name: owner_of(scene, table.name) for table in scene.dataset.tables}
+            self._parts = [contributions(c, scene.rows, owners, self._store.hashes(c)) for c in side.cores]
+        return self._parts
+
+
+def _check_triple(
+    audit: Audit,
+    one: Store,
+    two: Store,
+    base: Side | tuple[str, ...],
+    tally: Tally,
+    reference: _Reference,
+) -> None:
+    tally.triples += 1
+    other = _run_or_refused(audit, two)
+    if isinstance(base, tuple) or isinstance(other, tuple):
+        require(base == other, "one side is refused, the other is not, or for other reasons")
+        assert isinstance(base, tuple)
+        tally.refused.update(base)
+        return
+    check_pair(base, other, tally)
+    check_side(base, reference.parts(base), one.units)
+    check_side(other, reference.parts(base), two.units)
+
+
+def neighbours_of(scene: Scene, seed: int, count: int) -> list[frozenset[Any]]:
+    """Neighbours: without the unit that has most rows, without some others, and with the spare unit."""
+    sizes = Counter(owner_of(scene, "visits"))
+    units = frozenset(scene.units)
+    heaviest = max(scene.units, key=lambda unit: sizes[unit])
+    rest = [unit for unit in scene.units if unit != heaviest]
+    random.Random(seed).shuffle(rest)
+    found = [units - {heaviest}, units | {scene.spare}, *[units - {unit} for unit in rest]]
+    return found[:count]
+
+
+def audit_scene(seed: int, *, queries: int, neighbours: int, tally: Tally, shrink: bool = True) -> None:
+    """Many triples over one scene: each query runs once on the data and once on every neighbour.
+
+    Errors: Violation, with the smallest counterexample that was found unless `shrink` is off.
+    """
+    scene = make_scene(seed)
+    sides = neighbours_of(scene, seed, neighbours)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(Store(scene, frozenset(scene.units), seed=seed)))]
+        stores += [stack.enter_context(closing(Store(scene, units, seed=seed + 1))) for units in sides]
+        audit_stores(scene, stores, queries=queries, tally=tally, shrink=shrink)
+
+
+def audit_stores(scene: Scene, stores: Sequence[Store], *, queries: int, tally: Tally, shrink: bool) -> None:
+    """The triples of a scene whose data (first) and neighbours are already stored."""
+    choice = random.Random(scene.seed)
+    for number in range(queries):
+        query = make_query(scene, scene.seed * 1_000 + number)
+        gaussian, epsilon = choice.random() < 0.4, choice.choice([Fraction(1, 100), Fraction(1), Fraction(8)])
+        audit = Audit(scene, query, gaussian, epsilon, stores[1].units)
+        try:
+            base = _run_or_refused(audit, stores[0])
+            reference = _Reference(audit, stores[0])
+            for store in stores[1:]:
+                audit = replace(audit, neighbour=store.units)
+                _check_triple(audit, stores[0], store, base, tally, reference)
+        except Violation as violation:
+            if not shrink:
+                raise
+            raise Violation(f"{violation}\n{shrunk(audit).describe()}") from None
+
+
+def shrunk(audit: Audit, attempts: int = 150) -> Audit:
+    """A smaller triple that still fails: units and rows are left out while it does."""
+    left = [attempts]
+
+    def fails(candidate: Audit) -> bool:
+        left[0] -= 1
+        try:
+            candidate.check()
+        except Violation:
+            return True
+        except Exception:
+            return False
+        return False
+
+    if not fails(audit):
+        return audit  # it needs its whole history; show it as it is
+    for unit in audit.scene.units:
+        scene = replace(audit.scene, units=tuple(other for other in audit.scene.units if other != unit))
+        candidate = replace(audit, scene=scene, neighbour=audit.neighbour - {unit})
+        if left[0] > 0 and candidate.neighbour != frozenset(scene.units) and fails(candidate):
+            audit = candidate
+    used = frozenset(audit.scene.units) | audit.neighbour
+    part = replace(audit, scene=replace(audit.scene, rows=restricted(audit.scene, used)))
+    audit = part if fails(part) else audit
+    for table in ("items", "visits", "hospitals"):
+        step = max(1, len(audit.scene.rows[table]) // 2)
+        while step and left[0] > 0:
+            place = 0
+            while place < len(audit.scene.rows[table]) and left[0] > 0:
+                candidate = replace(
+                    audit, scene=without_rows(audit.scene, table, frozenset(range(place, place + step)))
+                )
+                if fails(candidate):
+                    audit = candidate
+                else:
+                    place += step
+            step //= 2
+    return audit

@@ -1,0 +1,410 @@
+"""Deliberate privacy bugs, one for each guard, as patches of the real functions.
+
+Each names what the audit must say when it finds it, so that a bug is not "caught" by an accident of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms import measurement as measuring
+from mechanisms import release as releasing
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    LaplaceMeasurement,
+    Perturbed,
+    TruncatedGeometricMeasurement,
+)
+from privacy.bounds import BOUND_MAX
+from privacy.events import GaussianEvent, LaplaceEvent
+from privacy.policy import KeyValue
+from privacy.statistic import Sensitivity, StatisticKind
+from sql_rewrite import bound as bounding
+from sql_rewrite import lower as lowering
+from sql_rewrite import lower_expression, sources
+from sql_rewrite.bound import BoundedStatistic
+from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.plan import Core
+from tests.audit.harness import CURRENT
+
+__all__ = ["BUGS", "Bug"]
+
+_Lowering = lowering._Lowering
+_Builder = bounding._Builder
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug: its name, how to plant it, and what the audit says (a regular expression)."""
+
+    name: str
+    plant: Callable[[pytest.MonkeyPatch], None]
+    says: str
+
+
+BUGS: list[Bug] = []
+
+
+def planted(says: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], Callable[[pytest.MonkeyPatch], None]]:
+    """Registers a bug under its function's name."""
+
+    def register(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+        BUGS.append(Bug(plant.__name__, plant, says))
+        return plant
+
+    return register
+
+
+def _sensitivity(patch: pytest.MonkeyPatch, change: Callable[[_Builder, BoundedStatistic], Sensitivity]) -> None:
+    """Changes the declared sensitivity of every statistic after it was proved."""
+    genuine = _Builder._add
+
+    def add(self: Any, *arguments: Any, **named: Any) -> None:
+        genuine(self, *arguments, **named)
+        last = self.statistics[-1]
+        self.statistics[-1] = replace(last, statistic=replace(last.statistic, sensitivity=change(self, last)))
+
+    patch.setattr(_Builder, "_add", add)
+
+
+def _statistics(patch: pytest.MonkeyPatch, name: str, change: Callable[[BoundedStatistic], BoundedStatistic]) -> None:
+    """Lets one method of the lowering see other statistics."""
+    genuine = getattr(_Lowering, name)
+    patch.setattr(_Lowering, name, lambda self, bounded, *rest: genuine(self, change(bounded), *rest))
+
+
+# Declared sensitivities
+
+
+@planted("changed by")
+def sensitivity_of_one_group(patch: pytest.MonkeyPatch) -> None:
+    """A unit's several groups are forgotten."""
+
+    def one(builder: _Builder, bounded: BoundedStatistic) -> Sensitivity:
+        s, groups = bounded.statistic.sensitivity, builder.contribution.groups
+        return replace(s, l0=max(1, s.l0 // groups), l1=s.l1 / groups, l2_squared=s.l2_squared / groups)
+
+    _sensitivity(patch, one)
+
+
+@planted("l2_squared changed by")
+def l2_of_one_group(patch: pytest.MonkeyPatch) -> None:
+    """Only the L2 norm forgets the groups."""
+    _sensitivity(patch, lambda _, b: replace(b.statistic.sensitivity, l2_squared=b.statistic.sensitivity.linf**2))
+
+
+@planted("l0 changed by")
+def l0_of_one_coordinate(patch: pytest.MonkeyPatch) -> None:
+    """Entries that a unit may change are counted as cells."""
+    _sensitivity(patch, lambda builder, b: replace(b.statistic.sensitivity, l0=builder.contribution.groups))
+
+
+@planted("sum .* changed by")
+def sum_with_upper_minus_lower(patch: pytest.MonkeyPatch) -> None:
+    """A clipped sum calibrated for replacing a unit, not for adding one."""
+
+    def width(builder: _Builder, bounded: BoundedStatistic) -> Sensitivity:
+        s, encoding = bounded.statistic.sensitivity, bounded.statistic.encoding
+        if bounded.statistic.kind is not StatisticKind.SUM or encoding is None:
+            return s
+        cell, groups = Fraction(bounded.rows * max(1, encoding.highest - encoding.lowest)), builder.contribution.groups
+        return replace(s, l1=cell * groups, l2_squared=cell**2 * groups, linf=cell)
+
+    _sensitivity(patch, width)
+
+
+@planted("changed by")
+def sensitivity_of_one_row(patch: pytest.MonkeyPatch) -> None:
+    """A unit's several rows are forgotten."""
+
+    def one(_: _Builder, bounded: BoundedStatistic) -> Sensitivity:
+        s, rows = bounded.statistic.sensitivity, bounded.rows
+        return replace(s, l1=s.l1 / rows, l2_squared=s.l2_squared / rows**2, linf=s.linf / rows)
+
+    _sensitivity(patch, one)
+
+
+# Bounding in SQL
+
+
+@planted("changed by")
+def rows_of_a_unit_not_bounded(patch: pytest.MonkeyPatch) -> None:
+    """Partial sums are added up as they are."""
+    patch.setattr(_Lowering, "_clipped", lambda self, b, count: [f'"{b.statistic.name}p{i}"' for i in range(count)])
+
+
+@planted("moments .* changed by")
+def moments_scaled_up(patch: pytest.MonkeyPatch) -> None:
+    """A Bernstein vector is scaled by rows/n, rounded up: its norm leaves the bound."""
+    genuine = _Lowering._clipped
+
+    def clipped(self: Any, bounded: BoundedStatistic, count: int) -> list[str]:
+        texts = genuine(self, bounded, count)
+        if bounded.statistic.kind is not StatisticKind.MOMENTS:
+            return texts
+        return [
+            re.sub(
+                r"\* CAST\((\d+) AS HUGEINT\)\) // (\(.* // \d+\)) ELSE",
+                r"* CAST(\1 AS HUGEINT) + \2 - 1) // \2 ELSE",
+                t,
+            )
+            for t in texts
+        ]
+
+    patch.setattr(_Lowering, "_clipped", clipped)
+
+
+@planted("changed by")
+def groups_of_a_unit_not_chosen(patch: pytest.MonkeyPatch) -> None:
+    """A unit keeps all its groups."""
+    genuine = _Lowering._units_summed
+
+    def summed(self: Any) -> str:
+        contribution = replace(self.bounded.contribution, choose_groups=False)
+        self.bounded = replace(self.bounded, contribution=contribution)
+        return genuine(self)
+
+    patch.setattr(_Lowering, "_units_summed", summed)
+
+
+@planted("changed by")
+def groups_chosen_by_position(patch: pytest.MonkeyPatch) -> None:
+    """The choice depends on the unit's number, which other units can change."""
+    genuine = _Lowering._base
+    patch.setattr(
+        _Lowering,
+        "_base",
+        lambda self, *, with_unit: genuine(self, with_unit=with_unit).replace("unit$draw", "unit$id"),
+    )
+
+
+@planted("units .* changed by")
+def units_counted_as_rows(patch: pytest.MonkeyPatch) -> None:
+    """COUNT(DISTINCT unit) counts each row of a unit."""
+    genuine = _Lowering._units_summed
+
+    def rows(bounded: BoundedStatistic) -> BoundedStatistic:
+        if bounded.statistic.kind is not StatisticKind.UNITS:
+            return bounded
+        return replace(bounded, statistic=replace(bounded.statistic, kind=StatisticKind.COUNT), rows=BOUND_MAX)
+
+    def summed(self: Any) -> str:
+        self.bounded = replace(self.bounded, statistics=tuple(rows(b) for b in self.bounded.statistics))
+        return genuine(self)
+
+    patch.setattr(_Lowering, "_units_summed", summed)
+
+
+@planted("changed by|not unique")
+def join_that_multiplies(patch: pytest.MonkeyPatch) -> None:
+    """A reference may be followed backwards, to a key that is not unique: a person's row is repeated."""
+    genuine = sources._reference_of
+    patch.setattr(sources, "_reference_of", lambda child, column, parent, key: genuine(parent, key, child, column))
+    patch.setattr(sources, "_check_unit_path", lambda *_: None)
+
+
+@planted("changed by|expected")
+def join_without_condition(patch: pytest.MonkeyPatch) -> None:
+    """Every row meets every row of the parent table."""
+    genuine = _Lowering._from
+    patch.setattr(_Lowering, "_from", lambda self: re.sub(r" ON \([^()]*\)", " ON (TRUE)", genuine(self)))
+
+
+# Values
+
+
+@planted("changed by|failed with ExecutionFailed|failed with FrameFault")
+def values_not_clipped(patch: pytest.MonkeyPatch) -> None:
+    """Declared bounds are believed: neither the column nor the encoded value is clipped."""
+    clip, bounds = bounding.clip_columns, _Builder._bounds
+    patch.setattr(bounding, "clip_columns", lambda expression: expression)
+    patch.setattr(_Builder, "_bounds", lambda self, family, argument: bounds(self, family, clip(argument)))
+
+    def encoded(self: Any, bounded: BoundedStatistic) -> str:
+        encoding, argument = bounded.statistic.encoding, bounded.argument
+        assert encoding is not None
+        assert argument is not None
+        value = lower_expression.lower(argument, self.parameters)
+        scaled = f"ROUND((CAST({value} AS DOUBLE) - {float(encoding.offset)!r}) / {float(encoding.step)!r})"
+        return f"TRY_CAST({scaled} AS BIGINT)"
+
+    patch.setattr(_Lowering, "_encoded", encoded)
+
+
+@planted("expected")
+def null_becomes_the_upper_bound(patch: pytest.MonkeyPatch) -> None:
+    """LEAST skips NULL, so a missing value becomes the highest one."""
+    genuine = _Lowering._encoded
+    guard = re.compile(r"\ACASE WHEN .* IS NULL THEN NULL ELSE (GREATEST\(.*\)) END\Z", re.DOTALL)
+    patch.setattr(_Lowering, "_encoded", lambda self, bounded: guard.sub(r"\1", genuine(self, bounded)))
+
+
+@planted("expected")
+def infinities_kept(patch: pytest.MonkeyPatch) -> None:
+    """A result that is not finite is clipped as a value instead of being NULL."""
+    patch.setattr(lower_expression._Lowering, "sql", lambda self, expression: self.loose(expression))
+
+
+@planted("expected")
+def filter_ignored(patch: pytest.MonkeyPatch) -> None:
+    """FILTER (WHERE ...) is dropped."""
+    _statistics(patch, "_vector", lambda bounded: replace(bounded, filter=None))
+
+
+@planted("expected|changed by")
+def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
+    """Sums wrap at 62 bits."""
+    genuine = _Lowering._split
+
+    def split(self: Any, name: str) -> tuple[str, str]:
+        high, low = genuine(self, name)
+        return re.sub(r"^CAST\(.*AS BIGINT\) AS", "CAST(0 AS BIGINT) AS", high), low
+
+    patch.setattr(_Lowering, "_split", split)
+
+
+# Keys
+
+
+@planted("failed with|outside the public cells")
+def rows_outside_the_public_keys_kept(patch: pytest.MonkeyPatch) -> None:
+    """The condition that a key has one of its public values is dropped."""
+    patch.setattr(_Lowering, "_inside", lambda self, text, key, domain: "TRUE")
+
+
+@planted("expected")
+def null_group_lost(patch: pytest.MonkeyPatch) -> None:
+    """NULL is no public value of a key."""
+    genuine = _Lowering._inside
+
+    def inside(self: Any, text: str, key: Expression, domain: Any) -> str:
+        return genuine(self, text, key, [value for value in domain if value is not None])
+
+    patch.setattr(_Lowering, "_inside", inside)
+
+
+@planted("not exactly the public cells|shown groups depend on data")
+def empty_public_groups_hidden(patch: pytest.MonkeyPatch) -> None:
+    """Only groups with rows are shown: the histogram over the keys that are present."""
+
+    def present(keys: Any, domain: Any) -> Any:
+        shown = sorted(keys, key=domain.index)
+        return np.array([shown.index(key) for key in keys], dtype=np.intp), shown
+
+    patch.setattr(releasing, "_public_order", present)
+
+
+@planted("depends? on data")
+def domain_read_from_rows(patch: pytest.MonkeyPatch) -> None:
+    """The values of a key are listed from the table."""
+    genuine = bounding.key_domain
+
+    def key_domain(core: Core, dataset: Any) -> Any:
+        domains, cells = genuine(core, dataset)
+        if cells is None and len(core.keys) == 1 and isinstance(key := core.keys[0][1], ColumnRef):
+            table = next(s.table.name for s in core.sources if s.relation == key.relation)
+            rows = CURRENT[-1].connection.execute(f'SELECT DISTINCT "{key.name}" FROM "{table}" ORDER BY 1').fetchall()
+            values: tuple[KeyValue, ...] = tuple(row[0] for row in rows)
+            return (values,), tuple((value,) for value in values)
+        return domains, cells
+
+    patch.setattr(bounding, "key_domain", key_domain)
+
+
+@planted("depends on data")
+def table_size_in_the_statement(patch: pytest.MonkeyPatch) -> None:
+    """The number of people is a parameter of the query."""
+    genuine = lowering.lower
+
+    def lower(bounded: Any) -> Any:
+        statement = genuine(bounded)
+        row = CURRENT[-1].connection.execute("SELECT COUNT(*) FROM people").fetchone()
+        assert row is not None
+        return replace(statement, sql=f"{statement.sql} LIMIT {1000 + row[0]}")
+
+    patch.setattr(lowering, "lower", lower)
+
+
+@planted("released")
+def threshold_off(patch: pytest.MonkeyPatch) -> None:
+    """Hidden groups are shown whatever their noisy size."""
+
+    def kept(genuine: Any) -> Any:
+        def perturb(self: Any, exact: Any, bits: Any) -> Perturbed:
+            return Perturbed(genuine(self, exact, bits).values, np.ones(len(exact), dtype=np.bool_))
+
+        return perturb
+
+    for cls in (TruncatedGeometricMeasurement, GaussianThresholdMeasurement):
+        patch.setattr(cls, "perturb", kept(cls.perturb))
+
+
+@planted("order of rows")
+def groups_in_the_order_of_rows(patch: pytest.MonkeyPatch) -> None:
+    """Hidden groups come as the engine found them."""
+    patch.setattr(releasing, "_sortable", lambda value: 0)
+
+
+# Noise and price
+
+
+@planted("not that of the charged event")
+def laplace_charged_for_twice_its_scale(patch: pytest.MonkeyPatch) -> None:
+    """The event names more noise than is drawn."""
+    genuine = LaplaceMeasurement.event
+
+    def event(self: LaplaceMeasurement) -> LaplaceEvent:
+        return replace(genuine(self), scale=2 * genuine(self).scale)
+
+    patch.setattr(LaplaceMeasurement, "event", event)
+
+
+@planted("not that of the charged event")
+def gaussian_charged_for_twice_its_scale(patch: pytest.MonkeyPatch) -> None:
+    """The event names more noise than is drawn."""
+    genuine = GaussianMeasurement.event
+
+    def event(self: GaussianMeasurement) -> Any:
+        real = genuine(self)
+        return replace(real, variance=4 * real.variance) if isinstance(real, GaussianEvent) else real
+
+    patch.setattr(GaussianMeasurement, "event", event)
+
+
+@planted("above")
+def price_not_split(patch: pytest.MonkeyPatch) -> None:
+    """Every statistic takes more than its share of epsilon."""
+    genuine = LaplaceMeasurement.for_epsilon.__func__  # type: ignore[attr-defined]
+
+    def for_epsilon(cls: Any, *, epsilon: Fraction, **named: Any) -> LaplaceMeasurement:
+        made = genuine(cls, epsilon=2 * epsilon, **named)
+        assert isinstance(made, LaplaceMeasurement)
+        return made
+
+    patch.setattr(LaplaceMeasurement, "for_epsilon", classmethod(for_epsilon))
+
+
+@planted("rounding to the grid is not in the event")
+def rounding_to_the_grid_is_free(patch: pytest.MonkeyPatch) -> None:
+    """The rounding of sums to a coarse grid is left out of the sensitivity."""
+    patch.setattr(measuring, "_l1_with_rounding", lambda statistic, grid: statistic.sensitivity.l1)
+    patch.setattr(measuring, "_l2_squared_with_rounding", lambda statistic, grid: statistic.sensitivity.l2_squared)
+
+
+@planted("forgets part of the L1 sensitivity")
+def event_with_half_the_sensitivity(patch: pytest.MonkeyPatch) -> None:
+    """The price is that of half the change."""
+    genuine = LaplaceMeasurement.event
+
+    def event(self: LaplaceMeasurement) -> LaplaceEvent:
+        return replace(genuine(self), l1_sensitivity=genuine(self).l1_sensitivity / 2)
+
+    patch.setattr(LaplaceMeasurement, "event", event)

@@ -1,0 +1,75 @@
+"""Queries that kept the server busy for minutes, for nothing or for the smallest price."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms.calibrate import LaplacePrice, calibrate
+from mechanisms.randomness import SystemBits
+from mechanisms.release import REPLICATE_NUMBERS_MAX, release
+from privacy.exact import Exact
+from server.services import Services
+from sql_rewrite import evaluate
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+
+
+def test_the_public_keys_of_an_expression_are_not_worth_minutes(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimate is free: thousands of operators over thousands of combinations of keys took minutes of Python."""
+    dataset = services.catalogue.get("clinic")
+    assert dataset is not None
+    evaluated = 0
+    plain = evaluate.evaluate
+
+    def counting(*arguments: Any) -> Any:
+        nonlocal evaluated
+        evaluated += 1
+        return plain(*arguments)
+
+    monkeypatch.setattr(evaluate, "evaluate", counting)
+    monkeypatch.setattr(evaluate, "WORK_MAX", 50)
+    for text, expected in (("LENGTH(sex)", True), ("LENGTH(sex) + " * 30 + "1", False)):
+        plan = lift(f"SELECT {text} AS k, COUNT(*) AS n FROM people GROUP BY 1", dataset)
+        domain = evaluate.map_domain(plan.cores[0].keys[0][1], dataset.limits.cells_max)
+        assert (domain == (6, 4)) is expected
+    assert evaluated <= 50
+
+
+def test_error_bars_of_endless_noise_are_not_drawn_exactly(services: Services) -> None:
+    """At epsilon 1e-12 each simulated draw took the exact path: one query kept a thread busy for minutes."""
+    core = _core(services, "SELECT age, COUNT(*) + 1 AS n FROM people GROUP BY age")
+    for epsilon, simulated in (("1", True), ("1e-12", False)):
+        table = _released(core, Fraction(epsilon))
+        assert [column.replicates is not None for column in table.columns if column.role == "released"] == [simulated]
+
+
+def test_error_bars_of_many_statistics_share_one_limit(services: Services) -> None:
+    """The limit was for each statistic: thirty of them took thirty times the memory."""
+    sums = ", ".join(f"VARIANCE(age * {i}) + 1 AS v{i}" for i in range(1, 8))
+    core = _core(services, f"SELECT age, {sums} FROM people GROUP BY age")
+    table = _released(core, Fraction(1), replicates=10_000)
+    matrices = [column.replicates for column in table.columns if column.replicates is not None]
+    assert 3 * sum(np.asarray(matrix).size for matrix in matrices) <= REPLICATE_NUMBERS_MAX
+
+
+def _core(services: Services, sql: str) -> Any:
+    dataset = services.catalogue.get("clinic")
+    assert dataset is not None
+    plan = lift(sql.replace("SELECT age", "SELECT age % 7 AS age").replace("GROUP BY age", "GROUP BY age % 7"), dataset)
+    return bound(plan)[0].described
+
+
+def _released(core: Any, epsilon: Fraction, *, replicates: int = 400) -> Any:
+    exact = Exact(
+        keys={column.name: [] for column in core.keys.columns},
+        sums={f"{s.name}_{i}": [] for s in core.statistics for i in range(s.coordinates)},
+        rows=0,
+    )
+    calibration = calibrate([core], LaplacePrice(epsilon, Fraction(0)))
+    return release(core, calibration, exact, bits=SystemBits(), confidence=Fraction(95, 100), replicates=replicates)

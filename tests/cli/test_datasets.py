@@ -1,0 +1,142 @@
+"""`noisegate init` and `noisegate dataset`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import cli, refused
+
+
+def test_init_proposes_without_reading_values(people: Path) -> None:
+    """Names and types are there, bounds are asked for, and no value of a row is."""
+    ran = cli("init", str(people), "--unit", "person_id")
+    assert ran.code == 0
+    assert "unit: {table: people, key: person_id}" in ran.out
+    assert "# bounds: [LOWEST, HIGHEST]" in ran.out
+    people.write_text("person_id,age,city,score\n1,987654,Quagmire,0.5\n")
+    assert "987654" not in cli("init", str(people), "--unit", "person_id").out
+    assert "Quagmire" not in cli("init", str(people), "--unit", "person_id").out
+
+
+def test_init_to_a_file_keeps_what_exists(people: Path, tmp_path: Path) -> None:
+    """The file can be checked at once, names the data relative to itself, and is not replaced by accident."""
+    output = tmp_path / "people.yaml"
+    assert cli("init", str(people), "--unit", "person_id", "-o", str(output)).code == 0
+    assert 'file: "people.csv"' in output.read_text()
+    assert cli("dataset", "check", str(output)).code == 0
+    output.write_text("mine\n")
+    refused(cli("init", str(people), "-o", str(output)), "exists", "--force", code=2)
+    assert output.read_text() == "mine\n"
+    assert cli("init", str(people), "-o", str(output), "--force").code == 0
+
+
+def test_init_suggests_the_near_column(people: Path) -> None:
+    """A misspelt unit is wrong usage, with the column that was most likely meant."""
+    refused(cli("init", str(people), "--unit", "prson_id"), 'Did you mean --unit "person_id"?', code=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("nothing.csv", None, "could not find"),
+        ("empty.csv", b"", "It is empty"),
+        ("table.xlsx", b"PK\x03\x04", "suffix"),
+        ("people.parquet", b"person_id,age\n1,2\n", "not what its name says"),
+        ("people.duckdb", b"person_id,age\n1,2\n", "not what its name says"),
+        ("people.csv", b"PAR1" + b"\0" * 40 + b"PAR1", "not what its name says"),
+        ("people.parquet", b"PAR1" + b"\0" * 40 + b"PAR1", "could not use"),
+    ],
+)
+def test_files_that_are_not_what_they_claim(tmp_path: Path, name: str, content: bytes | None, words: str) -> None:
+    """Each gets one message that says what is wrong with the file."""
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    refused(cli("init", str(path), "--unit", "person_id"), words)
+
+
+def test_init_of_a_folder(tmp_path: Path) -> None:
+    """A folder is not a data file."""
+    refused(cli("init", str(tmp_path)), "It is not a file")
+
+
+def test_check_reports_every_finding_at_once(tmp_path: Path) -> None:
+    """Three mistakes, three findings with their lines, exit code 1."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(
+        "dataset: bad\nunit: {table: nobody, key: id}\ntables:\n  people:\n    source: {file: missing.csv}\n"
+        "    columns:\n      id: {type: integer}\n      age: {type: integer, bounds: [9, 1]}\n"
+    )
+    ran = cli("dataset", "check", str(path), "--json")
+    assert ran.code == 1
+    assert ran.json["ok"] is False
+    errors = [item for item in ran.json["findings"] if item["severity"] == "error"]
+    assert len(errors) >= 3
+    assert all(item["what"] and item["why"] and item["instead"] for item in errors)
+    text = cli("dataset", "check", str(path))
+    assert text.code == 1
+    assert text.out.count("error: line ") >= 3
+
+
+def test_check_of_data_instead_of_yaml(people: Path, tmp_path: Path) -> None:
+    """A data file, binary bytes and a missing file are findings, not failures of the program."""
+    binary = tmp_path / "x.yaml"
+    binary.write_bytes(os.urandom(64) + b"\xff\xfe")
+    for path in (people, binary, tmp_path / "missing.yaml"):
+        ran = cli("dataset", "check", str(path), "--json")
+        assert ran.code == 1
+        assert len(ran.json["findings"]) == 1
+
+
+def test_add_list_remove(home: Path) -> None:
+    """An attached dataset is listed; removed, it is not, and unknown names are told."""
+    listed = cli("dataset", "list", "--json", "--home", str(home)).json
+    assert [(item["dataset"], item["tables"], item["policy_version"]) for item in listed] == [("people", ["people"], 1)]
+    assert "people" in cli("dataset", "list", "--home", str(home)).out
+    refused(cli("dataset", "remove", "peple", "--home", str(home)), 'no dataset "peple"', "people")
+    assert cli("dataset", "remove", "people", "--home", str(home)).code == 0
+    assert cli("dataset", "list", "--json", "--home", str(home)).json == []
+    assert "No dataset" in cli("dataset", "list", "--home", str(home)).out
+
+
+@pytest.mark.slow
+def test_add_again_after_a_move_finds_the_version(home: Path, people: Path, tmp_path: Path) -> None:
+    """A home that was moved accepts the same data again as the same version, and a changed file as the next one."""
+    described = tmp_path / "people.yaml"
+    assert cli("init", str(people), "--unit", "person_id", "-o", str(described)).code == 0
+    first = cli("dataset", "add", str(described), "--home", str(home), "--json")
+    assert first.code == 0, first.err
+    moved = home.with_name("moved")
+    home.rename(moved)
+    again = cli("dataset", "add", str(described), "--home", str(moved), "--json")
+    assert again.code == 0, again.err
+    assert again.json == first.json
+    described.write_text(described.read_text() + "  releases_shared: true\n")
+    changed = cli("dataset", "add", str(described), "--home", str(moved), "--json").json
+    assert changed["policy_version"] == first.json["policy_version"] + 1
+    assert changed["data_version"] == first.json["data_version"]
+
+
+@pytest.mark.slow
+def test_add_refuses_what_the_data_contradicts(home: Path, people: Path, tmp_path: Path) -> None:
+    """A declared key that repeats is told; what was served stays."""
+    described = tmp_path / "people.yaml"
+    assert cli("init", str(people), "--unit", "person_id", "-o", str(described)).code == 0
+    people.write_text("person_id,age,city,score\n1,2,A,0.5\n1,3,B,0.5\n")
+    before = cli("dataset", "list", "--json", "--home", str(home)).json
+    refused(cli("dataset", "add", str(described), "--home", str(home)), "not attached", "repeats")
+    assert cli("dataset", "list", "--json", "--home", str(home)).json == before
+
+
+def test_add_shows_every_error_of_the_file(empty_home: Path, tmp_path: Path) -> None:
+    """A file with errors is refused with all of them; nothing is attached."""
+    path = tmp_path / "bad.yaml"
+    path.write_text("dataset: 'not a name'\nunit: {}\ntables: {}\n")
+    ran = cli("dataset", "add", str(path), "--home", str(empty_home))
+    assert ran.code == 1
+    assert ran.err.count("error: line ") >= 3
+    assert "could not attach" in ran.err
+    refused(cli("dataset", "add", str(tmp_path / "none.yaml"), "--home", str(empty_home)), "could not find")

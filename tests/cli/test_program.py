@@ -1,0 +1,182 @@
+"""The edge of the process: help, usage, versions, failures that nobody foresaw, and the page about commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from server.cli import output
+from server.cli.failure import CommandFailed
+from server.cli.program import application
+from tests.cli.support import ROOT, cli, environment, misused
+
+
+def commands() -> list[tuple[str, ...]]:
+    found = [(item.name or "",) for item in application.registered_commands]
+    for group in application.registered_groups:
+        assert isinstance(group.typer_instance, typer.Typer)
+        assert isinstance(group.typer_instance.info.name, str)
+        found += [
+            (group.typer_instance.info.name, item.name or "") for item in group.typer_instance.registered_commands
+        ]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_teaches_with_examples(command: tuple[str, ...]) -> None:
+    """Every command has a help text with at least one example of itself, and a chapter in docs/cli.md."""
+    ran = cli(*command, "--help")
+    assert ran.code == 0
+    assert "examples" in ran.out
+    assert f"noisegate {' '.join(command)}" in ran.out.split("examples")[1]
+    assert f"`{' '.join(command)}`" in (ROOT / "docs" / "cli.md").read_text("utf-8")
+
+
+def test_every_option_is_in_the_page() -> None:
+    """Every option of every command has its word in docs/cli.md."""
+    page = (ROOT / "docs" / "cli.md").read_text("utf-8")
+    for command in commands():
+        for line in cli(*command, "--help").out.splitlines():
+            words = line.split()
+            if words and words[0].startswith("-") and words[0] != "-h,":
+                option = next(word for word in words if word.startswith("--"))
+                assert f"`{option.rstrip(',')}" in page, (command, option)
+
+
+def test_without_a_command() -> None:
+    """The list of commands, as wrong usage."""
+    ran = cli()
+    assert ran.code == 2
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_near_commands_and_options_are_suggested() -> None:
+    """A misspelt command or option names the near one."""
+    misused(cli("quary"), "query")
+    misused(cli("key", "creat"), "create")
+    misused(cli("audit", "--jsn"), "--json")
+
+
+def test_version() -> None:
+    """The version, and nothing else."""
+    ran = cli("--version")
+    assert ran.code == 0
+    assert ran.out.startswith("noisegate 0.")
+
+
+def test_unforeseen_failures_are_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No traceback and no text of the error, which may hold values; the place in our files is told."""
+
+    def explode(*_: object, **__: object) -> None:
+        raise RuntimeError("private value 42")
+
+    monkeypatch.setattr("server.cli.home.Home.create", explode)
+    ran = cli("migrate", "--home", str(tmp_path / "home"))
+    assert ran.code == 1
+    assert "nobody foresaw (RuntimeError)" in ran.err
+    assert "server/cli/care.py" in ran.err
+    assert "private value" not in ran.err
+
+
+def test_help_comes_at_once() -> None:
+    """The help does not load the engines, the ledger or the web framework."""
+    program = (
+        "import sys\nfrom server.cli import main\nmain(['up', '--help'])\n"
+        "heavy = {'sqlalchemy', 'fastapi', 'numpy', 'duckdb', 'sqlglot', 'httpx', 'alembic', 'uvicorn'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=60, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_module_runs(tmp_path: Path) -> None:
+    """`python -m server.cli` passes on the exit code, and standard output is free of messages of failure."""
+    started = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, "-m", "server.cli", "key", "list", "--home", str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "there is no ledger" in ran.stderr
+    assert time.monotonic() - started < 30
+
+
+# Words
+
+
+def test_message_of_a_failure() -> None:
+    """What, why and every line of advice, in this order."""
+    failure = CommandFailed("could not", why="Because\nof two.", instead=("do this", "or that"))
+    assert str(failure).splitlines() == [
+        "noisegate: could not",
+        "  Why: Because",
+        "    of two.",
+        "  What to do: do this",
+        "              or that",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (5357, 5351, 5363, "5,357 ± 6"),
+        (12, 0, 40, "12 [0, 40]"),
+        (-5, -16, 6, "-5 ± 11"),
+        (38.9123, 38.87, 38.95, "38.912 ± 0.042"),
+        (1234567.891, 1230000.0, 1239135.782, "1,234,568 ± 4,568"),
+        (0.5, None, None, "0.5000"),
+        (7, None, None, "7"),
+        (None, None, None, "NULL"),
+        (True, None, None, "true"),
+        ("a\nb", None, None, "a\N{REPLACEMENT CHARACTER}b"),
+        (3.0, 3.0, 3.0, "3.00 ± 0.00"),
+    ],
+)
+def test_cells(value: object, low: float | None, high: float | None, expected: str) -> None:
+    """Two digits of the error, thousands apart, both ends where the interval is not even, no control characters."""
+    assert output._cell(value, low, high) == expected
+
+
+def test_a_number_that_is_a_key_is_a_name() -> None:
+    """The year 2024 as a group is not written as 2,024."""
+    assert output._cell(2024, None, None, key=True) == "2024"
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        ([], ""),
+        ([("rows", 1, 1)], ""),
+        ([("privacy units", 1, 40)], ""),
+        ([("rows", 1, 40)], "at most 40 rows count"),
+        ([("rows", 4, 1)], "at most 4 groups count, and 1 row in each"),
+        ([("privacy units", 4, 15), ("rows", 4, 15)], "at most 4 groups count, and 15 rows in each"),
+    ],
+)
+def test_bounds_that_leave_rows_out_are_said(used: list[tuple[str, int, int]], expected: str) -> None:
+    """± is the noise alone: where rows of one unit are left out, the answer says so, and only there."""
+    mechanisms = [
+        {"argument": argument, "groups_per_unit": groups, "rows_per_unit_and_group": rows}
+        for argument, groups, rows in used
+    ]
+    lines = output._bound_lines({"provenance": {"mechanisms": mechanisms}})
+    assert bool(lines) == bool(expected)
+    assert expected in " ".join(lines)
+
+
+def test_commands_in_messages_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`noisegate up` becomes what starts it here; text with data stays as it is."""
+    monkeypatch.setattr(output, "program", lambda: "./noisegate")
+    assert output._COMMAND.sub(lambda match: f"{output.program()} {match[1]}", "try noisegate up, noisegate: x") == (
+        "try ./noisegate up, noisegate: x"
+    )

@@ -1,0 +1,31 @@
+"""docs/datasets.md is true."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from server.datasets import check_text
+from server.datasets.model import ColumnFile, ContributionFile, DatasetFile, PolicyFile, TableFile
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_sound() -> None:
+    """What the page shows can be used as it is."""
+    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    assert check_text(example) == []
+
+
+def test_every_name_has_its_line() -> None:
+    """Each name that a file may hold is explained in a table of the page."""
+    rows = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
+    for model in (DatasetFile, TableFile, ColumnFile, ContributionFile, PolicyFile):
+        assert set(model.model_fields) - {"description"} <= rows, model
+
+
+def test_the_defaults_are_those_of_the_model() -> None:
+    """The policy's table shows what holds when a name is left out."""
+    shown = dict(re.findall(r"^\| `(\w+)` \| `\"?([^`\"]+)\"?` \|", PAGE, re.MULTILINE))
+    for name, field in PolicyFile.model_fields.items():
+        assert shown[name] == str(field.default).lower()

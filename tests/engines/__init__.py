@@ -1,0 +1,1 @@
+"""Tests of the engines: workers, private statements, the shell, snapshots."""

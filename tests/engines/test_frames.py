@@ -1,0 +1,241 @@
+"""Frames: what goes in comes out, and bytes of a hostile worker are refused as data, never run or trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import decimal
+import json
+import pickle
+import socket
+import struct
+import threading
+import time
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engines.frames import (
+    Frame,
+    FrameFault,
+    columns_of,
+    decode_integers,
+    decode_values,
+    encode_values,
+    receive_frame,
+    send_frame,
+    tag_value,
+    untag_value,
+)
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "integer": st.integers(-(2**63), 2**63 - 1),
+    "huge": st.integers(-(2**127), 2**127),
+    "number": st.floats(allow_nan=False),
+    "boolean": st.booleans(),
+    "date": st.dates(),
+    "timestamp": st.datetimes(),
+    "text": st.text(st.characters(exclude_categories=["Cs"])),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(VALUES))
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_columns_survive(kind: str, data: st.DataObject) -> None:
+    """Every kind of column comes back as it was, NULL and the edges of the type included."""
+    values = data.draw(st.lists(st.none() | VALUES[kind], max_size=20))
+    column = encode_values(kind, values)
+    described = json.loads(json.dumps(column.description))
+    assert decode_values(described, [memoryview(buffer) for buffer in column.buffers], len(values)) == values
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(2**127),
+        0.1,
+        float("-inf"),
+        decimal.Decimal("-12345678901234567890.123456789"),
+        datetime.date.min,
+        datetime.datetime.max,
+        datetime.time(23, 59, 59, 999_999),
+        datetime.timedelta(days=-3, microseconds=7),
+        uuid.UUID(int=7),
+        ["a", [None, 2]],
+    ],
+)
+def test_tagged_values_survive(value: object) -> None:
+    """Values of the shell keep their type through JSON."""
+    item = untag_value(json.loads(json.dumps(tag_value(value))))
+    assert item == value
+    assert type(item) is type(value)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        7,
+        {},
+        {"i": "1e9"},
+        {"i": 5},
+        {"i": "9" * 81},
+        {"f": "x"},
+        {"n": "NaN"},
+        {"n": "1" * 81},
+        {"d": 10**12},
+        {"d": True},
+        {"t": 2.0},
+        {"l": [1, 2]},
+        {"u": "zz"},
+        {"u": 5},
+        {"c": 5},
+        {"a": "ab"},
+        {"?": 1},
+        {"i": "1", "f": "1"},
+        {"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": []}]}]}]}]}]}]}]}]}]},
+    ],
+)
+def test_tagged_values_that_nobody_writes_are_refused(item: object) -> None:
+    """Anything else in a tagged value is a fault without content."""
+    with pytest.raises(FrameFault):
+        untag_value(item)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("integer", [True]),
+        ("integer", [1.0]),
+        ("integer", [2**63]),
+        ("integer", ["1"]),
+        ("huge", [1.5]),
+        ("text", [1]),
+        ("boolean", [1]),
+        ("date", [datetime.datetime(2020, 1, 1)]),
+        ("timestamp", [datetime.date(2020, 1, 1)]),
+        ("timestamp", [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)]),
+        ("any", [object()]),
+    ],
+)
+def test_values_of_another_type_are_not_sent(kind: str, values: list[object]) -> None:
+    """A column is what it says: nothing is cast on the way out."""
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        encode_values(kind, values)
+
+
+def _through(payload: bytes, *, bytes_max: int = 1 << 20) -> Frame | None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        sender = threading.Thread(target=lambda: (theirs.sendall(payload), theirs.close()))
+        sender.start()
+        try:
+            return receive_frame(ours, bytes_max=bytes_max, deadline=time.monotonic() + 5)
+        finally:
+            sender.join()
+
+
+def _frame(head: bytes, body: bytes = b"", *, magic: bytes = b"NGF1") -> bytes:
+    return struct.pack("<4sIQ", magic, len(head), len(body)) + head + body
+
+
+def test_frames_survive() -> None:
+    """Header and buffers come back, also when they are larger than the socket's buffer."""
+    ours, theirs = socket.socketpair()
+    buffers = [b"x" * 300_000, b"", b"yz"]
+    with ours, theirs:
+        sender = threading.Thread(target=send_frame, args=(theirs, {"a": ["ü", 1]}, buffers))
+        sender.start()
+        frame = receive_frame(ours, bytes_max=1 << 20, deadline=time.monotonic() + 5)
+        sender.join()
+    assert frame is not None
+    assert frame.header == {"a": ["ü", 1]}
+    assert [bytes(buffer) for buffer in frame.buffers] == buffers
+    assert "ü" not in repr(frame)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"NGF",
+        _frame(b"{}", magic=b"EVIL"),
+        _frame(b"{}"),
+        _frame(b"[]"),
+        _frame(b"{"),
+        _frame(b"\xff"),
+        _frame(b"[" * 100_000),
+        _frame(b'{"buffers":[1]}'),
+        _frame(b'{"buffers":[-1,2]}', b"x"),
+        _frame(b'{"buffers":[true]}', b"x"),
+        _frame(b'{"buffers":[0.5]}', b"x"),
+        _frame(b'{"buffers":{"a":1}}', b"x"),
+        _frame(pickle.dumps(OSError("boom"))),
+        _frame(b'{"buffers":[]}')[:-1],
+        struct.pack("<4sIQ", b"NGF1", 2, 2**63) + b"{}",
+    ],
+)
+def test_malformed_frames_are_refused(payload: bytes) -> None:
+    """Cut, oversized, wrongly counted, nested and pickled frames are one fault, and take no memory first."""
+    with pytest.raises(FrameFault):
+        _through(payload)
+
+
+def test_the_end_between_frames_is_not_a_fault() -> None:
+    """A closed connection is told apart from a broken frame."""
+    assert _through(b"") is None
+
+
+def test_receiving_stops_at_the_deadline() -> None:
+    """Bytes that drip in do not move the deadline."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"NG")
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError):
+            receive_frame(ours, bytes_max=100, deadline=begin + 0.2)
+        assert time.monotonic() - begin < 2
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    description=st.fixed_dictionaries(
+        {"kind": st.sampled_from([*VALUES, "any", "pickle"]), "nulls": st.booleans() | st.integers()}
+    )
+    | st.none()
+    | st.lists(st.integers()),
+    buffers=st.lists(
+        st.binary(max_size=40) | st.sampled_from([b"[1]", b'["a"]', b"[null]", b'[{"i":"1"}]']), max_size=3
+    ),
+    rows=st.integers(0, 5),
+)
+def test_hostile_columns_give_valid_values_or_a_fault(description: Any, buffers: list[bytes], rows: int) -> None:
+    """Whatever a worker claims, the result has the right length and plain types, or there is none."""
+    views = tuple(memoryview(buffer) for buffer in buffers)
+    allowed = (
+        int,
+        float,
+        bool,
+        str,
+        list,
+        datetime.date,
+        datetime.time,
+        datetime.timedelta,
+        decimal.Decimal,
+        uuid.UUID,
+    )
+    try:
+        values = decode_values(description, views, rows)
+    except FrameFault:
+        pass
+    else:
+        assert len(values) == rows
+        assert all(value is None or isinstance(value, allowed) for value in values)
+    with contextlib.suppress(FrameFault):
+        assert len(decode_integers(description, views, rows)) == rows
+    with contextlib.suppress(FrameFault):
+        columns_of(Frame({"columns": [description]}, views))

@@ -1,0 +1,464 @@
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE age NOT IN (0, 1) >= FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE age NOT IN (0, 1) = TRUE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE age NOT BETWEEN 1 AND 2 = TRUE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE education NOT LIKE 'a' = TRUE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE NOT smoker = TRUE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE NOT age = 1 AND smoker
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE NOT age IS NULL
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE hours IS NULL = TRUE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT COUNT(*) FROM people WHERE hours IS NULL OR NOT hours > 5 AND smoker
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT 2 NOT IN (0, 1) >= FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT 2 NOT BETWEEN 0 AND 1 >= FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT 'b' NOT LIKE 'a' >= FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT 2 IS NOT NULL >= FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT (NOT TRUE) = FALSE, NOT TRUE = FALSE
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT 1 - (2 - 3), 12 / (2 * 3), -(2 - 5), (1 + 2) * 3
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT n NOT IN (0, 1) >= FALSE, n - (n - 1) FROM (SELECT COUNT(*) AS n FROM people)
+
+-- answered: NOT IN binds tighter than a comparison with a truth value, here and there
+SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) NOT IN (0, 1) >= FALSE
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age == 34
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age != 34
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE education ~~ 's%'
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE education !~~ 's%'
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE hours ISNULL
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE hours NOTNULL
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE hours NOT NULL
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age IN [34, 50]
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE IFNULL(hours, 1) > 0
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age % 3 - 1 // 2 = 0
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE -age < -50
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE - - age > 50
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age - -1 > 50
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE 7 // 2 * 2 + 7 % 2 = age - 27
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE age::VARCHAR = '34'
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE CAST(age AS VARCHAR(1)) = '34'
+
+-- answered: other spellings of operators are the dialect's own
+SELECT COUNT(*) FROM people WHERE hours IS NOT DISTINCT FROM NULL
+
+-- answered: clauses may be left out, written first, or end with a comma
+FROM people SELECT COUNT(*)
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*), FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT c: COUNT(*) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT ALL COUNT(*) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(ALL age) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT SUM(ALL age) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT() FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FILTER (age > 18) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FROM people;
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FROM people;;
+
+-- answered: clauses may be left out, written first, or end with a comma
+;SELECT COUNT(*) FROM people
+
+-- answered: clauses may be left out, written first, or end with a comma
+(SELECT COUNT(*) FROM people)
+
+-- answered: clauses may be left out, written first, or end with a comma
+((SELECT COUNT(*) FROM people))
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FROM people OFFSET 1
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FROM people LIMIT 0
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT COUNT(*) FROM people LIMIT 1 OFFSET 0
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT 1
+
+-- answered: clauses may be left out, written first, or end with a comma
+SELECT 1 + 1 AS two, 'x' AS x
+
+-- answered: comments and spaces are no part of the question
+SELECT /*+ PARALLEL(8) */ COUNT(*) FROM people
+
+-- answered: comments and spaces are no part of the question
+SELECT /* a /* nested */ comment */ COUNT(*) FROM people
+
+-- answered: comments and spaces are no part of the question
+SELECT COUNT(*)/**/FROM/**/people--
+
+-- answered: comments and spaces are no part of the question
+SELECT COUNT(*) FROM people -- WHERE age > 1
+
+-- answered: comments and spaces are no part of the question
+SELECT '--' AS x, '/*' AS y, COUNT(*) FROM people
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM PEOPLE
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM "PeOpLe"
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM clinic.people
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM "people"
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM 'people'
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM people FINAL
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) FROM people AS "select"
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) AS "a""b" FROM people
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT COUNT(*) AS "; DROP TABLE people; --" FROM people
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT a0 FROM (SELECT COUNT(*) AS a0 FROM people) AS c1
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+WITH people AS (SELECT COUNT(*) AS n FROM people) SELECT n FROM people
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+WITH c0 AS (SELECT COUNT(*) AS n FROM people), c1 AS (SELECT COUNT(*) AS n FROM visits) SELECT c0.n, c1.n FROM c0, c1
+
+-- answered: names are found without regard to ASCII case, in the dataset's own tables only
+SELECT count.count FROM (SELECT COUNT(*) AS count FROM people) AS count
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = 'x'' OR 1=1 --'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '\'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '%_\'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education LIKE '\%%' ESCAPE '\'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '{{ 7 * 7 }}'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '$1' OR education = '?' OR education = ':x'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '; DELETE FROM people'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = 'école'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = 'a''b"c'
+
+-- answered: a text is a value, whatever it looks like
+SELECT COUNT(*) FROM people WHERE education = '/*' OR education = '*/'
+
+-- answered: a text is a value, whatever it looks like
+SELECT '"' AS double, '\' AS slash, COUNT(*) FROM people
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age = 3_4
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age < 1e3
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age > .5
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age > 5.
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age < 9223372036854775807
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age > -9223372036854775808
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE income > 1e300 OR income < -1e300
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age = 0034
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age > -0.0
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE age + 9223372036854775807 > 0
+
+-- answered: numbers are read as the dialect reads them
+SELECT COUNT(*) FROM people WHERE person_id * 9223372036854775807 > 0
+
+-- answered: one person may be asked for: the answer has noise for one person, and it is paid for
+SELECT COUNT(*) FROM people WHERE person_id = 7
+
+-- answered: one person may be asked for: the answer has noise for one person, and it is paid for
+SELECT SUM(age) FROM people WHERE person_id IN (1, 2, 3)
+
+-- answered: one person may be asked for: the answer has noise for one person, and it is paid for
+SELECT COUNT(*) FROM people WHERE person_id > 3 AND person_id < 5
+
+-- answered: one person may be asked for: the answer has noise for one person, and it is paid for
+SELECT COUNT(*) FROM visits WHERE person_id = 1
+
+-- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
+SELECT person_id + 0, COUNT(*) FROM people GROUP BY 1
+
+-- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
+SELECT CAST(person_id AS VARCHAR), COUNT(*) FROM people GROUP BY 1
+
+-- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
+SELECT COALESCE(person_id, 0), COUNT(*) FROM people GROUP BY 1
+
+-- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
+SELECT visit_id, COUNT(*) FROM visits GROUP BY 1
+
+-- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
+SELECT sex, age, hours, education, born, COUNT(*) FROM people WHERE age >= 0 AND education IS NOT NULL GROUP BY ALL
+
+-- answered: the range follows from the expression, also where it looks unbounded
+SELECT SUM(LN(age + 1)) FROM people
+
+-- answered: the range follows from the expression, also where it looks unbounded
+SELECT SUM(person_id % 2) FROM people
+
+-- answered: the range follows from the expression, also where it looks unbounded
+SELECT SUM(SIGN(income)) FROM people
+
+-- answered: the range follows from the expression, also where it looks unbounded
+SELECT SUM(CASE WHEN income > 0 THEN 1 ELSE 0 END) FROM people
+
+-- answered: released numbers may be used freely
+SELECT sex, n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t ORDER BY n DESC, sex LIMIT 1
+
+-- answered: released numbers may be used freely
+SELECT DISTINCT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
+-- answered: released numbers may be used freely
+SELECT sex, ROW_NUMBER() OVER (ORDER BY n DESC, sex) AS r FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
+-- answered: released numbers may be used freely
+SELECT n FROM (SELECT COUNT(*) AS n FROM people) EXCEPT SELECT n FROM (SELECT COUNT(*) + 1 AS n FROM people)
+
+-- answered: released numbers may be used freely
+SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM visits
+
+-- answered: released numbers may be used freely
+SELECT COUNT(*) FROM people INTERSECT SELECT COUNT(*) FROM people
+
+-- answered: released numbers may be used freely
+SELECT x.sex, y.n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) x, (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) y
+
+-- answered: released numbers may be used freely
+SELECT (SELECT COUNT(*) FROM people) - (SELECT COUNT(*) FROM people) AS zero
+
+-- answered: released numbers may be used freely
+SELECT n FROM (SELECT COUNT(*) AS n FROM people) t WHERE EXISTS (SELECT 1 FROM (SELECT COUNT(*) AS m FROM visits) u WHERE u.m >= t.n)
+
+-- answered: released numbers may be used freely
+SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 0 QUALIFY RANK() OVER (ORDER BY sex) = 1
+
+-- answered: released numbers may be used freely
+SELECT sex, LAG(COUNT(*)) OVER (ORDER BY sex) FROM people GROUP BY sex
+
+-- answered: released numbers may be used freely
+SELECT MEDIAN(n), MAX(n), MIN(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
+
+-- answered: released numbers may be used freely
+SELECT 5 IS NULL, 2 IN (1, 2), 2 BETWEEN 1 AND 3, NOT TRUE
+
+-- answered: released numbers may be used freely
+SELECT -2 * 3 + 4 // 3 % 5 AS x
+
+-- answered: released numbers may be used freely
+SELECT 1 WHERE 1 = 2
+
+-- answered: released numbers may be used freely
+SELECT NULL AS x, COUNT(*) FROM people
+
+-- answered, unlike DuckDB: DuckDB leaves NULL out of LEAST and GREATEST; here a missing value is no bound
+SELECT SUM(GREATEST(0, LEAST(income, 500))) FROM people
+
+-- answered, unlike DuckDB: DuckDB leaves NULL out of LEAST and GREATEST; here a missing value is no bound
+SELECT COUNT(*) FROM people WHERE GREATEST(hours, age) > 40
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE CAST(education AS BIGINT) = 1
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE CAST(education AS DATE) IS NULL
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE LN(age - 34) > 0
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE SQRT(income) > 1
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE age // hours = 0
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE age % hours = 0
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN CAST(education AS BIGINT) = 0 ELSE TRUE END
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT SUM(age / 0) FROM people
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT SUM(age / hours) FROM people
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT SUM(LN(income)) FROM people
+
+-- answered, unlike DuckDB: where DuckDB raises, the value is NULL
+SELECT COUNT(*) FROM people WHERE ABS(-9223372036854775808) > age
+
+-- answered, unlike DuckDB: public keys appear also where nobody is
+SELECT person_id % 2, COUNT(*) FROM people GROUP BY 1
+
+-- answered, unlike DuckDB: public keys appear also where nobody is
+SELECT hours, COUNT(*) FROM people GROUP BY hours
+
+-- answered, unlike DuckDB: public keys appear also where nobody is
+SELECT COUNT(*) FROM people GROUP BY MONTH(born)
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT 2 ^ 3 ^ 2, -2 ^ 2, 2 ** 3
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT POWER(2, 3), 7 % -3, -7 // 2, 7 / 2, 1 / 3 * 3
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT CAST('1' AS INTEGER) + 1, '1'::DOUBLE, CAST(2.5 AS INTEGER)
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT 1 = 1 AND NOT 2 = 2 OR 3 = 3, NOT (1 = 1 OR 2 = 2), 1 - 1 - 1, 8 / 4 / 2, 2 * (3 + 4)
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT 'a' || 'b' LIKE 'a%' AND 1 < 2, NOT 'a' LIKE 'b', 1 IS NULL OR TRUE
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT CASE WHEN 1 = 2 THEN 3 ELSE 4 END + 1, COALESCE(NULL, 1 + 2) * 3
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT -(-1), - -1, -(1 - 2), 1 - -1
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT DATE '2020-01-01' + INTERVAL 1 MONTH
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT LOG(100), LOG(2, 8), LN(1), ROUND(2.567, 1), FLOOR(-1.5), TRUNC(1.9)
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT n IN (1, 2) = FALSE, (n = 8) = TRUE, n IS NOT DISTINCT FROM 8 FROM (SELECT COUNT(*) AS n FROM people)
+
+-- answered: the engine of released numbers reads every operator with the dialect's precedence
+SELECT n BETWEEN 1 AND 2 + 3 AND TRUE FROM (SELECT COUNT(*) AS n FROM people)
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT sex, COUNT(*) AS sex FROM people GROUP BY sex
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT sex AS age, age AS sex, COUNT(*) FROM people GROUP BY sex, age
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT COUNT(*) AS age, SUM(age) FROM people
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT sex, COUNT(*) AS smoker FROM people GROUP BY sex ORDER BY smoker
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT age AS a, a + 1 AS b, COUNT(*) FROM people GROUP BY age
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT COUNT(*) n, SUM(age) n FROM people
+
+-- answered: a name means the column first, then the alias, and may repeat in the answer
+SELECT x.*, y.* FROM (SELECT COUNT(*) n FROM people) x, (SELECT COUNT(*) n FROM visits) y

@@ -1,0 +1,53 @@
+-- refused: group_by_unit
+SELECT person_id, COUNT(*) FROM people GROUP BY person_id
+
+-- refused: group_by_unit
+SELECT person_id, COUNT(*) FROM people GROUP BY 1
+
+-- refused: group_by_unit
+SELECT person_id, COUNT(*) FROM people GROUP BY ALL
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people GROUP BY person_id
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people GROUP BY people.person_id
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people GROUP BY (person_id)
+
+-- refused: group_by_unit
+SELECT COUNT(*) FROM people GROUP BY "PERSON_ID"
+
+-- refused: group_by_unit
+SELECT person_id AS x, COUNT(*) FROM people GROUP BY x
+
+-- refused: group_by_unit
+SELECT sex, person_id, COUNT(*) FROM people GROUP BY sex, person_id
+
+-- refused: group_by_unit
+SELECT person_id, SUM(cost) FROM visits GROUP BY person_id
+
+-- refused: group_by_unit
+SELECT v.person_id, COUNT(*) FROM visits v GROUP BY ALL
+
+-- refused: group_by_unit
+SELECT p.person_id, AVG(v.cost) FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.person_id
+
+-- refused: group_by_unit
+SELECT ward, person_id, COUNT(*) FROM visits GROUP BY ward, person_id
+
+-- refused: group_by_unit
+SELECT v.person_id, COUNT(*) FROM tests t JOIN visits v ON t.visit_id = v.visit_id GROUP BY 1
+
+-- refused: group_by_unit
+SELECT MAX(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id)
+
+-- refused: group_by_unit
+WITH a AS (SELECT person_id, SUM(cost) AS s FROM visits GROUP BY person_id) SELECT AVG(s) FROM a
+
+-- refused: group_by_unit
+SELECT person_id, COUNT(*) FROM people GROUP BY person_id HAVING COUNT(*) > 1
+
+-- refused: group_by_unit
+SELECT person_id, COUNT(*) FROM people GROUP BY person_id LIMIT 1

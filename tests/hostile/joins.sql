@@ -1,0 +1,206 @@
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people, visits
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p, visits v WHERE p.person_id = v.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people CROSS JOIN visits
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people JOIN visits ON TRUE
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people JOIN visits ON 1 = 1
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id OR TRUE
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = p.person_id AND p.age > 3
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id <= p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id <> p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id + 0 = p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.visit_id = p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = p.age
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.cost = p.salary
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people a JOIN people b ON a.person_id = b.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people a JOIN people b USING (person_id)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits a JOIN visits b ON a.person_id = b.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits a JOIN visits b USING (visit_id)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.beds
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN hospitals h ON v.ward = h.region
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.person_id = h.hospital_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON TRUE
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM tests t JOIN people p ON t.test_id = p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM tests t JOIN visits v ON t.test_id = v.visit_id
+
+-- refused: parse_error
+SELECT COUNT(*) FROM visits v JOIN people p
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = v.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON p.person_id = p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id IS NOT DISTINCT FROM p.person_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON (v.person_id, 1) = (p.person_id, 1)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id IN (p.person_id)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN people p ON EXISTS (SELECT 1)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN hospitals h USING (hospital_id, person_id)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON TRUE
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN tests t ON v.person_id = t.test_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM people LEFT JOIN visits ON people.person_id = visits.person_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM people LEFT JOIN visits USING (person_id)
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM visits LEFT JOIN tests ON visits.visit_id = tests.visit_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM visits a JOIN people p ON a.person_id = p.person_id JOIN visits b ON b.person_id = p.person_id
+
+-- refused: join_multiplies
+SELECT SUM(a.cost) FROM visits a JOIN hospitals h ON a.hospital_id = h.hospital_id JOIN visits b ON b.hospital_id = h.hospital_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM tests a JOIN visits v ON a.visit_id = v.visit_id JOIN tests b ON b.visit_id = v.visit_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people POSITIONAL JOIN visits
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people NATURAL JOIN visits
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits NATURAL JOIN people
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits ASOF JOIN people ON visits.person_id >= people.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v ASOF JOIN people p USING (person_id)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v SEMI JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people p ANTI JOIN visits v ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people p SEMI JOIN visits v USING (person_id)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v RIGHT JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v FULL OUTER JOIN people p USING (person_id)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v RIGHT OUTER JOIN hospitals h ON v.hospital_id = h.hospital_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v LEFT SEMI JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v LEFT ANTI JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people p, (SELECT COUNT(*) AS n FROM visits) t
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v JOIN (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t ON v.ward = t.sex
+
+-- refused: unsupported_sql
+WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n
+
+-- refused: unsupported_sql
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x POSITIONAL JOIN (SELECT COUNT(*) AS n FROM visits) y
+
+-- refused: unsupported_sql
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x NATURAL JOIN (SELECT COUNT(*) AS n FROM visits) y
+
+-- refused: unsupported_sql
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x ASOF JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n >= y.n
+
+-- refused: unsupported_sql
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x SEMI JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n = y.n
+
+-- refused: unsupported_sql
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x ANTI JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n = y.n
+
+-- refused: ambiguous_column
+SELECT COUNT(*) FROM people, people
+
+-- refused: ambiguous_column
+SELECT COUNT(*) FROM people p, visits p
+
+-- refused: ambiguous_column
+SELECT COUNT(*) FROM visits v JOIN people v ON v.person_id = v.person_id
+
+-- refused: ambiguous_column
+SELECT COUNT(*) FROM people JOIN people ON people.person_id = people.person_id
+
+-- refused: ambiguous_column
+SELECT t.n FROM (SELECT COUNT(*) AS n FROM people) t, (SELECT COUNT(*) AS n FROM visits) t
+
+-- refused: ambiguous_column
+SELECT SUM(hospital_id % 2) FROM tests t JOIN visits v ON t.visit_id = v.visit_id JOIN visits w ON w.visit_id = t.visit_id

@@ -1,0 +1,80 @@
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT age FROM people)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE visits.person_id = people.person_id)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE NOT EXISTS (SELECT 1 FROM visits)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age = (SELECT MAX(age) FROM people)
+
+-- refused: correlated_subquery
+SELECT SUM((SELECT COUNT(*) FROM visits)) FROM people
+
+-- refused: correlated_subquery
+SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM visits) THEN 1 ELSE 0 END) FROM people
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FILTER (WHERE age IN (SELECT age FROM people)) FROM people
+
+-- refused: correlated_subquery
+SELECT (SELECT 1) AS x, COUNT(*) FROM people GROUP BY 1
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people GROUP BY (SELECT 1)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE id IN (SELECT id FROM visits)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age IN (SELECT 1)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE (SELECT income FROM people p2 WHERE p2.person_id = 7) > 0
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE income = (SELECT income FROM people p WHERE p.person_id = people.person_id)
+
+-- refused: correlated_subquery
+SELECT COUNT_IF(EXISTS (SELECT 1 FROM visits)) FROM people
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE age = ANY (SELECT 1)
+
+-- refused: parse_error
+SELECT COUNT(*) FROM people WHERE age > ALL (SELECT age FROM people)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE age = SOME (SELECT age FROM people)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE age = ANY ([1, 2])
+
+-- refused: parse_error
+SELECT COUNT(*) FROM people WHERE age IN 1
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE (age, hours) IN (SELECT age, hours FROM people)
+
+-- refused: parse_error
+SELECT n > ALL (SELECT COUNT(*) FROM people GROUP BY sex) FROM (SELECT COUNT(*) AS n FROM people)
+
+-- refused: raw_rows
+SELECT ARRAY (SELECT age FROM people)
+
+-- refused: unsupported_function
+SELECT ARRAY (SELECT COUNT(*) FROM people)

@@ -1,0 +1,114 @@
+"""The hostile corpus against the text level: every text is refused with its code, or answered as DuckDB would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from privacy.refusal import CODES, Refused
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from tests.hostile.corpus import Entry, answered, large, refused
+from tests.hostile.duck import Clinic, same_rows
+from tests.hostile.good import GOOD
+from tests.sql_rewrite.datasets import CLINIC
+
+THEMES = sorted({entry.place.partition(":")[0] for entry in refused()})
+
+
+@pytest.fixture(scope="module")
+def clinic() -> Iterator[Clinic]:
+    """The clinic's rows in DuckDB."""
+    made = Clinic()
+    yield made
+    made.close()
+
+
+def codes(text: str) -> list[str]:
+    """The codes of a text's refusal, without repeats."""
+    with pytest.raises(Refused) as caught:
+        bound(lift(text, CLINIC))
+    return sorted({finding.code for finding in caught.value.findings})
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_hostile_text_is_refused_with_its_code(theme: str) -> None:
+    """Shows the code of each text of a theme; a text that is answered, or fails otherwise, is named with its line."""
+    wrong = []
+    for entry in refused():
+        if entry.place.partition(":")[0] != theme:
+            continue
+        try:
+            bound(lift(entry.text, CLINIC))
+            found = ["answered"]
+        except Refused as refusal:
+            found = sorted({finding.code for finding in refusal.findings})
+        if found != [entry.expected]:
+            wrong.append((entry.place, entry.expected, found, entry.text[:100]))
+    assert not wrong
+
+
+@pytest.mark.parametrize("entry", large(), ids=lambda entry: entry.place)
+def test_texts_without_measure_are_too_large(entry: Entry) -> None:
+    """Shows that size and depth are refused as such, never as a crash or a long wait."""
+    assert codes(entry.text) == [entry.expected]
+
+
+def test_the_corpus_is_large_and_every_code_of_the_text_level_occurs() -> None:
+    """Shows that the corpus holds more than a thousand different texts and every code that a text alone can earn."""
+    entries = [*refused(), *large()]
+    assert len({entry.text for entry in entries}) == len(entries) > 1_200
+    later = {
+        "unknown_dataset", "accuracy_unreachable", "budget_exhausted", "no_budget", "policy_forbids", "window_closed",
+        "execution_failed",
+    }  # fmt: skip
+    counts = Counter(entry.expected for entry in entries)
+    assert set(CODES) - later == set(counts)
+    assert min(counts.values()) >= 5
+
+
+def test_refusals_help() -> None:
+    """Shows that each refusal says what and why in its own words, and marks a piece of the analyst's own text."""
+    for entry in refused():
+        with pytest.raises(Refused) as caught:
+            bound(lift(entry.text, CLINIC))
+        for finding in caught.value.findings:
+            assert finding.what, entry.place
+            assert finding.why, entry.place
+            assert len(finding.what) < 300, entry.place
+            assert len(finding.why) < 300, entry.place
+            said = " ".join((finding.what, finding.why, *finding.instead))
+            assert "sqlglot" not in said, entry.place
+            assert "<class" not in said, entry.place
+            if finding.position is not None and finding.position.text:
+                assert finding.position.text in entry.text or finding.position.text.strip("'\"") in entry.text
+
+
+@pytest.mark.parametrize("entry", answered(), ids=lambda entry: entry.place)
+def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, entry: Entry) -> None:
+    """Shows that an answered text has DuckDB's own rows, or differs in the documented way that its header names."""
+    ours = clinic.planned(entry.text)
+    try:
+        theirs = clinic.direct(entry.text)
+    except duckdb.Error:
+        assert entry.unlike, "DuckDB refuses the text"
+        return
+    assert same_rows(theirs, ours) is not entry.unlike
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_the_seeds_of_mutations_mean_what_duckdb_means(clinic: Clinic, text: str) -> None:
+    """Shows that one text of every construct has DuckDB's own rows, noise apart."""
+    assert same_rows(clinic.direct(text), clinic.planned(text))
+
+
+def test_the_comparison_sees_a_difference(clinic: Clinic) -> None:
+    """Shows that rows that differ by one count, one key or one row are not taken for equal."""
+    rows = clinic.direct("SELECT sex, COUNT(*) FROM people GROUP BY sex")
+    assert same_rows(rows, rows[::-1])
+    assert not same_rows(rows, rows[1:])
+    assert not same_rows(rows, [(key, count + 1) for key, count in rows])
+    assert not same_rows(rows, [(None, count) for _, count in rows])

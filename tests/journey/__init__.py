@@ -1,0 +1,1 @@
+"""The journey with real parts: ledger, workers, snapshots and HTTP."""

@@ -1,0 +1,59 @@
+"""Asks one question in a process of its own and kills that process at a named point. Run by test_crash.py."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from accountant import faults
+from mechanisms import release as releasing
+from tests.journey.clinic import question, services_of
+
+SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+
+
+def die() -> None:
+    """Ends this process as a power cut would: no handler, no clean-up."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dying(function: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """The function, with the process killed before or after it."""
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        if before:
+            die()
+        result = function(*arguments, **options)
+        die()
+        return result
+
+    return wrapped
+
+
+def main(home: str, point: str, key: str) -> None:
+    """Asks, and dies at `point` if it is reached; prints the answer otherwise."""
+    with services_of(Path(home)) as services:
+        journey: Any = services.journey
+        if point in ("run.before", "run.after"):
+            journey._private.run = dying(journey._private.run, before=point == "run.before")
+        elif point in ("release.before", "release.after"):
+            releasing.release = dying(releasing.release, before=point == "release.before")
+        elif point in ("visible.before", "visible.after"):
+            journey._until_visible = dying(journey._until_visible, before=point == "visible.before")
+        elif point == "reply.before":
+            journey.complete = dying(journey.complete, before=False)
+        else:
+            faults.install(lambda reached: die() if reached == point else None)
+        admitted = journey.admit(question(SQL, "crash", idempotency_key=key, reuse="none"))
+        answer = journey.complete(admitted)
+        faults.install(None)
+        sys.stdout.buffer.write(answer)
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

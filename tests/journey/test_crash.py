@@ -1,0 +1,90 @@
+"""kill -9 at every named point between reserve and reply, and what a restart finds."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from privacy.refusal import ExecutionFailed
+from tests.journey.clinic import open_account, question, services_of, write_files
+from tests.journey.crash_child import SQL
+
+POINTS = (
+    "reserve.decided",
+    "reserve.written",
+    "reserve.before_commit",
+    "reserve.after_commit",
+    "reserve.answered",
+    "run.before",
+    "run.after",
+    "release.before",
+    "release.after",
+    "visible.before",
+    "visible.after",
+    "post.decided",
+    "post.written",
+    "post.before_commit",
+    "post.after_commit",
+    "post.answered",
+    "reply.before",
+    "none",
+)
+"""In the order of the journey. Up to the commit of the reservation nothing is spent; from there on it stays spent."""
+
+RESERVED_FROM = POINTS.index("reserve.after_commit")
+SETTLED_FROM = POINTS.index("post.after_commit")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the clinic and one account, closed."""
+    folder = tmp_path_factory.mktemp("crash")
+    path = write_files(folder / "sources")
+    with services_of(folder) as services:
+        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+        open_account(services.ledger, "crash")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_query_is_charged_or_never_happened(home: Path, point: str) -> None:
+    """Shows that what was released is a subset of what was charged, and that a retry gets the same bytes."""
+    key = f"key-{point}"
+    with services_of(home) as services:
+        before = services.ledger.accounts(dataset="clinic", principal="crash")[0].remaining_epsilon()
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.journey.crash_child", str(home), point, key],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert child.returncode == (0 if point == "none" else -signal.SIGKILL), child.stderr.decode()[-2000:]
+    place = POINTS.index(point)
+    with services_of(home) as services:
+        account = services.ledger.accounts(dataset="clinic", principal="crash")[0]
+        spent = before - account.remaining_epsilon()
+        asked = question(SQL, "crash", idempotency_key=key, reuse="none")
+        if place < RESERVED_FROM:
+            assert spent == 0
+            assert not services.journey.admit(asked).running
+        elif place < SETTLED_FROM:
+            assert spent > Fraction(9, 10)
+            with pytest.raises(ExecutionFailed):
+                services.journey.admit(asked)
+        else:
+            assert spent > Fraction(9, 10)
+            again = services.journey.admit(asked).stored
+            assert again is not None
+            if point == "none":
+                assert again == child.stdout
+            assert services.journey.admit(asked).stored == again
+            after = services.ledger.accounts(dataset="clinic", principal="crash")[0]
+            assert before - after.remaining_epsilon() == spent
+        assert not services.ledger.audit().findings

@@ -1,0 +1,297 @@
+"""The journey: answers, prices, reuse, failures that stay charged, and one opaque outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from accountant.account import FilterKind
+from accountant.errors import BudgetExhausted, IdempotencyConflict
+from privacy.refusal import ExecutionFailed, Refused
+from server.services import Services
+from tests.journey.clinic import PEOPLE, question
+
+Analyst = Callable[..., str]
+
+
+def ask(services: Services, sql: str, principal: str, **options: Any) -> dict[str, Any]:
+    """The answer of a question, as JSON."""
+    admitted = services.journey.admit(question(sql, principal, **options))
+    if admitted.stored is not None:
+        return dict(json.loads(admitted.stored))
+    return dict(json.loads(services.journey.complete(admitted)))
+
+
+def remaining(services: Services, principal: str) -> Fraction:
+    """Nominal epsilon that an analyst's account has left."""
+    (account,) = services.ledger.accounts(dataset="clinic", principal=principal)
+    return account.remaining_epsilon()
+
+
+def test_an_answer_has_values_errors_and_its_price(services: Services, analyst: Analyst) -> None:
+    """Shows a whole answer: values near the truth, error bars of the same shape, price, mechanisms, versions."""
+    answer = ask(
+        services, "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY sex", analyst(), epsilon="10"
+    )
+    assert [column["kind"] for column in answer["columns"]] == ["key", "released", "released"]
+    assert [row[0] for row in answer["rows"]] == ["female", "male"]
+    assert abs(sum(row[1] for row in answer["rows"]) - PEOPLE) < 60
+    for name in ("standard_errors", "lows", "highs"):
+        assert [len(row) for row in answer[name]] == [3, 3]
+    assert answer["standard_errors"][0][0] is None
+    assert answer["lows"][0][1] <= answer["rows"][0][1] <= answer["highs"][0][1]
+    assert answer["accounting"]["charged"][0]["epsilon"] == "10"
+    assert answer["provenance"]["mechanisms"][0]["argument"] == "age clipped to [0, 100]"
+
+
+def test_an_equal_question_is_free_and_has_the_same_noise(services: Services, analyst: Analyst) -> None:
+    """Shows that another spelling with another shell reuses the release (LESSONS 37)."""
+    who = analyst()
+    first = ask(services, "SELECT town, COUNT(*) n FROM people WHERE age > 30 GROUP BY town ORDER BY n", who)
+    before = remaining(services, who)
+    second = ask(services, "select p.TOWN, count(1) as c from PEOPLE p where 30 < p.age group by 1", who)
+    assert second["accounting"]["reused"]
+    assert second["accounting"]["charged"] == []
+    assert dict(map(tuple, first["rows"])) == dict(map(tuple, second["rows"]))
+    assert remaining(services, who) == before
+
+
+def test_a_better_answer_is_charged(services: Services, analyst: Analyst) -> None:
+    """Shows that a stored release does not serve a question that pays for less noise."""
+    who = analyst()
+    ask(services, "SELECT COUNT(*) FROM people", who, epsilon="0.5")
+    assert not ask(services, "SELECT COUNT(*) FROM people", who, epsilon="1")["accounting"]["reused"]
+    assert ask(services, "SELECT COUNT(*) FROM people", who, epsilon="0.7")["accounting"]["reused"]
+
+
+def test_releases_of_others_are_not_reused_unless_shared(services: Services, analyst: Analyst) -> None:
+    """Shows that one analyst does not learn what another one asked, not even through a price."""
+    ask(services, "SELECT COUNT(*) FROM people WHERE age = 44", analyst())
+    answer = ask(services, "SELECT COUNT(*) FROM people WHERE age = 44", analyst(), reuse="any")
+    assert not answer["accounting"]["reused"]
+
+
+def test_the_estimate_is_the_price(services: Services, analyst: Analyst) -> None:
+    """Shows that an estimate spends nothing and that the query then costs what it said."""
+    who = analyst()
+    sql = "SELECT ward, SUM(cost), COUNT(*) FROM visits GROUP BY ward"
+    before = remaining(services, who)
+    estimate = services.journey.estimate(question(sql, who))
+    assert remaining(services, who) == before
+    answer = ask(services, sql, who)
+    assert answer["accounting"]["charged"][0]["epsilon"] == estimate["price"]["epsilon"]
+    assert answer["accounting"]["charged"][0]["delta"] == estimate["price"]["delta"] == "0.00000001"
+    assert estimate["verdict"] == "affordable"
+    assert services.journey.estimate(question(sql, who))["verdict"] == "free"
+
+
+def test_an_idempotency_key_charges_once(services: Services, analyst: Analyst) -> None:
+    """Shows that a retry gets the same bytes, and another body under the same key a conflict."""
+    who = analyst()
+    asked = question("SELECT COUNT(*) FROM visits", who, idempotency_key="k1", reuse="none")
+    first = services.journey.complete(services.journey.admit(asked))
+    before = remaining(services, who)
+    again = services.journey.admit(asked)
+    assert again.stored == first
+    assert remaining(services, who) == before
+    with pytest.raises(IdempotencyConflict):
+        services.journey.admit(question("SELECT COUNT(*) FROM people", who, idempotency_key="k1"))
+
+
+def test_an_empty_budget_refuses_before_anything_runs(services: Services, analyst: Analyst) -> None:
+    """Shows the refusal of an exhausted account, and that nothing was spent."""
+    who = analyst(epsilon="1", kind=FilterKind.PURE)
+    ask(services, "SELECT COUNT(*) FROM people", who, epsilon="0.75")
+    with pytest.raises(BudgetExhausted):
+        services.journey.admit(question("SELECT COUNT(*) FROM visits", who, epsilon="0.5"))
+    assert remaining(services, who) == Fraction(1, 4)
+    ask(services, "SELECT COUNT(*) FROM visits", who, epsilon="0.25")
+    assert remaining(services, who) == 0
+    assert ask(services, "SELECT COUNT(*) FROM people", who, epsilon="0.1")["accounting"]["reused"]
+
+
+def test_a_pure_account_gets_laplace_and_no_thresholds(services: Services, analyst: Analyst) -> None:
+    """Shows that a pure account is never charged a delta: hidden keys are refused, public keys answered."""
+    who = analyst(epsilon="10", kind=FilterKind.PURE)
+    answer = ask(services, "SELECT sex, COUNT(*) FROM people GROUP BY sex", who)
+    assert answer["provenance"]["noise"] == "laplace"
+    assert answer["accounting"]["charged"] == [
+        {"budget": answer["accounting"]["charged"][0]["budget"], "epsilon": "1", "delta": "0"}
+    ]
+    with pytest.raises(BudgetExhausted):
+        services.journey.admit(question("SELECT town, COUNT(*) FROM people GROUP BY town", who))
+
+
+def test_strangers_learn_nothing(services: Services) -> None:
+    """Shows one refusal for a dataset that does not exist and for one without an account (LESSONS 34)."""
+    texts = set()
+    for dataset in ("clinic", "nothing"):
+        with pytest.raises(Refused) as caught:
+            services.journey.admit(question("SELECT COUNT(*) FROM people", "stranger", dataset=dataset))
+        finding = caught.value.findings[0]
+        texts.add((finding.code, finding.why, finding.what.replace(dataset, "x")))
+    assert len(texts) == 1
+
+
+def test_a_failure_after_the_start_stays_charged(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows one opaque outcome for every cause, charged, without cause or context (LESSONS 3 and 5)."""
+    who = analyst()
+    for number, error in enumerate([ExecutionFailed(), MemoryError("secret"), KeyError("secret"), SystemExit(3)]):
+        before = remaining(services, who)
+
+        def fail(*_: Any, error: BaseException = error, **__: Any) -> Any:
+            raise error
+
+        admitted = services.journey.admit(question(f"SELECT COUNT(*) FROM people WHERE age > {number}", who))
+        with monkeypatch.context() as patch:
+            patch.setattr(services.journey._private, "run", fail)
+            with pytest.raises(ExecutionFailed) as caught:
+                services.journey.complete(admitted)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert "secret" not in repr(caught.value)
+        assert remaining(services, who) < before
+        record = services.ledger.query(admitted.query_id)
+        assert record is not None
+        assert record.state == "failed_charged"
+
+
+def test_an_engine_that_never_started_gives_the_charge_back(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows the only void: no worker ever received the statement."""
+    who = analyst()
+    before = remaining(services, who)
+    admitted = services.journey.admit(question("SELECT COUNT(*) FROM people WHERE age > 55", who))
+
+    def unavailable(*_: Any, **__: Any) -> Any:
+        raise ExecutionFailed(started=False)
+
+    monkeypatch.setattr(services.journey._private, "run", unavailable)
+    with pytest.raises(ExecutionFailed):
+        services.journey.complete(admitted)
+    assert remaining(services, who) == before
+
+
+def test_a_cancelled_query_that_waits_is_void(services: Services, analyst: Analyst) -> None:
+    """Shows that cancelling before the start gives the charge back, and that others cannot cancel it."""
+    who, other = analyst(), analyst()
+    before = remaining(services, who)
+    admitted = services.journey.admit(question("SELECT COUNT(*) FROM people WHERE age > 56", who))
+    assert services.journey.cancel(admitted.query_id, other) == "unknown"
+    assert services.journey.cancel(admitted.query_id, who) == "failed_void"
+    with pytest.raises(ExecutionFailed):
+        services.journey.complete(admitted)
+    assert remaining(services, who) == before
+
+
+def test_answers_appear_at_chosen_moments(services: Services, analyst: Analyst) -> None:
+    """Shows that the reply waits for tick * 2^k after the question, whatever the running time was."""
+    journey = services.journey
+    slept: list[float] = []
+    now = [100.0]
+    journey._clock, journey._sleep, clock, sleep = (lambda: now[0]), slept.append, journey._clock, journey._sleep
+    try:
+        for spent, expected in [(0.001, 0.01), (0.0101, 0.02), (0.03, 0.04), (0.9, 1.28)]:
+            now[0] = 100.0 + spent
+            journey._until_visible(100.0)
+            assert slept.pop() == pytest.approx(expected - spent)
+    finally:
+        journey._clock, journey._sleep = clock, sleep
+
+
+def test_half_widths_are_kept(services: Services, analyst: Analyst) -> None:
+    """Shows that an asked accuracy sets the price, and that the interval keeps it."""
+    answer = ask(services, "SELECT COUNT(*) FROM people", analyst(), epsilon=None, half_width=Fraction(5), reuse="none")
+    half = (answer["highs"][0][0] - answer["lows"][0][0]) / 2
+    assert 3 <= half <= 5
+
+
+def test_derived_cells_have_error_bars(services: Services, analyst: Analyst) -> None:
+    """Shows that a ratio and a share computed in the shell carry intervals from the released numbers."""
+    answer = ask(
+        services,
+        "WITH t AS (SELECT sex, COUNT(*) n, SUM(age) s FROM people GROUP BY sex) "
+        "SELECT sex, s / n AS mean, n / SUM(n) OVER () AS share FROM t ORDER BY sex",
+        analyst(),
+    )
+    for row, low, high, error in zip(
+        answer["rows"], answer["lows"], answer["highs"], answer["standard_errors"], strict=True
+    ):
+        for column in (1, 2):
+            assert low[column] < row[column] < high[column]
+            assert error[column] > 0
+
+
+def test_aggregating_released_numbers_is_free(services: Services, analyst: Analyst) -> None:
+    """Shows that totals of a stored release cost nothing and equal the sum of their parts (LESSONS 37)."""
+    who = analyst()
+    parts = ask(services, "SELECT sex, COUNT(*) n FROM people GROUP BY sex", who)
+    total = ask(services, "SELECT SUM(n) AS n FROM (SELECT sex, COUNT(*) n FROM people GROUP BY sex)", who)
+    assert total["accounting"]["charged"] == []
+    assert total["rows"][0][0] == sum(row[1] for row in parts["rows"])
+    assert total["standard_errors"][0][0] > 0
+
+
+def test_an_empty_where_gives_a_noisy_zero(services: Services, analyst: Analyst) -> None:
+    """Shows that a scalar aggregate over nobody is a row with noise, not an empty answer (LESSONS 40)."""
+    answer = ask(services, "SELECT COUNT(*), SUM(age) FROM people WHERE age > 500", analyst())
+    assert len(answer["rows"]) == 1
+    assert abs(answer["rows"][0][0]) < 100
+
+
+def test_a_query_without_rows_is_free(services: Services, analyst: Analyst) -> None:
+    """Shows that a probe such as SELECT 1 is answered and costs nothing."""
+    answer = ask(services, "SELECT 1 AS one", analyst())
+    assert answer["rows"] == [[1]]
+    assert answer["accounting"]["charged"] == []
+
+
+def test_a_shell_that_does_not_bind_is_refused_before_the_charge(services: Services, analyst: Analyst) -> None:
+    """Shows that a reason known before is a refusal, not a charged failure (LESSONS 4)."""
+    who = analyst()
+    before = remaining(services, who)
+    with pytest.raises(Refused):
+        services.journey.admit(question("SELECT COUNT(*) + LOWER(5) FROM people WHERE age > 3", who))
+    assert remaining(services, who) == before
+
+
+def test_no_text_of_a_query_is_stored(services: Services, analyst: Analyst) -> None:
+    """Shows that the ledger's description of a query has shapes, never literals."""
+    admitted = services.journey.admit(question("SELECT COUNT(*) FROM people WHERE town = 'canary77'", analyst()))
+    services.journey.complete(admitted)
+    record = services.ledger.query(admitted.query_id)
+    assert record is not None
+    assert "canary77" not in json.dumps(record.description)
+    assert record.description["cores"][0]["tables"] == ["people"]
+
+
+def test_a_type_that_no_format_carries_is_refused_before_the_charge(services: Services, analyst: Analyst) -> None:
+    """Shows that an interval as a column of the answer is refused, not charged and then lost (LESSONS 4)."""
+    who = analyst()
+    before = remaining(services, who)
+    with pytest.raises(Refused) as caught:
+        services.journey.admit(question("SELECT sex, INTERVAL 1 DAY AS i, COUNT(*) FROM people GROUP BY sex", who))
+    assert caught.value.findings[0].code == "unsupported_type"
+    assert remaining(services, who) == before
+
+
+def test_the_charge_is_what_was_asked_whatever_came_before(services: Services, analyst: Analyst) -> None:
+    """Shows over a mixed sequence that estimate, charge and asked spend agree, so no question locks an account in."""
+    who = analyst(epsilon="10")
+    asked = ["1", "0.1", "0.5", "0.1", "2", "0.01"]
+    for number, epsilon in enumerate(asked):
+        sql = f"SELECT sex, COUNT(*) n, AVG(age) a FROM people WHERE age > {20 + number} GROUP BY sex"
+        estimate = services.journey.estimate(question(sql, who, epsilon=epsilon))
+        answer = ask(services, sql, who, epsilon=epsilon)
+        charged = answer["accounting"]["charged"][0]["epsilon"]
+        assert estimate["price"]["epsilon"] == charged
+        assert Fraction(charged) == Fraction(epsilon)
+    left = Fraction(10) - sum(Fraction(epsilon) for epsilon in asked)
+    assert abs(remaining(services, who) - left) < Fraction(1, 10**6)

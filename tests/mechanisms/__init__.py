@@ -1,0 +1,1 @@
+"""Tests of noise, selection, calibration and release."""

@@ -1,0 +1,41 @@
+"""Every measurement has its proof page, and every page its five parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mechanisms
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    LaplaceMeasurement,
+    TruncatedGeometricMeasurement,
+)
+
+ROOM = Path(mechanisms.__file__).parent
+KINDS = (LaplaceMeasurement, GaussianMeasurement, TruncatedGeometricMeasurement, GaussianThresholdMeasurement)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_each_measurement_has_a_proof_page(kind: type) -> None:
+    """Statement, assumptions, proof, what differs in our code, what is not covered; named in the README."""
+    text = (ROOM / f"{kind.name}.md").read_text()
+    for part in (
+        "**Statement.**",
+        "**Assumptions.**",
+        "**Proof.**",
+        "**What differs in our code.**",
+        "**Not covered.**",
+    ):
+        assert part in text
+    assert f"`{kind.name}.md`" in (ROOM / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["moments", "rounding"])
+def test_shared_pages(name: str) -> None:
+    """The pages that several measurements rest on state, prove and limit their claims too."""
+    text = (ROOM / f"{name}.md").read_text()
+    for part in ("**Statement.**", "**Proof.**", "**Not covered.**"):
+        assert part in text

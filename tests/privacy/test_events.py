@@ -1,0 +1,205 @@
+"""One suite for every kind of privacy event."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacy.events import (
+    KINDS,
+    Event,
+    GaussianEvent,
+    GaussianThresholdEvent,
+    LaplaceEvent,
+    TruncatedGeometricEvent,
+    event_from_json,
+    event_to_json,
+)
+from privacy.loss import RENYI_ORDERS, ZERO_LOSS, Loss, compose
+
+_POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
+_DELTA = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(1, 2), max_denominator=10**15)
+
+EVENTS = st.one_of(
+    st.builds(LaplaceEvent, l1_sensitivity=_POSITIVE, scale=_POSITIVE),
+    st.builds(GaussianEvent, l2_squared=_POSITIVE, variance=_POSITIVE),
+    st.builds(TruncatedGeometricEvent, epsilon=_POSITIVE, delta=_DELTA.filter(lambda delta: delta > 0)),
+    st.builds(
+        GaussianThresholdEvent,
+        l2_squared=_POSITIVE,
+        variance=_POSITIVE,
+        delta=_DELTA.filter(lambda delta: delta > 0),
+    ),
+)
+
+# What makes the loss grow, and what makes it fall, for each kind.
+GROWS = {
+    LaplaceEvent: ("l1_sensitivity",),
+    GaussianEvent: ("l2_squared",),
+    TruncatedGeometricEvent: ("epsilon", "delta"),
+    GaussianThresholdEvent: ("l2_squared", "delta"),
+}
+FALLS = {
+    LaplaceEvent: ("scale",),
+    GaussianEvent: ("variance",),
+    TruncatedGeometricEvent: (),
+    GaussianThresholdEvent: ("variance",),
+}
+SAMPLES: dict[type[Any], Any] = {
+    LaplaceEvent: LaplaceEvent(l1_sensitivity=Fraction(3), scale=Fraction(7)),
+    GaussianEvent: GaussianEvent(l2_squared=Fraction(3), variance=Fraction(7)),
+    TruncatedGeometricEvent: TruncatedGeometricEvent(epsilon=Fraction(1, 3), delta=Fraction(1, 10**6)),
+    GaussianThresholdEvent: GaussianThresholdEvent(
+        l2_squared=Fraction(3), variance=Fraction(7), delta=Fraction(1, 10**6)
+    ),
+}
+
+
+def measures(loss: Loss) -> list[float | Fraction]:
+    """Every measure of a loss in one list; None is infinity."""
+    values = (loss.pure, loss.delta, loss.rho, loss.mu_squared, *loss.renyi)
+    return [math.inf if value is None else value for value in values]
+
+
+def test_every_kind_has_a_sample() -> None:
+    """Shows that a new kind cannot be registered without entering this suite."""
+    assert set(KINDS) == set(SAMPLES) == set(GROWS) == set(FALLS)
+    assert len({kind.kind for kind in KINDS}) == len(KINDS)
+
+
+@given(event=EVENTS, count=st.integers(min_value=1, max_value=30))
+@settings(max_examples=60, deadline=None)
+def test_n_fold_equals_a_list_of_n(event: Event, count: int) -> None:
+    """Shows that one event composed n times costs exactly what a list of n equal events costs."""
+    assert event.loss().times(count) == compose([event] * count)
+
+
+@given(events=st.lists(EVENTS, max_size=5), data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_order_does_not_matter(events: list[Event], data: st.DataObject) -> None:
+    """Shows that composition neither depends on order nor on grouping."""
+    shuffled = data.draw(st.permutations(events))
+    cut = data.draw(st.integers(min_value=0, max_value=len(events)))
+    assert compose(events) == compose(shuffled)
+    assert compose(events) == compose(events[:cut]) + compose(events[cut:])
+
+
+def test_nothing_costs_nothing() -> None:
+    """Shows that no events lose nothing, and that a missing measure stays missing in every sum."""
+    assert compose([]) == ZERO_LOSS
+    assert compose([SAMPLES[LaplaceEvent], SAMPLES[GaussianEvent], SAMPLES[LaplaceEvent]]).pure is None
+
+
+@given(event=EVENTS)
+@settings(max_examples=100, deadline=None)
+def test_json_out_and_in(event: Event) -> None:
+    """Shows that the stored form gives back an equal event with an equal loss, through JSON text."""
+    stored = json.loads(json.dumps(event_to_json(event)))
+    assert event == event_from_json(stored)
+    assert event.loss() == event_from_json(stored).loss()
+    assert isinstance(event, Event)
+
+
+@given(event=EVENTS, factor=st.fractions(min_value=Fraction(101, 100), max_value=Fraction(4), max_denominator=100))
+@settings(max_examples=100, deadline=None)
+def test_loss_is_monotone(event: Any, factor: Fraction) -> None:
+    """Shows that no measure falls when sensitivity, epsilon or delta grow, or when noise shrinks."""
+    before = measures(event.loss())
+    for name in GROWS[type(event)]:
+        value = getattr(event, name)
+        grown = (1 + value) / 2 if name == "delta" else value * factor
+        after = measures(dataclasses.replace(event, **{name: grown}).loss())
+        assert all(left <= right for left, right in zip(before, after, strict=True)), name
+        assert before != after, name
+    for name in FALLS[type(event)]:
+        after = measures(dataclasses.replace(event, **{name: getattr(event, name) * factor}).loss())
+        assert all(left >= right for left, right in zip(before, after, strict=True)), name
+        assert before != after, name
+
+
+@given(event=EVENTS)
+@settings(max_examples=60, deadline=None)
+def test_measures_agree_with_each_other(event: Event) -> None:
+    """Shows the inequalities that hold between measures of any event: Renyi grows with the order, up to pure."""
+    loss = event.loss()
+    renyi = [value for value in loss.renyi if value is not None]
+    assert len(renyi) == len(RENYI_ORDERS)
+    slack = 1 + Fraction(1, 10**20)  # each measure is rounded up on its own
+    assert all(left <= right * slack for left, right in pairwise(renyi))
+    assert loss.rho is not None
+    assert loss.mu_squared is not None
+    assert all(value <= order * loss.rho for order, value in zip(RENYI_ORDERS, renyi, strict=True))
+    assert loss.rho <= loss.mu_squared / 2 * slack, "the Gaussian that dominates an event has at least its rho"
+    if loss.pure is not None:
+        assert max(renyi) <= loss.pure
+        assert loss.rho <= loss.pure**2 / 2
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("wrong", [Fraction(0), Fraction(-1), Fraction(10**400), Fraction(1, 10**400)])
+def test_absurd_parameters_are_refused(kind: type[Any], wrong: Fraction) -> None:
+    """Shows that zero (infinite loss), negative, huge and vanishing parameters raise ValueError, one at a time."""
+    sample = SAMPLES[kind]
+    for field in dataclasses.fields(kind):
+        if field.name == "delta" and 0 < wrong < 1:
+            continue  # a tiny delta is no absurdity
+        with pytest.raises(ValueError, match=r"greater than zero|less than one|outside the range"):
+            dataclasses.replace(sample, **{field.name: wrong})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("wrong", [0.5, math.nan, math.inf, 1, "1/2", None])
+def test_only_fractions_are_parameters(kind: type[Any], wrong: object) -> None:
+    """Shows that floats (with NaN and infinity), integers and text are not taken for exact amounts."""
+    for field in dataclasses.fields(kind):
+        with pytest.raises(TypeError, match="must be a Fraction"):
+            dataclasses.replace(SAMPLES[kind], **{field.name: wrong})
+
+
+@pytest.mark.parametrize("kind", [TruncatedGeometricEvent, GaussianThresholdEvent])
+def test_delta_is_below_one(kind: type[Any]) -> None:
+    """Shows that an event may not leak for certain."""
+    with pytest.raises(ValueError, match="less than one"):
+        dataclasses.replace(SAMPLES[kind], delta=Fraction(1))
+
+
+def test_numbers_of_unbounded_length_are_refused() -> None:
+    """Shows that a moderate value with millions of digits cannot make the ledger slow."""
+    with pytest.raises(ValueError, match="too many digits"):
+        LaplaceEvent(l1_sensitivity=Fraction(10**2000 + 1, 10**2000), scale=Fraction(1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "0/1", "-1/2", "1/0", "1/-2", "1.5/2", " 1/2", "1/2\n", "1_0/3", "٣/٤", "nan/1", 0.5, None, [1, 2]],
+)
+def test_damaged_storage_is_refused(text: object) -> None:
+    """Shows that text which is not a plain positive fraction raises ValueError when an event is read back."""
+    for kind in KINDS:
+        stored = event_to_json(SAMPLES[kind])
+        for name in stored["parameters"]:
+            with pytest.raises(ValueError, match="must be stored as"):
+                event_from_json({"kind": kind.kind, "parameters": {**stored["parameters"], name: text}})
+
+
+def test_foreign_storage_is_refused() -> None:
+    """Shows that unknown kinds and missing, additional or other kinds' parameters raise ValueError."""
+    laplace = event_to_json(SAMPLES[LaplaceEvent])
+    gaussian = event_to_json(SAMPLES[GaussianEvent])
+    for stored in (
+        {"kind": "laplace/2", "parameters": laplace["parameters"]},
+        {"kind": "laplace/1", "parameters": gaussian["parameters"]},
+        {"kind": "laplace/1", "parameters": {"scale": "1/1"}},
+        {"kind": "laplace/1", "parameters": {**laplace["parameters"], "delta": "1/2"}},
+        {"kind": "laplace/1", "parameters": [["scale", "1/1"]]},
+    ):
+        with pytest.raises(ValueError, match=r"unknown kind|do not belong"):
+            event_from_json(stored)

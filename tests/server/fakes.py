@@ -1,0 +1,305 @@
+"""A journey without engines: real reservations on a real ledger, made-up noise. And a client that is easy to read."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import httpx
+import jsonschema
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, ReserveRequest, StoredRelease
+from privacy.bounds import ContributionBound, ValueBounds
+from privacy.events import LaplaceEvent
+from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Table
+from privacy.refusal import ExecutionFailed, Finding, Position, Refused
+from privacy.unit import PrivacyUnit
+from server.question import Question
+from server.services import DatasetRefused, RequestFinding
+from server.store.registry import NotThere
+
+SECRET_LITERAL = "Zebedee-7731"
+"""A literal that tests put into queries and look for where it must not be."""
+
+
+def clinic(name: str = "clinic", *, shared: bool = False) -> Dataset:
+    """A small dataset."""
+    bound = ContributionBound(rows_per_unit=1, groups_per_unit=1, rows_per_unit_and_group=1)
+    return Dataset(
+        name=name,
+        unit=PrivacyUnit(table="patients", key="patient"),
+        tables=(
+            Table(
+                name="patients",
+                columns=(
+                    Column("patient", ColumnType.INTEGER, nullable=False),
+                    Column("age", ColumnType.INTEGER, bounds=ValueBounds(Fraction(0), Fraction(110))),
+                    Column("sex", ColumnType.TEXT, keys=PublicKeys(("f", "m", None))),
+                ),
+                protected=True,
+                key="patient",
+                unit_column="patient",
+                contribution=bound,
+            ),
+        ),
+        policy_version=1,
+        data_version="d1",
+        limits=Limits(releases_shared=shared),
+    )
+
+
+@dataclass(frozen=True)
+class FakeAdmitted:
+    """An admitted query."""
+
+    query_id: str
+    stored: bytes | None = None
+    running: bool = False
+    request: ReserveRequest | None = None
+    question: Question | None = None
+
+
+class FakeCatalogue:
+    """Datasets in a dictionary."""
+
+    def __init__(self, *datasets: Dataset) -> None:
+        self.datasets = {dataset.name: dataset for dataset in datasets}
+
+    def get(self, name: str) -> Dataset | None:
+        return self.datasets.get(name)
+
+    def all(self) -> Sequence[Dataset]:
+        return [self.datasets[name] for name in sorted(self.datasets)]
+
+
+class FakeRegistrar:
+    """Attaches any document that has a name; remembers what it was given."""
+
+    def __init__(self, catalogue: FakeCatalogue) -> None:
+        self.catalogue = catalogue
+        self.given: list[Any] = []
+
+    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
+        self.given.append(document)
+        if "tables" not in document:
+            raise DatasetRefused(
+                [
+                    RequestFinding("dataset_refused", "there are no tables", "A dataset has tables.", field="tables"),
+                    RequestFinding(
+                        "dataset_refused", "there is no unit", "A dataset has a unit.", field="privacy_unit"
+                    ),
+                ]
+            )
+        dataset = clinic(str(document["dataset"]))
+        self.catalogue.datasets[dataset.name] = dataset
+        return dataset
+
+    def register_file(self, path: str, *, actor: str) -> Dataset:
+        return self.register({"dataset": path.rpartition(".")[0], "tables": {}}, actor=actor)
+
+    def remove(self, name: str, *, actor: str) -> None:
+        if self.catalogue.datasets.pop(name, None) is None:
+            raise NotThere(name)
+
+
+class FakeJourney:
+    """Reserves on the ledger like the real one. Words in the text choose what happens."""
+
+    def __init__(self, ledger: Ledger, catalogue: FakeCatalogue) -> None:
+        self.ledger = ledger
+        self.catalogue = catalogue
+        self.asked: list[Question] = []
+        self.completed = 0
+        self.gate = threading.Event()
+        self.admit_error: BaseException | None = None
+        self.cancelled: set[str] = set()
+        self.table: dict[str, Any] = {
+            "columns": [{"name": "n", "type": "BIGINT", "kind": "released"}],
+            "rows": [[1]],
+            "standard_errors": [[2.8]],
+            "lows": [[-4]],
+            "highs": [[6]],
+        }
+        self.release_body = b'{"rows":1}'
+
+    def estimate(self, question: Question) -> dict[str, Any]:
+        self.asked.append(question)
+        return {"verdict": "answered", "price": {"epsilon": "0.1", "delta": "0"}}
+
+    def admit(self, question: Question) -> FakeAdmitted:
+        self.asked.append(question)
+        if self.admit_error is not None:
+            raise self.admit_error
+        accounts = self.ledger.accounts(dataset=question.dataset, principal=question.principal)
+        if self.catalogue.get(question.dataset) is None or not accounts:
+            raise Refused([Finding("unknown_dataset", "there is no such dataset", "It does not exist for you.")])
+        if "unreadable" in question.sql:
+            position = Position(line=1, column=8, text="unreadable")
+            raise Refused([Finding("parse_error", "the text cannot be read", "It is no SQL.", position=position)])
+        if "secret_column" in question.sql:
+            raise Refused(
+                [
+                    Finding("unknown_column", "column one is not there", "Not in the table.", ("use age",)),
+                    Finding("column_without_bounds", "SUM is refused", "No bounds.", ("use COUNT(*)",)),
+                ]
+            )
+        epsilon = question.epsilon or Fraction(1, 10)
+        core = CoreCharge(
+            core_key=hashlib.sha256(question.sql.encode()).hexdigest(),
+            quality=epsilon,
+            events=(LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / epsilon),),
+        )
+        request = ReserveRequest(
+            query_id=f"q_{secrets.token_hex(8)}",
+            principal=question.principal,
+            account=accounts[0].id,
+            body_hash=question.body_hash,
+            cores=(core,),
+            idempotency_key=question.idempotency_key,
+            reuse="none",
+        )
+        reserved = self.ledger.reserve(request)
+        if not reserved.fresh:
+            if reserved.answer is None and reserved.state not in ("reserved", "running"):
+                raise ExecutionFailed(started=reserved.state != "failed_void")
+            return FakeAdmitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
+        return FakeAdmitted(reserved.query_id, request=request, question=question)
+
+    def complete(self, admitted: FakeAdmitted) -> bytes:
+        assert admitted.request is not None
+        assert admitted.question is not None
+        if "slow" in admitted.question.sql:
+            self.gate.wait(20)
+        if admitted.query_id in self.cancelled:
+            self.ledger.void(admitted.query_id)
+            raise ExecutionFailed(started=False)
+        if "broken" in admitted.question.sql:
+            self.ledger.fail(admitted.query_id)
+            raise ExecutionFailed
+        if "crash" in admitted.question.sql:
+            raise RuntimeError(f"could not convert {SECRET_LITERAL}")
+        release_id = f"r_{secrets.token_hex(8)}"
+        answer = json.dumps(
+            {
+                "id": admitted.query_id,
+                "status": "settled",
+                **self.table,
+                "confidence": 0.95,
+                "accounting": {"charged": [], "reused": False, "remaining": {"epsilon": "1", "delta": "0"}},
+                "provenance": {"releases": [release_id], "policy_version": 1, "data_version": "d1"},
+            }
+        ).encode()
+        core = admitted.request.cores[0]
+        release = StoredRelease(
+            id=release_id,
+            core_key=core.core_key,
+            quality=core.quality,
+            principal=admitted.request.principal,
+            dataset=admitted.question.dataset,
+            query_id=admitted.query_id,
+            events=core.events,
+            body=self.release_body,
+        )
+        self.completed += 1
+        self.ledger.post(admitted.query_id, [release], answer)
+        return answer
+
+    def abandon(self, admitted: FakeAdmitted) -> None:
+        self.ledger.void(admitted.query_id)
+
+    def cancel(self, query_id: str, principal: str) -> str:
+        self.cancelled.add(query_id)
+        return "failed_void"
+
+
+_DOCUMENTS: list[dict[str, Any]] = []
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made once: it is the same for every application."""
+    if not _DOCUMENTS:
+        _DOCUMENTS.append(app.openapi())
+    return _DOCUMENTS[0]
+
+
+@functools.cache
+def _validator(schema: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator({**json.loads(schema), "components": _DOCUMENTS[0]["components"]})
+
+
+class Api:
+    """A synchronous client of one application; `key` is sent as the bearer."""
+
+    def __init__(self, app: FastAPI, runner: asyncio.Runner, keys: Mapping[str, str]) -> None:
+        self.app = app
+        self.keys = keys
+        self._runner = runner
+        self._document = _document(app)
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app, raise_app_exceptions=True), base_url="http://localhost"
+        )
+
+    def call(self, method: str, path: str, *, who: str | None = "analyst", **arguments: Any) -> httpx.Response:
+        """One request as the principal `who` (None: without a key)."""
+        return self._runner.run(self._call(method, path, who, arguments))
+
+    def calls(self, *requests: tuple[str, str, str | None, dict[str, Any]]) -> list[httpx.Response]:
+        """Several requests at the same time."""
+
+        async def all_of_them() -> list[httpx.Response]:
+            return list(await asyncio.gather(*(self._call(*request) for request in requests)))
+
+        return self._runner.run(all_of_them())
+
+    async def _call(self, method: str, path: str, who: str | None, arguments: dict[str, Any]) -> httpx.Response:
+        headers = dict(arguments.pop("headers", {}))
+        if who is not None:
+            headers["Authorization"] = f"Bearer {self.keys[who]}"
+        response = await self._client.request(method, path, headers=headers, **arguments)
+        self._check(method, path, response)
+        return response
+
+    def _check(self, method: str, path: str, response: httpx.Response) -> None:
+        """Every response is described by the OpenAPI document: its status, its media type and its shape."""
+        scope = {"type": "http", "method": method, "path": path.split("?")[0], "root_path": "", "headers": []}
+        route = next((item for item in self.app.routes if item.matches(scope)[0] is Match.FULL), None)
+        schema = {"$ref": "#/components/schemas/ProblemAnswer"}
+        media_type = response.headers.get("content-type", "").split(";")[0]
+        if isinstance(route, APIRoute):
+            described = self._document["paths"][route.path_format][method.lower()]["responses"]
+            content = described[str(response.status_code)].get("content", {})
+            if not response.content:
+                assert content == {}
+                return
+            schema = content[media_type]["schema"]
+        if media_type in ("application/json", "application/problem+json"):
+            _validator(json.dumps(schema)).validate(response.json())
+        if response.status_code >= 400:
+            assert media_type == "application/problem+json" or response.status_code == 503
+            assert "charged" in response.json() or response.status_code == 503
+
+    def get(self, path: str, **arguments: Any) -> httpx.Response:
+        return self.call("GET", path, **arguments)
+
+    def post(self, path: str, **arguments: Any) -> httpx.Response:
+        return self.call("POST", path, **arguments)
+
+    def close(self) -> None:
+        self._runner.run(self._client.aclose())
+
+
+def query(sql: str = "SELECT COUNT(*) FROM patients", **more: Any) -> dict[str, Any]:
+    """A query's body."""
+    return {"dataset": "clinic", "sql": sql, "spend": {"epsilon": "0.5"}, **more}

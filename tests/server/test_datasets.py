@@ -1,0 +1,113 @@
+"""Datasets over HTTP: public metadata for those with an account, never sources, never counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from fractions import Fraction
+
+from privacy.bounds import ValueBounds
+from privacy.policy import Column, ColumnType, PublicKeys
+from server.routes.datasets import table_body
+from tests.server.conftest import World
+from tests.server.fakes import clinic
+
+
+def test_an_analyst_with_a_budget_sees_public_metadata(world: World) -> None:
+    """Tables, columns, bounds, keys and limits as they were declared."""
+    assert [item["name"] for item in world.api.get("/v1/datasets").json()["datasets"]] == ["clinic"]
+    body = world.api.get("/v1/datasets/clinic").json()
+    assert body["privacy_unit"] == {"table": "patients", "key": "patient"}
+    assert body["limits"]["epsilon_default"] == "0.1"
+    table = world.api.get("/v1/datasets/clinic/tables/patients").json()
+    assert body["tables"] == [table]
+    assert table["columns"][1]["bounds"] == {"lower": "0", "upper": "110"}
+    assert table["columns"][2]["keys"] == ["f", "m", None]
+    assert world.api.get("/v1/datasets/clinic/tables/absent").status_code == 404
+
+
+def test_without_a_budget_a_dataset_is_not_there(world: World) -> None:
+    """404 for a dataset without an account, the same as for one that does not exist; overseers see it."""
+    assert world.api.get("/v1/datasets", who="other").json() == {"datasets": []}
+    hidden = world.api.get("/v1/datasets/clinic", who="other")
+    absent = world.api.get("/v1/datasets/absent", who="other")
+    assert hidden.status_code == absent.status_code == 404
+    assert {**hidden.json(), "request_id": ""} == {**absent.json(), "request_id": ""}
+    assert world.api.get("/v1/datasets/clinic/tables/patients", who="other").status_code == 404
+    for who in ("admin", "auditor"):
+        assert world.api.get("/v1/datasets/clinic", who=who).status_code == 200
+
+
+def test_every_kind_of_key_and_bound_is_json(world: World) -> None:
+    """Dates become ISO text, negative bounds stay exact decimals."""
+    day = Column("day", ColumnType.DATE, keys=PublicKeys((datetime.date(2024, 1, 31), None)))
+    score = Column("score", ColumnType.NUMBER, bounds=ValueBounds(Fraction(-5, 2), Fraction(1, 8)))
+    table = dataclasses.replace(clinic().tables[0], columns=(day, score), unit_column="day")
+    columns = table_body(table)["columns"]
+    assert columns[0]["keys"] == ["2024-01-31", None]
+    assert columns[1]["bounds"] == {"lower": "-2.5", "upper": "0.125"}
+
+
+def test_an_administrator_attaches_replaces_and_removes(world: World) -> None:
+    """POST by file or by contents, PUT under the same name, DELETE; others cannot see it before they have a budget."""
+    made = world.api.post("/v1/datasets", json={"path": "school.yaml"}, who="admin")
+    assert (made.status_code, made.headers["location"]) == (201, "/v1/datasets/school")
+    document = {"dataset": "school", "tables": {}}
+    assert world.api.call("PUT", "/v1/datasets/school", json={"dataset": document}, who="admin").status_code == 200
+    assert world.registrar.given[-1] == document
+    assert world.api.get("/v1/datasets/school").status_code == 404
+    assert world.api.call("DELETE", "/v1/datasets/school", who="admin").status_code == 204
+    assert world.api.call("DELETE", "/v1/datasets/school", who="admin").status_code == 404
+
+
+def test_a_dataset_cannot_be_put_under_another_name(world: World) -> None:
+    """PUT refuses a file of another name: 409, and nothing is attached."""
+    for body in ({"path": "other.yaml"}, {"dataset": {"dataset": "other", "tables": {}}}):
+        assert world.api.call("PUT", "/v1/datasets/school", json=body, who="admin").status_code == 409
+    assert world.registrar.given == []
+
+
+def test_paths_stay_in_the_folder_and_bodies_have_one_source(world: World) -> None:
+    """Paths with folders, other suffixes, both sources or none: 422, and the registrar is not asked."""
+    for body in (
+        {"path": "../secrets/key.yaml"},
+        {"path": "/etc/passwd"},
+        {"path": "a/b.yaml"},
+        {"path": "clinic.txt"},
+        {"path": ".hidden.yaml"},
+        {},
+        {"path": "a.yaml", "dataset": {}},
+        {"dataset": []},
+    ):
+        assert world.api.post("/v1/datasets", json=body, who="admin").status_code == 422
+    assert world.registrar.given == []
+
+
+def test_all_findings_about_a_dataset_come_at_once(world: World) -> None:
+    """A refused description is 422 with every finding and its place."""
+    refused = world.api.post("/v1/datasets", json={"dataset": {"dataset": "x"}}, who="admin")
+    assert (refused.status_code, refused.json()["code"]) == (422, "dataset_refused")
+    assert [finding["field"] for finding in refused.json()["findings"]] == ["tables", "privacy_unit"]
+
+
+def test_descriptions_may_be_larger_than_questions(world: World) -> None:
+    """A dataset's body may be up to a mebibyte; more is 413."""
+    document = {"dataset": "big", "tables": {}, "description": "x" * 200_000}
+    assert world.api.post("/v1/datasets", json={"dataset": document}, who="admin").status_code == 201
+    document["description"] = "x" * 1_100_000
+    assert world.api.post("/v1/datasets", json={"dataset": document}, who="admin").status_code == 413
+
+
+def test_versions_are_for_overseers(world: World) -> None:
+    """Versions that were stored are listed oldest first, without paths."""
+    for data in ("d1", "d2"):
+        world.registry.register_dataset(
+            name="clinic", policy_version=1, data_version=data, snapshot=f"secret-{data}", document={}, actor="admin"
+        )
+    versions = world.api.get("/v1/datasets/clinic/versions", who="auditor")
+    assert [(item["data_version"], item["current"]) for item in versions.json()["versions"]] == [
+        ("d1", False),
+        ("d2", True),
+    ]
+    assert "secret" not in versions.text
+    assert world.api.get("/v1/datasets/absent/versions", who="admin").status_code == 404

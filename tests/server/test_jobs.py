@@ -1,0 +1,117 @@
+"""The pool: what was admitted is completed, whatever happens to the request; an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from server.errors import Problem
+from server.jobs import JobPool
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """An admitted query."""
+
+    query_id: str
+    stored: bytes | None = None
+    running: bool = False
+
+
+def test_a_request_that_goes_away_stops_nothing() -> None:
+    """Cancelling the request between admission and answer leaves the query to its end, and its place is given back."""
+    pool = JobPool(threads=1, queue=0)
+    admitting, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def admit() -> Admitted:
+        admitting.set()
+        go.wait(10)
+        return Admitted("q_1")
+
+    def complete(_: Admitted) -> bytes:
+        done.set()
+        return b"answer"
+
+    async def run() -> None:
+        task = asyncio.create_task(pool.start(admit, complete, lambda _: None))
+        await asyncio.to_thread(admitting.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+        assert await asyncio.to_thread(done.wait, 10)
+
+    asyncio.run(run())
+    for _ in range(100):
+        if pool.in_flight == 0:
+            break
+        time.sleep(0.01)
+    assert pool.in_flight == 0
+    pool.close(seconds=1)
+
+
+def test_refusals_and_stored_answers_give_their_place_back() -> None:
+    """An admission that raises, or finds a stored answer, leaves the pool empty."""
+    pool = JobPool(threads=1, queue=0)
+
+    def refuse() -> Admitted:
+        raise Problem("not_found", what="no")
+
+    async def run() -> None:
+        for _ in range(3):
+            with pytest.raises(Problem):
+                await pool.start(refuse, lambda _: b"", lambda _: None)
+            started = await pool.start(lambda: Admitted("q", stored=b"x"), lambda _: b"", lambda _: None)
+            assert started.answer is None
+
+    asyncio.run(run())
+    assert pool.in_flight == 0
+    pool.close(seconds=1)
+
+
+def test_the_shutdown_waits_then_abandons_what_never_started() -> None:
+    """Running queries get their time; those whose turn did not come are abandoned, so they can be voided."""
+    pool = JobPool(threads=1, queue=2)
+    gate, begun = threading.Event(), threading.Event()
+    abandoned: list[str] = []
+
+    def complete(_: Admitted) -> bytes:
+        begun.set()
+        gate.wait(10)
+        return b"answer"
+
+    async def run() -> None:
+        for name in ("a", "b", "c"):
+            await pool.start(lambda name=name: Admitted(name), complete, lambda one: abandoned.append(one.query_id))
+
+    asyncio.run(run())
+    assert begun.wait(10)
+    assert pool.close(seconds=0.05) == 1
+    assert sorted(abandoned) == ["b", "c"]
+    gate.set()
+    with pytest.raises(Problem) as caught:
+        asyncio.run(pool.start(lambda: Admitted("d"), complete, lambda _: None))
+    assert caught.value.code == "unavailable"
+
+
+def test_a_shutdown_with_time_lets_running_queries_end() -> None:
+    """A query that ends within the time is completed, not abandoned."""
+    pool = JobPool(threads=1, queue=2)
+    completed: list[str] = []
+
+    def complete(one: Admitted) -> bytes:
+        time.sleep(0.05)
+        completed.append(one.query_id)
+        return b"answer"
+
+    async def run() -> None:
+        for name in ("a", "b"):
+            await pool.start(lambda name=name: Admitted(name), complete, lambda _: None)
+
+    asyncio.run(run())
+    assert pool.close(seconds=10) == 0
+    assert completed == ["a", "b"]

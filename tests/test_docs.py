@@ -1,0 +1,63 @@
+"""Documentation that can be checked is checked: links, codes, settings of words, and that nothing is promised twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mechanisms.measurement import Measurement
+from privacy.refusal import CODES
+from server.matrix import sql_matrix
+from sql_rewrite.functions import INTERNAL, REGISTRY
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PAGES = sorted([CHECKOUT / "README.md", *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("*/README.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """Shows that every relative link of a page names a file of the checkout."""
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert broken == []
+
+
+def test_every_refusal_code_has_its_line() -> None:
+    """Shows that docs/sql.md lists each code with the meaning that the code has."""
+    text = (CHECKOUT / "docs" / "sql.md").read_text()
+    missing = [code for code, meaning in CODES.items() if f"| `{code}` | {meaning} |" not in text]
+    assert missing == []
+
+
+def test_every_function_is_documented_and_announced() -> None:
+    """Shows that each operator of the allow-list stands in docs/functions.md and in the capabilities."""
+    text = (CHECKOUT / "docs" / "functions.md").read_text()
+    announced = set(sql_matrix()["functions"])
+    for name, operator in REGISTRY.items():
+        if name not in INTERNAL:
+            assert operator.forms.split("`")[0][:12] in text or name in text, name
+            assert name in announced
+
+
+def test_every_mechanism_has_a_proof_page() -> None:
+    """Shows that each measurement has its page beside the code, with a statement and what is not covered."""
+    pages = {"laplace": "laplace", "gaussian": "gaussian"}
+    names = [kind.name for kind in _leaves(Measurement)]
+    assert names
+    for name in names:
+        page = CHECKOUT / "mechanisms" / f"{pages.get(name, name).replace('-', '_').replace(' ', '_')}.md"
+        assert page.is_file(), page
+        assert "not covered" in page.read_text().lower()
+
+
+def _leaves(kind: type[Measurement]) -> list[type[Measurement]]:
+    children = kind.__subclasses__()
+    return [kind] if not children else [leaf for child in children for leaf in _leaves(child)]
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    """Shows that the first thing a newcomer reads are the two commands."""
+    text = (CHECKOUT / "README.md").read_text()
+    assert text.index("./noisegate up") < text.index("./noisegate test") < text.index("## Your own data")

@@ -1,0 +1,374 @@
+"""With a huge epsilon the answer is the plain answer: every supported shape of SQL against DuckDB on the plain tables.
+
+The real parts run in the order of the journey (lift, bound, shell check, lower, calibrate, snapshot, private engine,
+release, shell) with prices that no policy allows, so that noise is far below the last digit. The analyst's own text
+runs on the plain tables. Contribution bounds do not bind and values lie within their bounds. Where a meaning
+differs by design the query stays inside the common part; the differences are tested at the end of the file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from engines.private import PrivateEngine
+from engines.shell import ShellEngine
+from engines.snapshot import TableSource, build_snapshot
+from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.release import release
+from privacy.bounds import ContributionBound, ValueBounds
+from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
+from privacy.refusal import Refused
+from privacy.unit import PrivacyUnit
+from server import answer_rows
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from tests.audit.recorder import FixedBits
+
+EPSILON = Fraction(10**9)
+DELTA = Fraction(1, 10**7)
+PEOPLE = 240
+T = ColumnType
+
+
+def _column(name: str, kind: str, low: str | None = None, high: str | None = None, **more: Any) -> Column:
+    bounds = None if low is None or high is None else ValueBounds(Fraction(low), Fraction(high))
+    return Column(name, ColumnType(kind), bounds, **more)
+
+
+def declared() -> Dataset:
+    """People with visits in hospitals. Every declared cell has rows; only `weight` and `note` have NULLs."""
+    people = Table(
+        "people",
+        (
+            _column("person_id", "integer", nullable=False),
+            _column("age", "integer", "0", "120", nullable=False),
+            _column("weight", "number", "0", "200"),
+            _column("sex", "text", keys=PublicKeys(("Female", "Male")), nullable=False),
+            _column("level", "integer", "0", "3", keys=PublicKeys((0, 1, 2, 3)), nullable=False),
+            _column("edu", "text", nullable=False),
+            _column("born", "date", nullable=False),
+            _column("member", "boolean", nullable=False),
+            _column("note", "text"),
+        ),
+        protected=True,
+        key="person_id",
+        unit_column="person_id",
+        contribution=ContributionBound(1, 1, 1),
+    )
+    visits = Table(
+        "visits",
+        (
+            _column("visit_id", "integer", nullable=False),
+            _column("person_id", "integer", nullable=False),
+            _column("hospital_id", "integer", nullable=False),
+            _column("cost", "number", "0", "5000", nullable=False),
+            _column("days", "integer", "0", "60", nullable=False),
+            _column("dept", "text", nullable=False),
+            _column("kind", "text", keys=PublicKeys(("plan", "urgent")), nullable=False),
+            _column("day", "date", nullable=False),
+        ),
+        protected=True,
+        key="visit_id",
+        references=(
+            Reference("person_id", "people", "person_id"),
+            Reference("hospital_id", "hospitals", "hospital_id"),
+        ),
+        unit_column="person_id",
+        contribution=ContributionBound(20, 20, 20),
+    )
+    hospitals = Table(
+        "hospitals",
+        (
+            _column("hospital_id", "integer", nullable=False),
+            _column("region", "text", keys=PublicKeys(("north", "south")), nullable=False),
+            _column("beds", "integer", "0", "1000", nullable=False),
+        ),
+        protected=False,
+        key="hospital_id",
+    )
+    limits = Limits(epsilon_default=EPSILON, epsilon_max=EPSILON, delta_per_query=DELTA)
+    return Dataset("clinic", PrivacyUnit("people", "person_id"), (people, visits, hospitals), 1, "v", limits=limits)
+
+
+def write_rows(path: Path) -> None:
+    """The plain tables."""
+    r = random.Random(11)
+    people, visits = [], []
+    for person in range(PEOPLE):
+        weight = None if r.random() < 0.1 else round(r.uniform(40, 130), 2)
+        born = datetime.date(1950 + r.randrange(50), 1 + person % 12, 1 + r.randrange(28))
+        sex, edu = r.choice(["Female", "Male"]), r.choice(["school", "college", "none"])
+        note = r.choice([None, "a", "B%", "abc"])
+        people.append((person, r.randrange(18, 95), weight, sex, person % 4, edu, born, r.random() < 0.4, note))
+        for _ in range(r.choice([0, 1, 1, 2, 5, 9])):
+            day = datetime.date(2023, 1 + r.randrange(12), 1 + r.randrange(28))
+            dept, kind = r.choice(["eye", "heart", "skin"]), r.choice(["plan", "urgent"])
+            cost, days = round(r.uniform(5, 4900), 2), r.randrange(0, 40)
+            visits.append((len(visits), person, r.randrange(1, 5), cost, days, dept, kind, day))
+    hospitals = [(number, ["north", "south"][number % 2], number * 50) for number in range(1, 5)]
+    types = {
+        "people": "person_id BIGINT, age BIGINT, weight DOUBLE, sex VARCHAR, level BIGINT, edu VARCHAR, born DATE, "
+        "member BOOLEAN, note VARCHAR",
+        "visits": "visit_id BIGINT, person_id BIGINT, hospital_id BIGINT, cost DOUBLE, days BIGINT, dept VARCHAR, "
+        "kind VARCHAR, day DATE",
+        "hospitals": "hospital_id BIGINT, region VARCHAR, beds BIGINT",
+    }
+    with closing(duckdb.connect(str(path))) as connection:
+        for name, rows in (("people", people), ("visits", visits), ("hospitals", hospitals)):
+            connection.execute(f"CREATE TABLE {name} ({types[name]})")
+            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+@dataclass(frozen=True)
+class Clinic:
+    """The engines, the snapshot and the plain tables."""
+
+    dataset: Dataset
+    snapshot: Path
+    private: PrivateEngine
+    shell: ShellEngine
+    plain: duckdb.DuckDBPyConnection
+
+    def answer(self, sql: str, parameters: dict[str, Any], *, gaussian: bool) -> list[list[Any]]:
+        """The rows of the journey's answer."""
+        plan = lift(sql, self.dataset, parameters)
+        cores = bound(plan)
+        types = None if plan.shell.trivial else self.shell.check(answer_rows.shapes(cores), plan.shell.sql)
+        hidden = any(core.described.keys.selection is not None for core in cores)
+        delta = DELTA if hidden else Fraction(0)
+        price = GaussianPrice(EPSILON**2, delta) if gaussian else LaplacePrice(EPSILON, delta)
+        released = []
+        for core in cores:
+            calibration = calibrate([core.described for core in cores], price)
+            exact = self.private.run(self.snapshot, lower(core), timeout_seconds=60)
+            confidence = Fraction(95, 100)
+            released.append(release(core.described, calibration, exact, bits=FixedBits(5), confidence=confidence))
+        answer = answer_rows.assemble(
+            plan.shell, types, released, shell=self.shell, confidence=Fraction(95, 100), timeout_seconds=60
+        )
+        return answer.rows
+
+    def directly(self, sql: str, parameters: dict[str, Any]) -> list[list[Any]]:
+        """The rows of DuckDB's own answer to the same text."""
+        with closing(self.plain.cursor()) as cursor:
+            return [[_plain(value) for value in row] for row in cursor.execute(sql, parameters or None).fetchall()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.date | datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
+    """One snapshot for all queries."""
+    folder = tmp_path_factory.mktemp("clinic")
+    source = folder / "plain.duckdb"
+    write_rows(source)
+    dataset = declared()
+    sources = [TableSource(table.name, source, "duckdb", table.name) for table in dataset.tables]
+    snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
+    with ExitStack() as stack:
+        plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
+        private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
+        shell = stack.enter_context(closing(ShellEngine(workers=1)))
+        yield Clinic(dataset, snapshot.path, private, shell, plain)
+
+
+def same(expected: Any, actual: Any) -> bool:
+    """Equal: integers and texts exactly, doubles to one part in a million."""
+    if isinstance(expected, float) or isinstance(actual, float):
+        if expected is None or actual is None:
+            return expected is actual
+        return math.isclose(expected, actual, rel_tol=1e-6, abs_tol=1e-6)
+    return bool(expected == actual) and isinstance(expected, bool) == isinstance(actual, bool)
+
+
+def order(row: list[Any]) -> Any:
+    """A sorting key for rows that come in no order; doubles only by their leading digits."""
+    return [(value is None, str(round(value, 2)) if isinstance(value, float) else str(value)) for value in row]
+
+
+def compare(expected: list[list[Any]], actual: list[list[Any]], *, ordered: bool) -> None:
+    """Fails with the first difference."""
+    if not ordered:
+        expected, actual = sorted(expected, key=order), sorted(actual, key=order)
+    assert len(expected) == len(actual), (expected, actual)
+    for left, right in zip(expected, actual, strict=True):
+        assert len(left) == len(right)
+        assert all(same(a, b) for a, b in zip(left, right, strict=True)), (left, right)
+
+
+QUERIES: list[tuple[str, dict[str, Any]]] = [
+    (sql, {})
+    for sql in (
+        # Aggregates
+        "SELECT COUNT(*) FROM people",
+        "SELECT COUNT(1), COUNT(weight), COUNT(age) FROM people",
+        "SELECT COUNT(DISTINCT person_id) FROM people",
+        "SELECT COUNT(DISTINCT person_id) FROM visits",
+        "SELECT COUNT(DISTINCT person_id) FILTER (WHERE days > 20), COUNT(DISTINCT person_id) FROM visits",
+        "SELECT COUNT_IF(age > 40), COUNT_IF(age <= 40) FROM people",
+        "SELECT SUM(age), SUM(weight) FROM people",
+        "SELECT SUM(days), SUM(cost) FROM visits",
+        "SELECT AVG(age), MEAN(weight) FROM people",
+        "SELECT AVG(cost), AVG(days), COUNT(*) FROM visits",
+        "SELECT VAR_POP(age), VAR_SAMP(age), VARIANCE(weight) FROM people",
+        "SELECT STDDEV(age), STDDEV_POP(weight), STDDEV_SAMP(weight), AVG(weight), COUNT(*) FROM people",
+        "SELECT STDDEV(cost), VAR_POP(days) FROM visits",
+        "SELECT SUM(age * 2 + 1), SUM(-age), SUM(ABS(age - 50)) FROM people",
+        "SELECT SUM(CASE WHEN sex = 'Male' THEN age ELSE 0 END) FROM people",
+        "SELECT SUM((CASE WHEN member THEN age ELSE 0 END * 2)), CASE WHEN COUNT(*) > 1 THEN 1 END * 3 FROM people",
+        "SELECT SUM(age / 4), AVG(weight * 0.5 - 3) FROM people",
+        "SELECT SUM(GREATEST(20, LEAST(age, 60))) FROM people",
+        "SELECT SUM(COALESCE(weight, 0)), AVG(COALESCE(weight, 70.5)) FROM people",
+        "SELECT AVG(ROUND(weight, 1)), SUM(NULLIF(level, 2)) FROM people",
+        "SELECT SUM(CAST(member AS BIGINT)), SUM(year(born)) FROM people",
+        # FILTER and WHERE
+        "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
+        "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",
+        "SELECT COUNT(*) FROM people WHERE age BETWEEN 30 AND 60 AND sex = 'Female'",
+        "SELECT COUNT(*) FROM people WHERE age IN (20, 30, 40, 50) OR edu LIKE 's%'",
+        "SELECT COUNT(*) FROM people WHERE note IS NULL OR note NOT LIKE '%b%'",
+        "SELECT COUNT(*), SUM(age) FROM people WHERE weight IS NOT NULL AND weight / age > 1.5",
+        "SELECT COUNT(*) FROM people WHERE born >= DATE '1970-01-01' AND month(born) < 7",
+        "SELECT COUNT(*) FROM people WHERE NOT (member OR level > 1)",
+        "SELECT COUNT(*) FROM people WHERE weight <> 70 IS TRUE",
+        "SELECT COUNT(*) FROM visits WHERE date_diff('day', day, DATE '2023-12-31') < 100",
+        "SELECT COUNT(*) FROM people WHERE lower(note) = 'b%' OR length(note) = 3",
+        # GROUP BY public keys
+        "SELECT sex, COUNT(*) FROM people GROUP BY sex",
+        "SELECT sex, level, COUNT(*), AVG(age), SUM(weight) FROM people GROUP BY sex, level",
+        "SELECT level, STDDEV(weight) AS d FROM people GROUP BY 1",
+        "SELECT member, AVG(age) FROM people GROUP BY ALL",
+        "SELECT age > 40 AS older, COUNT(*) FROM people GROUP BY older",
+        "SELECT month(born) AS m, COUNT(*) FROM people GROUP BY m ORDER BY m",
+        "SELECT CASE WHEN age < 40 THEN 'young' ELSE 'old' END AS band, AVG(weight) FROM people GROUP BY band",
+        "SELECT level // 2 AS half, SUM(age) FROM people GROUP BY half",
+        "SELECT upper(sex) AS s, COUNT(*) FROM people GROUP BY upper(sex)",
+        "SELECT kind, COUNT(*), SUM(cost), COUNT(DISTINCT person_id) FROM visits GROUP BY kind",
+        # GROUP BY hidden keys
+        "SELECT edu, COUNT(*) FROM people GROUP BY edu",
+        "SELECT edu, sex, COUNT(*), AVG(age) FROM people GROUP BY edu, sex",
+        "SELECT edu, STDDEV(age), SUM(weight) FROM people WHERE member GROUP BY edu",
+        "SELECT dept, COUNT(*), AVG(cost) FROM visits GROUP BY dept",
+        "SELECT dept, month(day) AS m, SUM(days) FROM visits WHERE month(day) < 4 GROUP BY dept, m",
+        # Joins
+        "SELECT p.sex, COUNT(*), AVG(v.cost) FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.sex",
+        "SELECT h.region, SUM(v.days) FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY ALL",
+        "SELECT p.edu, h.region, COUNT(*) FROM visits v JOIN people p ON p.person_id = v.person_id "
+        "LEFT JOIN hospitals h ON v.hospital_id = h.hospital_id "
+        "WHERE h.beds > 50 AND p.age < 80 GROUP BY p.edu, h.region",
+        "SELECT SUM(h.beds) FROM visits v JOIN hospitals h ON v.hospital_id = h.hospital_id",
+        # Shell: arithmetic, HAVING, ORDER BY, LIMIT, QUALIFY, windows
+        "SELECT SUM(age) * 1.0 / COUNT(*), COUNT(*) + 1 FROM people",
+        "SELECT level, COUNT(*) AS n FROM people GROUP BY level HAVING COUNT(*) > 50 AND level > 0 ORDER BY level DESC",
+        "SELECT edu, COUNT(*) AS n FROM people GROUP BY edu ORDER BY n DESC, edu LIMIT 2",
+        "SELECT level, SUM(age) AS s FROM people GROUP BY level ORDER BY s LIMIT 2 OFFSET 1",
+        "SELECT sex, level, COUNT(*) AS n FROM people GROUP BY sex, level "
+        "QUALIFY row_number() OVER (PARTITION BY sex ORDER BY COUNT(*) DESC, level) = 1",
+        "SELECT level, COUNT(*) AS n, rank() OVER (ORDER BY COUNT(*) DESC) AS r FROM people GROUP BY level",
+        "SELECT level, SUM(COUNT(*)) OVER (ORDER BY level) AS running FROM people GROUP BY level ORDER BY level",
+        "SELECT sex, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY sex",
+        "SELECT month(day) AS m, COUNT(*) - lag(COUNT(*)) OVER (ORDER BY month(day)) AS step FROM visits GROUP BY m",
+        "SELECT kind, ROUND(AVG(cost)) AS c, CASE WHEN COUNT(*) > 10 THEN 'many' ELSE 'few' END AS size "
+        "FROM visits GROUP BY kind",
+        "SELECT DISTINCT n > 0 FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level)",
+        # Shell: derived tables, CTEs, set operations, subqueries, joins of releases
+        "SELECT SUM(n), MAX(n), AVG(n) FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level)",
+        "WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sex, n, n / SUM(n) OVER () FROM a",
+        "WITH a AS (SELECT level, COUNT(*) AS n FROM people GROUP BY level), b AS (SELECT MAX(n) AS m FROM a) "
+        "SELECT a.level, a.n, b.m - a.n FROM a, b",
+        "WITH a(k, n) AS (SELECT sex, COUNT(*) FROM people GROUP BY sex) SELECT k, n FROM a WHERE n > 10",
+        "SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM visits",
+        "SELECT level FROM people GROUP BY level HAVING COUNT(*) > 0 EXCEPT SELECT 3",
+        "SELECT level, member FROM people GROUP BY ALL HAVING COUNT(*) > 30 INTERSECT "
+        "SELECT level // 2 AS l, member FROM people GROUP BY l, member HAVING COUNT(*) > 40",
+        "SELECT (SELECT COUNT(*) FROM visits) * 1.0 / (SELECT COUNT(*) FROM people) AS visits_per_person",
+        "SELECT a.n - b.n FROM (SELECT COUNT(*) AS n FROM people WHERE member) a, "
+        "(SELECT COUNT(*) AS n FROM people WHERE NOT member) b",
+        "SELECT a.sex, a.n, b.c FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) a JOIN (SELECT p.sex, "
+        "AVG(v.cost) AS c FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.sex) b ON a.sex = b.sex",
+        "SELECT sex, n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t "
+        "WHERE n >= (SELECT COUNT(*) FROM people) / 2.5",
+        "SELECT MEDIAN(n), STDDEV_POP(n) FROM (SELECT month(born) AS m, COUNT(*) AS n FROM people GROUP BY m)",
+        "SELECT sex, SUM(n) FROM (SELECT sex, level, COUNT(*) AS n FROM people GROUP BY sex, level) GROUP BY sex",
+        "SELECT * FROM (SELECT edu, COUNT(*) AS n FROM people GROUP BY edu) ORDER BY edu",
+        'SELECT COUNT(*) AS "the count", 1 AS one /* a comment */ FROM people -- another',
+        "SELECT 1 + 1 AS two",
+    )
+]
+QUERIES += [
+    ("SELECT COUNT(*) FROM people WHERE age > $least AND sex = $sex", {"least": 40, "sex": "Male"}),
+    ("SELECT level, COUNT(*) AS n FROM people GROUP BY level HAVING COUNT(*) > $n", {"n": 30}),
+    ("SELECT SUM(age + $more) FROM people WHERE weight < $weight", {"more": 3, "weight": 88.5}),
+    ("SELECT (SELECT COUNT(*) FROM people WHERE age > $x) * 1.0 / (SELECT COUNT(*) FROM people) AS r", {"x": 50}),
+]
+
+
+def test_every_shape_is_listed() -> None:
+    """Nobody has thinned out the list."""
+    assert len({sql for sql, _ in QUERIES}) == len(QUERIES) >= 75
+
+
+def cases() -> Iterator[Any]:
+    """Every query with both families; hidden groups that people share are selected with Gaussian noise only."""
+    for sql, parameters in QUERIES:
+        shared = "FROM visits" in sql and ("dept" in sql or "p.edu" in sql)
+        for family in ("gaussian",) if shared else ("laplace", "gaussian"):
+            yield pytest.param(sql, parameters, family, id=f"{family}: {sql}")
+
+
+@pytest.mark.parametrize(("sql", "parameters", "family"), list(cases()))
+def test_huge_epsilon_equals_the_plain_answer(
+    clinic: Clinic, sql: str, parameters: dict[str, Any], family: str
+) -> None:
+    """The journey's answer is DuckDB's answer to the same text on the plain tables."""
+    ordered = "ORDER BY" in sql.rsplit(")", 1)[-1]
+    answered = clinic.answer(sql, parameters, gaussian=family == "gaussian")
+    compare(clinic.directly(sql, parameters), answered, ordered=ordered)
+
+
+DIFFERENT: list[tuple[str, list[list[Any]], str]] = [
+    ("SELECT SUM(age) FROM people WHERE age > 1000", [[0]], "the sum of no rows is 0, as its noise has no NULL"),
+    ("SELECT kind, COUNT(*) FROM visits WHERE kind = 'plan' AND days < 0 GROUP BY kind", [["plan", 0], ["urgent", 0]],
+     "public groups are shown even when nobody is in them"),
+    ("SELECT COUNT(*) FROM people WHERE 1 / (age - age) > 0", [[0]], "division by zero is NULL"),
+    ("SELECT COUNT(*) FROM people WHERE CAST(edu AS BIGINT) IS NULL", [[PEOPLE]], "CAST is TRY_CAST"),
+    ("SELECT COUNT(*) FROM people WHERE LEAST(NULL, age) IS NULL", [[PEOPLE]], "LEAST of NULL is NULL"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "expected", "why"), DIFFERENT, ids=[why for _, _, why in DIFFERENT])
+def test_differences_by_design(clinic: Clinic, sql: str, expected: list[list[Any]], why: str) -> None:
+    """Where the answer is not DuckDB's, it is what the language says."""
+    assert expected == clinic.answer(sql, {}, gaussian=True), why
+
+
+def test_groups_without_an_aggregate_are_refused() -> None:
+    """Public groups alone need no rows: asking for nothing else is refused before anything is spent."""
+    with pytest.raises(Refused) as caught:
+        bound(lift("SELECT level FROM people GROUP BY level", declared()))
+    assert [finding.code for finding in caught.value.findings] == ["unsupported_sql"]
+
+
+def test_clipping_is_the_only_change_of_values(clinic: Clinic) -> None:
+    """Values beyond their bounds are clipped in sums, and only there: conditions see what is stored."""
+    sql = "SELECT SUM(GREATEST(30, LEAST(age, 40))), COUNT(*) FILTER (WHERE age > 40) FROM people"
+    compare(clinic.directly(sql, {}), clinic.answer(sql, {}, gaussian=False), ordered=True)
