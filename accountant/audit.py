@@ -196,21 +196,21 @@ def audit_ledger(connection: Connection) -> AuditReport:
     for state in states.values():
         auditor.account(state, states)
     auditor.tree(states)
-    settled: dict[str, set[str]] = {}
+    standing: dict[str, set[str]] = {}
     query_count = 0
     chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
     for row in connection.execution_options(yield_per=1000).execute(chosen):
         auditor.query(row, states)
         query_count += 1
-        if row.state == "settled":
-            settled[row.id] = {core["core_key"] for core in json.loads(row.cores)["charged"]}
+        if row.state in ("settled", "failed_charged"):
+            standing[row.id] = {core["core_key"] for core in json.loads(row.cores)["charged"]}
     release_count = 0
     for release_id, query_id, core_key in connection.execute(
         select(releases.c.id, releases.c.query_id, releases.c.core_key)
     ):
         release_count += 1
-        if core_key not in settled.get(query_id, set()):
-            auditor.find("uncharged_release", release_id, "the release belongs to no settled charge")
+        if core_key not in standing.get(query_id, set()):
+            auditor.find("uncharged_release", release_id, "the release belongs to no charge that stands")
     return AuditReport(
         entries=count,
         accounts=len(states),

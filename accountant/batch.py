@@ -24,6 +24,7 @@ from sqlalchemy import (
     Table,
     any_,
     bindparam,
+    func,
     insert,
     literal_column,
     or_,
@@ -31,8 +32,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import Text
+from sqlalchemy.types import ARRAY, Text
 
 from accountant import faults
 from accountant.account import Account
@@ -284,6 +284,7 @@ class ReleaseHead:
     quality: int
     principal: str
     dataset: str
+    created: int
 
 
 _QUERY_COLUMNS = [
@@ -328,11 +329,7 @@ class Statements:
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
-        self.releases = compiled(
-            select(
-                releases.c.id, releases.c.core_key, releases.c.quality, releases.c.principal, releases.c.dataset
-            ).where(self._in(releases.c.core_key, "ids"))
-        )
+        self.releases = compiled(self._best_releases())
         self.charges = compiled(
             select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
                 self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
@@ -397,6 +394,23 @@ class Statements:
         if self._sqlite:
             return column.in_(text(f"SELECT value FROM json_each(:{parameter})").columns(accounts.c.id))
         return column == any_(bindparam(parameter, type_=ARRAY(Text)))
+
+    def _best_releases(self) -> Select[Any]:
+        """The best release of each core, principal and dataset: what `Batch.best_release` may choose."""
+        heads = (
+            releases.c.id,
+            releases.c.core_key,
+            releases.c.quality,
+            releases.c.principal,
+            releases.c.dataset,
+            releases.c.created,
+        )
+        place = func.row_number().over(
+            partition_by=[releases.c.core_key, releases.c.principal, releases.c.dataset],
+            order_by=[releases.c.quality.desc(), releases.c.created.desc(), releases.c.id.desc()],
+        )
+        ranked = select(*heads, place.label("place")).where(self._in(releases.c.core_key, "ids")).subquery("ranked")
+        return select(*(ranked.c[head.name] for head in heads)).where(ranked.c.place == literal_column("1"))
 
     def _by_keys(self) -> Select[Any]:
         if self._sqlite:
@@ -521,7 +535,10 @@ class Batch:
         return query
 
     def best_release(self, core_key: str, *, dataset: str, quality: int, principal: str | None) -> ReleaseHead | None:
-        """The stored release of greatest quality, at least the asked one; only the principal's when one is given."""
+        """The stored release of greatest quality, at least the asked one; only the principal's when one is given.
+
+        Of equal ones the newest serves.
+        """
         fitting = [
             release
             for release in self._releases.get(core_key, ())
@@ -529,7 +546,7 @@ class Batch:
             and release.dataset == dataset
             and (principal is None or release.principal == principal)
         ]
-        return max(fitting, key=lambda release: (release.quality, release.id), default=None)
+        return max(fitting, key=lambda release: (release.quality, release.created, release.id), default=None)
 
     def charges(self, query_id: str) -> list[tuple[str, Amounts]]:
         """What the reservation of a query added to each account."""
@@ -549,7 +566,7 @@ class Batch:
         """A new release, written at the end; later operations of the same batch find it."""
         self._release_rows.append(row)
         self._releases.setdefault(row["core_key"], []).append(
-            ReleaseHead(row["id"], row["core_key"], row["quality"], row["principal"], row["dataset"])
+            ReleaseHead(row["id"], row["core_key"], row["quality"], row["principal"], row["dataset"], row["created"])
         )
 
     def set_limit(self, account: AccountState, limit: Limit, branches: Branches) -> None:

@@ -10,7 +10,18 @@ from collections.abc import Callable
 
 __all__ = ["POINTS", "install", "reach"]
 
-_OPERATIONS = ("create_account", "change_limit", "reserve", "start", "post", "void", "fail", "recover", "acknowledge")
+_OPERATIONS = (
+    "create_account",
+    "change_limit",
+    "reserve",
+    "repeat",
+    "start",
+    "post",
+    "void",
+    "fail",
+    "recover",
+    "acknowledge",
+)
 _STAGES = ("decided", "written", "before_commit", "after_commit", "answered")
 
 POINTS: tuple[str, ...] = tuple(f"{operation}.{stage}" for operation in _OPERATIONS for stage in _STAGES)

@@ -11,11 +11,12 @@ import contextlib
 import datetime
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, inspect, or_, select, tuple_
+from sqlalchemy import Connection, bindparam, func, insert, inspect, literal_column, or_, select, tuple_
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -42,6 +43,7 @@ from accountant.operations import (
     Operation,
     Post,
     Recover,
+    Repeat,
     Reserve,
     ReserveOutcome,
     Start,
@@ -75,6 +77,20 @@ _SPENDABLE = (
     .order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
 )
 _STANDING = select(*ACCOUNT_COLUMNS).where(accounts.c.id == bindparam("account"))
+_ANSWER = select(queries.c.answer).where(queries.c.id == bindparam("query"))
+_RELEASE = select(release_table).where(release_table.c.id == bindparam("release"))
+_RELEASES_OF = (
+    select(release_table)
+    .where(release_table.c.query_id == bindparam("query"))
+    .order_by(release_table.c.quality.desc(), release_table.c.id.desc())
+)
+_BEST = (
+    select(release_table)
+    .where(release_table.c.core_key == bindparam("core_key"), release_table.c.quality >= bindparam("least"))
+    .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
+    .limit(literal_column("1"))
+)
+_BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
 
 
 def utc_now() -> datetime.datetime:
@@ -109,6 +125,9 @@ class Ledger:
             raise NotMigrated("there is no ledger at this address; run the migrations first")
         self._clock = clock
         self._engine = open_engine(url)
+        # Both are read for every question: as text they take half the time.
+        self._spendable = str(_SPENDABLE.compile(dialect=self._engine.dialect))
+        self._standing = str(_STANDING.compile(dialect=self._engine.dialect))
         self._owner: OwnerLock | None = None
         self._writer: Writer | None = None
         self._high_water = HighWater(high_water) if high_water is not None else None
@@ -238,7 +257,7 @@ class Ledger:
         One statement: this is read for every question. `reserved` of these accounts is not filled in.
         """
         with self._read() as connection:
-            rows = connection.execute(_SPENDABLE, {"dataset": dataset, "principal": principal}).all()
+            rows = connection.exec_driver_sql(self._spendable, {"dataset": dataset, "principal": principal}).all()
         known = {state.id: state.account() for state in map(AccountState.from_row, rows)}
         paths = []
         for own in known.values():
@@ -253,7 +272,7 @@ class Ledger:
     def standing(self, account: str) -> Account:
         """The account at this moment, without its `reserved` amounts. Errors: UnknownAccount."""
         with self._read() as connection:
-            row = connection.execute(_STANDING, {"account": account}).one_or_none()
+            row = connection.exec_driver_sql(self._standing, {"account": account}).one_or_none()
         if row is None:
             raise UnknownAccount(account)
         return AccountState.from_row(row).account()
@@ -284,17 +303,32 @@ class Ledger:
         second does not wait for the first, whose success nobody knows yet.
         Errors: BudgetExhausted, IdempotencyConflict, UnknownAccount; ValueError for a query id that was used before.
         """
-        outcome: ReserveOutcome = self._write(Reserve(request=request))
-        answer: bytes | None = None
+        return self._reserved(self._write(Reserve(request=request)))
+
+    def repeat(self, request: ReserveRequest, releases: Mapping[str, str], answer: bytes) -> Reserved | None:
+        """Settles a query at once with an answer made of stored releases (by core key), and charges nothing.
+
+        For an answer that is known before the query is asked. One transaction, like `reserve` and `post` together: an
+        earlier request with the idempotency key is returned as it is; otherwise the query is settled when exactly
+        these releases serve all of its cores, and the answer may be told. None, with nothing changed, when they do
+        not: another release is better, none is good enough, or there is no core at all.
+        Errors: IdempotencyConflict, UnknownAccount; ValueError for a query id that was used before.
+        """
+        outcome: ReserveOutcome | None = self._write(Repeat(request=request, releases=dict(releases), answer=answer))
+        if outcome is None:
+            return None
+        return self._reserved(outcome, answer=answer if outcome.fresh else None)
+
+    def _reserved(self, outcome: ReserveOutcome, *, answer: bytes | None = None) -> Reserved:
         reused: dict[str, StoredRelease] = {}
         if outcome.state == "settled":
-            with self._read() as connection:
-                answer = connection.execute(
-                    select(queries.c.answer).where(queries.c.id == outcome.query_id)
-                ).scalar_one()
+            if answer is None:
+                with self._read() as connection:
+                    answer = connection.execute(_ANSWER, {"query": outcome.query_id}).scalar_one()
         elif outcome.fresh and outcome.reused:
-            for release in self._releases(release_table.c.id.in_(outcome.reused.values())):
-                reused[release.core_key] = release
+            with self._read() as connection:
+                rows = [connection.execute(_RELEASE, {"release": name}).one() for name in outcome.reused.values()]
+            reused = {row.core_key: _release(row) for row in rows}
         return Reserved(
             query_id=outcome.query_id,
             state=outcome.state,
@@ -316,9 +350,12 @@ class Ledger:
         """
         self._write(Post(query_id, tuple(releases), answer))
 
-    def fail(self, query_id: str) -> None:
-        """Ends a query without an answer; it stays charged. Errors: UnknownQuery, IllegalTransition."""
-        self._write(Fail(query_id))
+    def fail(self, query_id: str, releases: Sequence[StoredRelease] = ()) -> None:
+        """Ends a query without an answer; it stays charged. What it had released until then may be reused.
+
+        Errors: UnknownQuery, IllegalTransition; ValueError for a release that was not charged.
+        """
+        self._write(Fail(query_id, tuple(releases)))
 
     def void(self, query_id: str) -> None:
         """Ends a query whose engine provably never started, and gives the charge back on the whole path.
@@ -358,20 +395,28 @@ class Ledger:
 
     def release(self, release_id: str) -> StoredRelease | None:
         """A stored release, None when there is none. Who may see it is the caller's question."""
-        return next(iter(self._releases(release_table.c.id == release_id)), None)
+        with self._read() as connection:
+            row = connection.execute(_RELEASE, {"release": release_id}).one_or_none()
+        return None if row is None else _release(row)
 
-    def find_releases(self, core_key: str, *, quality: Any = None, principal: str | None = None) -> list[StoredRelease]:
-        """Stored releases of a core, best first: of at least that quality, of that principal, where these are given."""
-        conditions = [release_table.c.core_key == core_key]
-        if quality is not None:
-            conditions.append(release_table.c.quality >= units_down(quality, PICO))
+    def find_release(
+        self, core_key: str, *, quality: Fraction = Fraction(0), principal: str | None = None
+    ) -> StoredRelease | None:
+        """The stored release that would serve: the best (then newest) one of at least that quality.
+
+        Of that principal, where one is given.
+        """
+        chosen, values = _BEST, {"core_key": core_key, "least": units_down(quality, PICO)}
         if principal is not None:
-            conditions.append(release_table.c.principal == principal)
-        return self._releases(*conditions)
+            chosen, values = _BEST_OWN, {**values, "principal": principal}
+        with self._read() as connection:
+            row = connection.execute(chosen, values).one_or_none()
+        return None if row is None else _release(row)
 
     def releases_of(self, query_id: str) -> list[StoredRelease]:
-        """The releases that a query made itself."""
-        return self._releases(release_table.c.query_id == query_id)
+        """The releases that a query made itself, best first."""
+        with self._read() as connection:
+            return [_release(row) for row in connection.execute(_RELEASES_OF, {"query": query_id})]
 
     # Care
 
@@ -515,13 +560,6 @@ class Ledger:
             for row in connection.execute(outstanding):
                 reserved[row[0]] = Amounts(*(int(amount) for amount in row[1:])).sums()
         return [state.account(reserved=reserved.get(state.id)) for state in states]
-
-    def _releases(self, *conditions: Any) -> list[StoredRelease]:
-        chosen = (
-            select(release_table).where(*conditions).order_by(release_table.c.quality.desc(), release_table.c.id.desc())
-        )
-        with self._read() as connection:
-            return [_release(row) for row in connection.execute(chosen)]
 
 
 def _checked_identity(connection: Connection) -> str:

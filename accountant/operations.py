@@ -6,6 +6,7 @@ Every operation says what it needs and then either changes the batch as a whole 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from accountant.batch import DEPTH_MAX, OPEN_STATES, AccountState, Batch, Needs,
 from accountant.entry import GENESIS, ZERO, Amounts, canonical_json, limit_json
 from accountant.errors import BudgetExhausted, IdempotencyConflict, UnknownAccount
 from accountant.filter import FilterKind, Limit, Sums, split_limit
-from accountant.request import ReserveRequest, StoredRelease
+from accountant.request import CoreCharge, ReserveRequest, StoredRelease
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
 from privacy.loss import ZERO_LOSS, Loss, compose
@@ -30,6 +31,7 @@ __all__ = [
     "Operation",
     "Post",
     "Recover",
+    "Repeat",
     "Reserve",
     "ReserveOutcome",
     "Start",
@@ -189,20 +191,16 @@ class Reserve:
     def __post_init__(self) -> None:
         self.query_ids = (self.request.query_id,)
         self.description = canonical_json(dict(self.request.description))
-        self.cores = tuple(
-            PreparedCore(
-                core.core_key,
-                units_down(core.quality, PICO),
-                core.events[0].loss() if len(core.events) == 1 else compose(core.events),
-                canonical_json(
-                    {
-                        "core_key": core.core_key,
-                        "events": [event_to_json(event) for event in core.events],
-                        "quality": units_down(core.quality, PICO),
-                    }
-                ),
-            )
-            for core in self.request.cores
+        self.cores = tuple(self._prepare(core) for core in self.request.cores)
+
+    def _prepare(self, core: CoreCharge) -> PreparedCore:
+        quality = units_down(core.quality, PICO)
+        events = [event_to_json(event) for event in core.events]
+        return PreparedCore(
+            core.core_key,
+            quality,
+            core.events[0].loss() if len(core.events) == 1 else compose(core.events),
+            canonical_json({"core_key": core.core_key, "events": events, "quality": quality}),
         )
 
     def needs(self, needs: Needs) -> None:
@@ -214,42 +212,63 @@ class Reserve:
         if self.request.reuse != "none":
             needs.cores.update(core.core_key for core in self.cores)
 
-    def apply(self, batch: Batch) -> ReserveOutcome:
+    def apply(self, batch: Batch) -> ReserveOutcome | None:
         """Decides: a retry, a reuse, a refusal or a charge."""
+        earlier = self._earlier(batch)
+        if earlier is not None:
+            return earlier
+        path = self._path(batch)
+        reused, charged = self._choose(batch, dataset=path[-1].dataset)
+        shares: list[tuple[str, str, str]] = []
+        cores = _cores_json(charged, reused)
+        if charged:
+            loss = charged[0].loss if len(charged) == 1 else sum((core.loss for core in charged), ZERO_LOSS)
+            shares = self._debit(batch, path, loss, cores)
+        query = self._record(batch, path[-1], cores=cores, charged=canonical_json(shares))
+        return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
+
+    def _earlier(self, batch: Batch) -> ReserveOutcome | None:
+        """The principal's query with this idempotency key. Errors: IdempotencyConflict; ValueError for a used id."""
         request = self.request
         earlier = batch.find_key(request.principal, request.idempotency_key)
-        if earlier is not None:
-            if earlier.body_hash != request.body_hash:
-                raise IdempotencyConflict(earlier.id)
-            return ReserveOutcome(
-                earlier.id,
-                earlier.state,
-                fresh=False,
-                reused=json.loads(earlier.cores)["reused"],
-                charged=earlier.charged,
-            )
-        if batch.find_query(request.query_id) is not None:
-            raise ValueError("the query's identifier was used before")
-        path = batch.path(request.account)
-        leaf = path[-1]
-        if leaf.principal is not None and leaf.principal != request.principal:
-            raise UnknownAccount(request.account)
+        if earlier is None:
+            if batch.find_query(request.query_id) is not None:
+                raise ValueError("the query's identifier was used before")
+            return None
+        if earlier.body_hash != request.body_hash:
+            raise IdempotencyConflict(earlier.id)
+        return ReserveOutcome(
+            earlier.id,
+            earlier.state,
+            fresh=False,
+            reused=json.loads(earlier.cores)["reused"],
+            charged=earlier.charged,
+        )
+
+    def _path(self, batch: Batch) -> list[AccountState]:
+        """The accounts that pay, root first. Errors: UnknownAccount, also for somebody else's."""
+        path = batch.path(self.request.account)
+        if path[-1].principal is not None and path[-1].principal != self.request.principal:
+            raise UnknownAccount(self.request.account)
+        return path
+
+    def _choose(self, batch: Batch, *, dataset: str) -> tuple[dict[str, str], list[PreparedCore]]:
+        """Which release serves which core, and the cores that none serves."""
         reused: dict[str, str] = {}
         charged: list[PreparedCore] = []
+        owner = self.request.principal if self.request.reuse == "own" else None
         for core in self.cores:
             release = None
-            if request.reuse != "none":
-                owner = request.principal if request.reuse == "own" else None
-                release = batch.best_release(core.core_key, dataset=leaf.dataset, quality=core.quality, principal=owner)
+            if self.request.reuse != "none":
+                release = batch.best_release(core.core_key, dataset=dataset, quality=core.quality, principal=owner)
             if release is None:
                 charged.append(core)
             else:
                 reused[core.core_key] = release.id
-        shares: list[tuple[str, str, str]] = []
-        cores = f'{{"charged":[{",".join(core.stored for core in charged)}],"reused":{canonical_json(reused)}}}'
-        if charged:
-            loss = charged[0].loss if len(charged) == 1 else sum((core.loss for core in charged), ZERO_LOSS)
-            shares = self._debit(batch, path, loss, cores)
+        return reused, charged
+
+    def _record(self, batch: Batch, leaf: AccountState, *, cores: str, charged: str) -> QueryState:
+        request = self.request
         query = QueryState(
             id=request.query_id,
             principal=request.principal,
@@ -260,12 +279,12 @@ class Reserve:
             state="reserved",
             description=self.description,
             cores=cores,
-            charged=canonical_json(shares),
+            charged=charged,
             instance=batch.instance,
             created=batch.now,
         )
         batch.add_query(query)
-        return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
+        return query
 
     def _debit(self, batch: Batch, path: list[AccountState], loss: Loss, details: str) -> list[tuple[str, str, str]]:
         charge = Sums.of(loss)
@@ -297,6 +316,36 @@ class Reserve:
         return shares
 
 
+def _cores_json(charged: list[PreparedCore], reused: dict[str, str]) -> str:
+    return f'{{"charged":[{",".join(core.stored for core in charged)}],"reused":{canonical_json(reused)}}}'
+
+
+@dataclass(slots=True, kw_only=True)
+class Repeat(Reserve):
+    """Settles a query at once, when exactly these stored releases serve all of its cores: nothing is charged."""
+
+    releases: dict[str, str]
+    answer: bytes
+    name: str = "repeat"
+
+    def _prepare(self, core: CoreCharge) -> PreparedCore:
+        # Nothing is charged here, so nobody asks for a loss.
+        return PreparedCore(core.core_key, units_down(core.quality, PICO), ZERO_LOSS, "")
+
+    def apply(self, batch: Batch) -> ReserveOutcome | None:
+        """A retry, or settled with the answer; None, and nothing changed, when `Reserve` would decide otherwise."""
+        earlier = self._earlier(batch)
+        if earlier is not None:
+            return earlier
+        leaf = self._path(batch)[-1]
+        reused, charged = self._choose(batch, dataset=leaf.dataset)
+        if charged or not reused or reused != self.releases:
+            return None
+        query = self._record(batch, leaf, cores=_cores_json(charged, reused), charged="[]")
+        batch.move(query, "settled", answer=self.answer)
+        return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
+
+
 @dataclass(frozen=True, slots=True)
 class _QueryStep:
     """Shared by the steps that move one query on."""
@@ -321,6 +370,36 @@ def _close(batch: Batch, query: QueryState, kind: str) -> None:
         batch.add_entry(account, kind, query_id=query.id, details="{}")
 
 
+def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) -> None:
+    """Stores what the query released. ValueError, and nothing changed, for a release that it was not charged for."""
+    charged = {core["core_key"]: core for core in json.loads(query.cores)["charged"]}
+    rows = []
+    for release in releases:
+        core = charged.pop(release.core_key, None)
+        if core is None:
+            raise ValueError("a release must belong to a core that the query was charged for, and to it once")
+        events = [event_to_json(event) for event in release.events]
+        if (release.principal, release.dataset, release.query_id) != (query.principal, query.dataset, query.id):
+            raise ValueError("a release must belong to the principal, the dataset and the query that post it")
+        if core["quality"] != units_down(release.quality, PICO) or core["events"] != events:
+            raise ValueError("a release must have the quality and the privacy events that were charged")
+        rows.append(
+            {
+                "id": release.id,
+                "core_key": release.core_key,
+                "quality": core["quality"],
+                "principal": release.principal,
+                "dataset": release.dataset,
+                "query_id": release.query_id,
+                "events": canonical_json(events),
+                "body": release.body,
+                "created": batch.now,
+            }
+        )
+    for row in rows:
+        batch.add_release(row)
+
+
 @dataclass(frozen=True, slots=True)
 class Start(_QueryStep):
     """Marks that the query is handed to an engine."""
@@ -343,45 +422,22 @@ class Post(_QueryStep):
     def apply(self, batch: Batch) -> None:
         """reserved or running to settled."""
         query = batch.open_query(self.query_id, step="post")
-        charged = {core["core_key"]: core for core in json.loads(query.cores)["charged"]}
-        rows = []
-        for release in self.releases:
-            core = charged.pop(release.core_key, None)
-            if core is None:
-                raise ValueError("a release must belong to a core that the query was charged for, and to it once")
-            events = [event_to_json(event) for event in release.events]
-            if (release.principal, release.dataset, release.query_id) != (query.principal, query.dataset, query.id):
-                raise ValueError("a release must belong to the principal, the dataset and the query that post it")
-            if core["quality"] != units_down(release.quality, PICO) or core["events"] != events:
-                raise ValueError("a release must have the quality and the privacy events that were charged")
-            rows.append(
-                {
-                    "id": release.id,
-                    "core_key": release.core_key,
-                    "quality": core["quality"],
-                    "principal": release.principal,
-                    "dataset": release.dataset,
-                    "query_id": release.query_id,
-                    "events": canonical_json(events),
-                    "body": release.body,
-                    "created": batch.now,
-                }
-            )
-        for row in rows:
-            batch.add_release(row)
+        _keep(batch, query, self.releases)
         _close(batch, query, "post")
         batch.move(query, "settled", answer=self.answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Fail(_QueryStep):
-    """Ends a query without an answer; the charge stays."""
+    """Ends a query without an answer; the charge stays, and so does what was released before it failed."""
 
+    releases: tuple[StoredRelease, ...] = ()
     name: str = "fail"
 
     def apply(self, batch: Batch) -> None:
         """reserved or running to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
+        _keep(batch, query, self.releases)
         _close(batch, query, "fail")
         batch.move(query, "failed_charged")
 

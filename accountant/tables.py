@@ -26,7 +26,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 __all__ = [
@@ -136,13 +135,8 @@ accounts = Table(
     ),
     CheckConstraint("spent_pure >= 0 AND spent_delta >= 0 AND spent_rho >= 0 AND spent_mu_squared >= 0", name="spent"),
     CheckConstraint("unbounded_pure >= 0 AND unbounded_rho >= 0 AND unbounded_mu_squared >= 0", name="unbounded"),
-    Index(
-        "uq_accounts_root",
-        "dataset",
-        unique=True,
-        sqlite_where=text("parent IS NULL"),
-        postgresql_where=text("parent IS NULL"),
-    ),
+    # Of roots only (WHERE parent IS NULL): said in the migration, for naming a database here loads its dialect.
+    Index("uq_accounts_root", "dataset", unique=True),
     Index("ix_accounts_dataset", "dataset"),
     Index("ix_accounts_parent", "parent"),
     Index("ix_accounts_principal", "principal"),

@@ -37,9 +37,9 @@ class PrivateFolder:
     def remove(self) -> None:
         """Remove the folder and everything in it. May be called twice."""
         shutil.rmtree(self.path, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
 
 def _sweep(own: Path) -> None:

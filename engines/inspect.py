@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from engines.frames import Frame, FrameFault
 from engines.pool import Failure, LoneWorker
-from engines.snapshot import SNAPSHOT_CODES, SnapshotFinding, SnapshotRefused, attach_options
+from engines.snapshot import (
+    SNAPSHOT_CODES,
+    DateOrder,
+    DecimalMark,
+    SnapshotFinding,
+    SnapshotRefused,
+    TableSource,
+    attach_options,
+)
 from privacy.policy import ColumnType
 
-__all__ = ["InspectedColumn", "InspectedSource", "InspectedTable", "inspect_source"]
+__all__ = ["InspectedColumn", "InspectedSource", "InspectedTable", "inspect_source", "source_columns"]
 
 _INSPECT_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedColumn:
-    """A source column: `type` is proposed from the schema (for CSV guessed from text), None when none fits."""
+    """A source column: `type` is proposed from the schema, None when none fits.
+
+    For CSV it is guessed from text, and proposed only when every value converts to it; else it is TEXT.
+    """
 
     name: str
     type: ColumnType | None
@@ -29,12 +41,15 @@ class InspectedColumn:
 class InspectedTable:
     """A table of a source; `name` is empty for files that hold one table without a name.
 
-    `rows` is a true count: for administrators only.
+    `rows` is a true count: for administrators only. `decimal` and `dates` are how the numbers and days of a CSV file
+    are written, as far as its columns have a type for it.
     """
 
     name: str
     columns: tuple[InspectedColumn, ...]
     rows: int
+    decimal: DecimalMark = "."
+    dates: DateOrder = "YYYY-MM-DD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +77,43 @@ def inspect_source(path: Path, *, source_format: Literal["csv", "parquet", "duck
     return InspectedSource(kind, answer)
 
 
+def source_columns(sources: Sequence[TableSource]) -> list[tuple[str, ...] | SnapshotFinding]:
+    """For each source the names of its columns as they stand in it, or what is wrong with it. Reads no rows."""
+    request = {
+        "operation": "columns",
+        "sources": [
+            {
+                "name": source.table,
+                "path": str(source.path.absolute()),
+                "format": source.format,
+                "source_table": source.source_table,
+            }
+            for source in sources
+        ],
+    }
+    with LoneWorker(attach_options()) as worker:
+        answer = worker.call(request, timeout_seconds=_INSPECT_SECONDS, parse=_parse_columns)
+    if isinstance(answer, Failure):
+        return [SnapshotFinding("not_completed", source.table) for source in sources]
+    if len(answer) != len(sources):
+        raise FrameFault
+    return [
+        SnapshotFinding(names, source.table) if isinstance(names, str) else names
+        for source, names in zip(sources, answer, strict=True)
+    ]
+
+
+def _parse_columns(frame: Frame) -> list[tuple[str, ...] | str]:
+    """For each source its names, or the code of the finding."""
+    answers: list[tuple[str, ...] | str] = []
+    for item in frame.header["sources"]:
+        code = item.get("code")
+        if code is not None and code not in SNAPSHOT_CODES:
+            raise FrameFault
+        answers.append(tuple(str(name) for name in item["names"]) if code is None else str(code))
+    return answers
+
+
 def _format_of(path: Path) -> Literal["csv", "parquet", "duckdb"]:
     suffix = path.suffix.lower()
     if suffix in (".parquet", ".pq"):
@@ -80,7 +132,13 @@ def _parse(frame: Frame) -> tuple[InspectedTable, ...] | str:
             raise FrameFault
         return str(code)
     return tuple(
-        InspectedTable(str(table["name"]), tuple(_column(*column) for column in table["columns"]), int(table["rows"]))
+        InspectedTable(
+            str(table["name"]),
+            tuple(_column(*column) for column in table["columns"]),
+            int(table["rows"]),
+            "," if table["decimal"] == "," else ".",
+            next(known for known in get_args(DateOrder) if known == table["dates"]),
+        )
         for table in frame.header["tables"]
     )
 

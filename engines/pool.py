@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import logging
 import math
 import os
 import shutil
@@ -27,14 +28,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import structlog
-
 from engines.folders import PrivateFolder
 from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
+from engines.turns import Places
 
 __all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerOptions"]
 
-_log = structlog.get_logger("noisegate.engines")
+_log = logging.getLogger("noisegate.engines")
 _Value = TypeVar("_Value")
 
 _ROOT: Final = str(Path(__file__).resolve().parent.parent)
@@ -215,13 +215,16 @@ class Pool:
         self._size = size
         self._recycle_after = recycle_after
         self._folder = PrivateFolder(directory)
-        self._slots = threading.Semaphore(size)
+        # Requests share `size` places; a brief one may also have the spare worker, so it never waits for long ones.
+        self._places = Places(size)
+        self._brief = Places(1)
         self._changed = threading.Condition()
         self._idle: deque[Worker] = deque()
         self._all: set[Worker] = set()
         self._closed = False
         self._failed_starts = 0
         self._served_once = False
+        self._filled = False
         self._warm: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
         self._starter = threading.Thread(target=self._keep_started, name=f"start-{options.kind}", daemon=True)
         self._starter.start()
@@ -233,25 +236,33 @@ class Pool:
         *,
         timeout_seconds: float,
         parse: Callable[[Frame], _Value],
+        owner: str = "",
+        patience_seconds: float | None = None,
+        brief: bool = False,
     ) -> _Value | Failure:
         """One request in one worker.
 
-        Waits at most `timeout_seconds` for a worker, then gives the request `timeout_seconds` before the worker
-        is killed. `parse` turns the answer into a value and may raise what malformed data makes it raise.
+        Waits for its `owner`'s turn at most `patience_seconds` (`timeout_seconds` when None, for ever when infinite),
+        then gives the request `timeout_seconds` before the worker is killed. A `brief` request waits for other brief
+        ones only. `parse` turns the answer into a value and may raise what malformed data makes it raise.
         Ensures: never raises for what happens in or to a worker.
         """
         if not (math.isfinite(timeout_seconds) and timeout_seconds > 0):
             return Failure.UNAVAILABLE
-        deadline = time.monotonic() + timeout_seconds
-        if not self._slots.acquire(timeout=timeout_seconds):
+        patience = timeout_seconds if patience_seconds is None else patience_seconds
+        deadline = time.monotonic() + patience
+        places = self._brief if brief else self._places
+        if not places.take(owner, seconds=patience):
             return self._note(Failure.UNAVAILABLE)
         try:
-            worker = self._take(deadline)
+            # Whoever has a place gets a worker as soon as one has started: only that takes time from here on.
+            left = max(deadline - time.monotonic(), timeout_seconds)
+            worker = self._take(time.monotonic() + min(left, _START_SECONDS))
             if worker is None:
                 return self._note(Failure.UNAVAILABLE)
             return self._use(worker, header, buffers, time.monotonic() + timeout_seconds, parse)
         finally:
-            self._slots.release()
+            places.give(owner)
 
     def warm(self, name: str, header: Mapping[str, Any], *, keep: int) -> None:
         """Send a preparing request to every worker, now and when one is started later (the last `keep` names)."""
@@ -332,7 +343,9 @@ class Pool:
                 if self._closed or not self._idle:
                     return None
                 worker = self._idle.popleft()
-            if worker.alive:
+                # Under the lock, like the starter's look: of two that look at once one is told that it lives.
+                alive = worker.alive
+            if alive:
                 return worker
             self._finish(worker, healthy=False)
 
@@ -359,10 +372,12 @@ class Pool:
                 for worker in dead:
                     self._idle.remove(worker)
                 missing = self._size + 1 - len(self._all) + len(dead)
+                self._filled = self._filled or missing <= 0
             for worker in dead:
                 self._finish(worker, healthy=False)
-            # All at once: their engines load side by side.
-            started = [self._start() for _ in range(missing)]
+            # One after another until all are there, so that loading them does not hold up the process that starts;
+            # later all that are missing at once: their engines load side by side.
+            started = [self._start() for _ in range(missing if self._filled else 1)]
             healthy = [self._admit(worker) for worker in started]
             if all(healthy):
                 self._failed_starts = 0
@@ -470,5 +485,5 @@ class LoneWorker:
 
 def _note(kind: str, failure: Failure) -> Failure:
     """Tell the operator the word, and nothing that depends on the query or the rows."""
-    _log.warning("engine_worker", kind=kind, category=failure.value)
+    _log.warning("engine_worker", extra={"fields": {"kind": kind, "category": failure.value}})
     return failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -63,8 +64,11 @@ class PrivateEngine:
         )
         self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
 
-    def run(self, snapshot: Path, statement: Statement, *, timeout_seconds: float) -> Exact:
+    def run(self, snapshot: Path, statement: Statement, *, timeout_seconds: float, owner: str = "") -> Exact:
         """The exact groups and sums of a statement.
+
+        Waits for the owner's turn as long as it takes: how long others' statements run is a fact about rows, and giving
+        up, which gives the charge back, must not tell it.
 
         Ensures: names, types, NULLs and bounds are what the statement declares.
         Errors: ExecutionFailed for everything else, without a cause or context; its `started` is False only when
@@ -73,7 +77,13 @@ class PrivateEngine:
         request = _request(snapshot, statement)
         if request is None:
             raise ExecutionFailed(started=False)
-        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement))
+        answer = self._pool.call(
+            request,
+            timeout_seconds=timeout_seconds,
+            parse=lambda frame: _parse(frame, statement),
+            owner=owner,
+            patience_seconds=math.inf,
+        )
         if isinstance(answer, Failure):
             raise ExecutionFailed(started=answer.started)
         return answer

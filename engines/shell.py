@@ -24,7 +24,12 @@ _KINDS: Final = {
     ColumnType.DATE: "date",
     ColumnType.TIMESTAMP: "timestamp",
 }
-_ADDRESS_SPACE_MB: Final = 2048
+_ADDRESS_SPACE_MB: Final = 1024
+"""Beside the engine's own limit: a worker that has done nothing has mapped 0.4 GB."""
+
+_ANSWER_BYTES_MAX: Final = 64 << 20
+_PATIENCE: Final = 6
+"""How many times its own time a request waits for its turn: short of it somebody's slow queries would fail others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,8 @@ class ShellEngine:
     """Runs shell SQL in worker processes. Safe to use from many threads.
 
     Every run has a database of its own, in memory, with nothing but the tables of the call; nothing survives it.
-    Results of more than `rows_max` rows fail.
+    Results of more than `rows_max` rows, or `cells_max` of rows times columns, fail. Places are given in turn to
+    the owners of requests (turns.py); a check never waits for a run.
     """
 
     def __init__(
@@ -78,6 +84,7 @@ class ShellEngine:
         memory_limit_mb: int = 512,
         recycle_after: int = 500,
         rows_max: int = 1_000_000,
+        cells_max: int = 1_000_000,
         temp_directory: Path | None = None,
     ) -> None:
         """Start the workers in the background."""
@@ -87,7 +94,8 @@ class ShellEngine:
             memory_limit_mb=memory_limit_mb,
             address_space_mb=_ADDRESS_SPACE_MB + memory_limit_mb,
             file_mb=0,
-            settings={"rows_max": rows_max},
+            answer_bytes_max=_ANSWER_BYTES_MAX,
+            settings={"rows_max": rows_max, "cells_max": cells_max},
         )
         self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
 
@@ -98,6 +106,7 @@ class ShellEngine:
         parameters: Sequence[Parameter] = (),
         *,
         timeout_seconds: float = 5.0,
+        owner: str = "",
     ) -> tuple[tuple[str, str], ...]:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
@@ -112,7 +121,7 @@ class ShellEngine:
             for table in tables
         ]
         request = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
-        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described)
+        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
         if answer is Failure.UNAVAILABLE:
             raise ExecutionFailed(started=False)
         if isinstance(answer, Failure):
@@ -126,8 +135,10 @@ class ShellEngine:
         parameters: Sequence[Parameter] = (),
         *,
         timeout_seconds: float,
+        owner: str = "",
+        rows_max: int | None = None,
     ) -> ShellResult:
-        """The rows of the SQL over the tables.
+        """The rows of the SQL over the tables, at most `rows_max` (the engine's own limit when None).
 
         INTEGER columns become BIGINT, or HUGEINT when a value needs more than 64 bits; NUMBER becomes DOUBLE.
         Errors: ExecutionFailed for everything that goes wrong, without a cause or context.
@@ -136,7 +147,15 @@ class ShellEngine:
         if request is None:
             raise ExecutionFailed(started=False)
         header, buffers = request
-        answer = self._pool.call(header, buffers, timeout_seconds=timeout_seconds, parse=_result)
+        header["rows_max"] = rows_max
+        answer = self._pool.call(
+            header,
+            buffers,
+            timeout_seconds=timeout_seconds,
+            parse=_result,
+            owner=owner,
+            patience_seconds=_PATIENCE * timeout_seconds,
+        )
         if isinstance(answer, Failure):
             raise ExecutionFailed(started=answer.started)
         return answer

@@ -5,7 +5,7 @@
 
 The work is done in a worker process of its own. A snapshot is a read-only DuckDB file: every declared table under
 its declared name with the declared columns, and in protected tables "unit$id" (dense, from 0) and "unit$draw" (a
-keyed hash of the unit's key that no other unit can change).
+keyed hash of the unit's key that no other unit can change; where each row is a unit, of the row's own contents).
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from privacy.policy import Column, ColumnType, Dataset, KeyValue, Reference, Tab
 
 __all__ = [
     "SNAPSHOT_CODES",
+    "DateOrder",
+    "DecimalMark",
     "Snapshot",
     "SnapshotFinding",
     "SnapshotRefused",
@@ -39,6 +41,9 @@ __all__ = [
     "open_snapshot",
     "public_values",
 ]
+
+DecimalMark = Literal[".", ","]
+DateOrder = Literal["YYYY-MM-DD", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY"]
 
 _FORMAT: Final = 1
 _BUILD_SECONDS: Final = 6 * 3600.0
@@ -64,8 +69,9 @@ SNAPSHOT_CODES: dict[str, str] = {
     "source_version": "The database was written by a version that this server cannot read.",
     "source_table_missing": "The database has no table of that name.",
     "source_changed": "A source file changed while it was read; try again when it is at rest.",
-    "duplicate_columns": "The source has columns with the same name (upper and lower case count as the same).",
+    "duplicate_columns": "Several columns of the source have that name (upper and lower case count as the same).",
     "column_missing": "The source has no column of that name.",
+    "column_repeated": "Two declared columns would be read from the same column of the source.",
     "type_mismatch": "The source column's type cannot become the declared type.",
     "value_not_of_type": "Values do not convert to the declared type.",
     "value_outside_keys": "Values are not in the declared keys.",
@@ -88,12 +94,19 @@ SNAPSHOT_CODES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TableSource:
-    """Where the rows of one declared table come from. `source_table` names the table inside a database file."""
+    """Where the rows of one declared table come from. `source_table` names the table inside a database file.
+
+    `source_names` are pairs of a declared column and the exact name that it has in the source, where the two differ.
+    `decimal` and `dates` say how numbers and days are written in columns of text.
+    """
 
     table: str
     path: Path
     format: Literal["csv", "parquet", "duckdb"]
     source_table: str | None = None
+    source_names: tuple[tuple[str, str], ...] = ()
+    decimal: DecimalMark = "."
+    dates: DateOrder = "YYYY-MM-DD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +198,7 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
             return existing
         build = {
             "operation": "build",
-            "unit": {"table": _unit_table(dataset).name, "key": _unit_key(dataset).name},
+            "unit": {"table": _unit_table(dataset).name, "key": _unit_key(dataset)},
             "draw_key": draw_key.hex(),
             "tables": [
                 _described_table(dataset, table, source) for table, source in zip(dataset.tables, ordered, strict=True)
@@ -248,10 +261,9 @@ def _unit_table(dataset: Dataset) -> Table:
     return table
 
 
-def _unit_key(dataset: Dataset) -> Column:
-    column = _unit_table(dataset).column(dataset.unit.key)
-    assert column is not None
-    return column
+def _unit_key(dataset: Dataset) -> str | None:
+    """The unit's key as its table spells it; None where each row is a unit."""
+    return None if dataset.unit.key is None else _spelled(_unit_table(dataset), dataset.unit.key)
 
 
 def _declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> list[SnapshotFinding]:
@@ -278,8 +290,16 @@ def _declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> l
         if table.key is not None and table.column(table.key) is None:
             findings.append(SnapshotFinding("column_missing", table.name, table.key))
     unit_table = dataset.table(dataset.unit.table)
-    unit_key = None if unit_table is None else unit_table.column(dataset.unit.key)
-    if unit_table is None or unit_key is None or not unit_table.protected:
+    if unit_table is None or not unit_table.protected:
+        return [*findings, SnapshotFinding("unit_unknown", dataset.unit.table, dataset.unit.key)]
+    if dataset.unit.key is None:
+        return findings + [
+            SnapshotFinding("unit_unknown", table.name)
+            for table in dataset.tables
+            if table.protected and not _rows_are_units(dataset, table)
+        ]
+    unit_key = unit_table.column(dataset.unit.key)
+    if unit_key is None:
         return [*findings, SnapshotFinding("unit_unknown", dataset.unit.table, dataset.unit.key)]
     if unit_key.type is ColumnType.NUMBER:
         findings.append(SnapshotFinding("unit_type", unit_table.name, unit_key.name))
@@ -287,6 +307,13 @@ def _declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> l
         if table.protected:
             findings += _path_findings(dataset, table, unit_key)
     return findings
+
+
+def _rows_are_units(dataset: Dataset, table: Table) -> bool:
+    """Whether a protected table is declared soundly where each row is a unit: no other table has rows of units."""
+    whole = table.unit_column is None and not table.unit_path
+    one_row = table.contribution is not None and table.contribution.one_row
+    return table.name.lower() == dataset.unit.table.lower() and whole and one_row
 
 
 def _path_findings(dataset: Dataset, table: Table, unit_key: Column) -> list[SnapshotFinding]:
@@ -311,7 +338,7 @@ def _unit_column(dataset: Dataset, table: Table) -> Column | None:
     """The column of a table that holds the unit's key itself."""
     if table.unit_column is not None:
         return table.column(table.unit_column)
-    if table.name.lower() == dataset.unit.table.lower():
+    if table.name.lower() == dataset.unit.table.lower() and dataset.unit.key is not None:
         return table.column(dataset.unit.key)
     return None
 
@@ -328,7 +355,13 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         assert following is not None
         last = following
     holder = _unit_column(dataset, last) if table.protected else None
-    return {
+    # Only where it is declared: the versions of data without it stay what they were.
+    written: dict[str, Any] = {}
+    if source.decimal != ".":
+        written["decimal"] = source.decimal
+    if source.dates != "YYYY-MM-DD":
+        written["dates"] = source.dates
+    return written | {
         "name": table.name,
         "path": str(source.path.absolute()),
         "format": source.format,
@@ -340,7 +373,7 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         "unit_path": _described_path(dataset, table),
         "unit_column": None if holder is None else holder.name,
         "one_row": table.protected and table.contribution is not None and table.contribution.one_row,
-        "columns": [_described_column(column) for column in table.columns],
+        "columns": [_described_column(column, dict(source.source_names).get(column.name)) for column in table.columns],
     }
 
 
@@ -371,11 +404,13 @@ def _spelled(table: Table, name: str) -> str:
     return column.name
 
 
-def _described_column(column: Column) -> dict[str, Any]:
+def _described_column(column: Column, source_name: str | None) -> dict[str, Any]:
     keys = None
     if column.type is ColumnType.TEXT and column.keys is not None:
         keys = [value for value in column.keys.values if value is not None]
-    return {"name": column.name, "type": column.type.value, "nullable": column.nullable, "keys": keys}
+    described = {"name": column.name, "type": column.type.value, "nullable": column.nullable, "keys": keys}
+    # Only where it is declared: the versions of data without it stay what they were.
+    return described if source_name is None else {**described, "source_name": source_name}
 
 
 def _data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Sequence[str], draw_key: bytes) -> str:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from mechanisms.estimates import linear_form, linear_half_width, linear_standard_error
+from mechanisms.estimates import (
+    ExpectedError,
+    expected_errors,
+    linear_form,
+    linear_half_width,
+    linear_standard_error,
+)
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import (
     GaussianMeasurement,
@@ -81,6 +87,17 @@ class Calibration:
             form = linear_form(measurement.statistic, estimate.kind)
             errors[estimate.name] = None if form is None else linear_standard_error(measurement, form)
         return errors
+
+    def expected_errors(self, core_name: str, confidence: Fraction) -> dict[str, tuple[ExpectedError, ...]]:
+        """For each estimate that is a ratio, the errors that it would have in groups of some sizes."""
+        alpha = two_sided_alpha(confidence)
+        core = next(core for core in self.cores if core.name == core_name)
+        expected: dict[str, tuple[ExpectedError, ...]] = {}
+        for estimate in core.estimates:
+            measurement = self.measurement(core_name, estimate.statistic)
+            if linear_form(measurement.statistic, estimate.kind) is None:
+                expected[estimate.name] = expected_errors(measurement, estimate, alpha=alpha)
+        return expected
 
     def predicted_half_widths(self, core_name: str, confidence: Fraction) -> dict[str, float | None]:
         """Half the width of the interval that each estimate will have; None where it depends on the answer."""

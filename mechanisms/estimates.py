@@ -25,8 +25,11 @@ from mechanisms.measurement import Integers, Measurement
 from privacy.statistic import Encoding, Estimate, EstimateKind, Statistic, StatisticKind
 
 __all__ = [
+    "GROUP_SIZES",
     "Column",
+    "ExpectedError",
     "estimate_column",
+    "expected_errors",
     "linear_form",
     "linear_half_width",
     "linear_standard_error",
@@ -49,6 +52,24 @@ class Column:
     standard_errors: tuple[float | None, ...]
     lows: tuple[float | int | None, ...]
     highs: tuple[float | int | None, ...]
+
+
+GROUP_SIZES = (100, 1_000, 10_000)
+"""Numbers of rows for which the error of a ratio is told in advance."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """The error that a ratio would have in a group of so many rows; not read from data.
+
+    `standard_error` and `half_width` are those of values spread evenly over their bounds; `standard_error_at_most` is
+    that of the worst values within them.
+    """
+
+    rows: int
+    standard_error: float | None
+    half_width: float | None
+    standard_error_at_most: float | None
 
 
 def linear_form(statistic: Statistic, kind: EstimateKind) -> Form | None:
@@ -143,6 +164,41 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
     if estimate.kind is EstimateKind.AVERAGE:
         return _average(measurement, noisy, alpha=alpha)
     return _variance(measurement, estimate.kind, noisy, alpha=alpha)
+
+
+def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: float) -> tuple[ExpectedError, ...]:
+    """What `estimate_column` would say of a ratio in groups of `GROUP_SIZES` rows, without noise. Reads no data.
+
+    With t in [0, 1], noise of standard deviation s in each coordinate, n rows, mean c and variance v, the standard
+    error is s |w| / n, where w are the weights of the ratio less the ratio itself: at degree 1 (-c, 1-c) for the
+    average, at degree 2 (-c, 1/2-c, 1-c), and (c^2-v, c^2-c-v, (1-c)^2-v) for the variance. Each is largest when all
+    values stand at one bound (c = v = 0): the first two are convex in c, with equal ends; |w|^2 of the variance is
+    convex in v, and with p = c(1-c) it is 1 - 4p + 3p^2 at v = 0 and 1 - 6p + 12p^2 at v = p, both at most 1. The error
+    of a deviation is at most the root of the variance's.
+    """
+    statistic = measurement.statistic
+    size = _encoding(statistic).highest ** statistic.degree
+    parts = statistic.degree + 1
+    cells: list[list[int]] = []
+    for rows in GROUP_SIZES:
+        # Evenly spread values: the Bernstein polynomials of one degree have equal integrals.
+        even = round(Fraction(rows * size, parts) / measurement.grid)
+        cells.append([even] * parts + [0] * statistic.counts_nulls)
+        cells.append([rows * size // measurement.grid] + [0] * (statistic.coordinates - 1))
+    small = max(map(max, cells)) < _LIMIT
+    column = estimate_column(measurement, estimate, np.array(cells, dtype=np.int64 if small else object), alpha=alpha)
+    result = []
+    for i, rows in enumerate(GROUP_SIZES):
+        low, high = column.lows[2 * i], column.highs[2 * i]
+        result.append(
+            ExpectedError(
+                rows=rows,
+                standard_error=column.standard_errors[2 * i],
+                half_width=None if low is None or high is None else (high - low) / 2,
+                standard_error_at_most=column.standard_errors[2 * i + 1],
+            )
+        )
+    return tuple(result)
 
 
 def _linear(measurement: Measurement, form: Form, noisy: Integers, *, integer: bool, alpha: float) -> Column:
@@ -244,7 +300,8 @@ def _bounded_ratio(
     low, high, known = ratio_bounds(noisy, top, bottom, lambda weights: measurement.quantile(weights, alpha))
     low = np.where(known, np.clip(low, 0, greatest), 0.0)
     high = np.where(known, np.clip(high, 0, greatest), greatest)
-    rows = np.maximum(noisy @ bottom, 1e-300)
+    # Far below any number of rows, and far enough from zero that wide noise over it stays finite.
+    rows = np.maximum(noisy @ bottom, 1e-100)
     ratio = np.clip((noisy * top).sum(axis=-1) / rows, 0, greatest)
     weights = top - ratio[:, None] * bottom
     error: Floats = np.sqrt(measurement.variance() * (weights**2).sum(axis=-1)) / rows
@@ -301,7 +358,7 @@ def _variance_bounds(
     rest = (0.85 if sample else 0.9) * alpha
     one = np.concatenate([np.ones(3), np.zeros(int(measurement.statistic.counts_nulls))])
     firsts = values @ np.concatenate([[0.0, 0.5, 1.0], np.zeros(int(measurement.statistic.counts_nulls))])
-    mean = np.clip(firsts / np.maximum(values @ one, 1e-300), least, most)
+    mean = np.clip(firsts / np.maximum(values @ one, 1e-100), least, most)
     lows, highs, errors = [], [], []
     for c in (mean, least, most):
         # (t-c)^2 on the Bernstein basis: its values c^2, c^2 - c and (1-c)^2.

@@ -6,8 +6,6 @@ import math
 from fractions import Fraction
 from functools import lru_cache
 
-from mpmath.libmp import from_int, from_rational, mpf_div, mpf_exp, mpf_log, to_rational
-
 from privacy.conversions import gaussian_quantile
 
 __all__ = ["chance_per_group", "gaussian_threshold"]
@@ -26,6 +24,9 @@ def chance_per_group(*, groups_per_unit: int, delta: Fraction) -> Fraction:
         raise ValueError("a threshold needs a delta above zero and below one")
     if groups_per_unit == 1:
         return delta
+    # Loaded when it is needed: it takes a tenth of the server's start.
+    from mpmath.libmp import from_int, from_rational, mpf_div, mpf_exp, mpf_log, to_rational
+
     missed = 1 - delta
     logarithm = mpf_log(from_rational(missed.numerator, missed.denominator, _PRECISION), _PRECISION)
     top, bottom = to_rational(mpf_exp(mpf_div(logarithm, from_int(groups_per_unit), _PRECISION), _PRECISION))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mechanisms import gateway
 from mechanisms.calibrate import Calibration
-from mechanisms.estimates import Column, estimate_column, simulate_column
+from mechanisms.estimates import Column, estimate_column, linear_form, simulate_column
 from mechanisms.interval import Floats, two_sided_alpha
 from mechanisms.measurement import Integers, Measurement, plain_text
 from mechanisms.randomness import BitSource
@@ -255,6 +255,7 @@ def _released(
                 standard_errors=column.standard_errors,
                 lows=column.lows,
                 highs=column.highs,
+                linear=linear_form(statistic, estimate.kind) is not None,
                 replicates=None if simulated is None else simulate_column(measurement, estimate, simulated),
             )
     return [columns[estimate.name] for estimate in core.estimates]

@@ -12,7 +12,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from mpmath.libmp import from_rational, mpf_exp, to_rational
 
 from mechanisms.randomness import BitSource
 from mechanisms.samplers.weighted import WEIGHT_BITS, WeightTable
@@ -167,6 +166,9 @@ def _require(holds: bool, claim: str) -> None:  # noqa: FBT001
 
 def _exp_below(value: Fraction) -> Fraction:
     """A fraction below e^value, by a relative 2^-250 at most."""
+    # Loaded when it is needed: it takes a tenth of the server's start.
+    from mpmath.libmp import from_rational, mpf_exp, to_rational
+
     power = mpf_exp(from_rational(value.numerator, value.denominator, _PRECISION, "d"), _PRECISION, "d")
     top, bottom = to_rational(power)
     return Fraction(int(top), int(bottom)) * (1 - Fraction(1, 2**256))

@@ -83,9 +83,10 @@ class Reference:
 class Table:
     """One table. A protected table is owned by privacy units; a public table is known to everybody.
 
-    `unit_path` is empty when the table holds the unit's key itself in `unit_column`; otherwise it is the chain
-    of references that leads to a table which does. Snapshots resolve the chain once: every protected table
-    stores its rows' unit as `snapshot unit` columns, see engines/snapshot.py.
+    `unit_path` is empty when the table holds the unit's key itself in `unit_column`, or when its rows are the units
+    (then there is no such column); otherwise it is the chain of references that leads to a table which does.
+    Snapshots resolve the chain once: every protected table stores its rows' unit as `snapshot unit` columns, see
+    engines/snapshot.py.
     """
 
     name: str

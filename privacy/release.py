@@ -16,8 +16,9 @@ class ReleasedColumn:
 
     `role` is "key" or "released". `type` is a language type; released columns are INTEGER or NUMBER. `values` has
     one entry per group. `standard_errors`, `lows` and `highs` have one entry per group for released columns and
-    are empty for keys. `replicates` (simulation draws x groups) lets the shell propagate the error; it is never
-    stored and never leaves the server.
+    are empty for keys. `linear` says that the value is a sum with noise of one known spread in every group, so that
+    its interval grows with the confidence by a known factor. `replicates` (simulation draws x groups) lets the shell
+    propagate the error; it is never stored and never leaves the server.
     """
 
     name: str
@@ -27,6 +28,7 @@ class ReleasedColumn:
     standard_errors: tuple[float | None, ...] = ()
     lows: tuple[float | int | None, ...] = ()
     highs: tuple[float | int | None, ...] = ()
+    linear: bool = False
     replicates: Any = field(default=None, compare=False, repr=False)
 
 

@@ -20,7 +20,10 @@ class Neighbouring(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whose presence is protected: the rows of `table` are the units, `key` names them."""
+    """Whose presence is protected: the rows of `table` are the units, `key` names them.
+
+    Without a `key` each row of `table` is a unit of its own: nothing in the data tells which rows belong together.
+    """
 
     table: str
-    key: str
+    key: str | None

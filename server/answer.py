@@ -19,8 +19,8 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -40,6 +40,7 @@ from privacy.statement import Statement
 from server import answer_rows, pricing, wire_answer
 from server.log import logger
 from server.question import Question
+from server.repeats import Repeats, Told
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -113,6 +114,7 @@ class Journey:
         self._clock = clock
         self._sleep = sleep
         self._plans: OrderedDict[Any, Prepared] = OrderedDict()
+        self._repeats = Repeats()
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
         self._cancelled: set[str] = set()
@@ -121,8 +123,7 @@ class Journey:
 
     def prepare(self, question: Question, dataset: Dataset) -> Prepared:
         """Steps 2 and 3. Errors: Refused. A pure function of the text and public metadata, so it is cached."""
-        parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
-        key = (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version)
+        key = _text_key(question, dataset)
         with self._lock:
             known = self._plans.get(key)
             if known is not None:
@@ -133,7 +134,7 @@ class Journey:
         types = None
         if not plan.shell.trivial:
             try:
-                types = self._shell.check(answer_rows.shapes(cores), plan.shell.sql)
+                types = self._shell.check(answer_rows.shapes(cores), plan.shell.sql, owner=question.principal)
             except ShellInvalid:
                 raise Refused([_shell_refusal()]) from None
             answer_rows.check_types(types, plan.shell)
@@ -204,28 +205,21 @@ class Journey:
         started = self._clock()
         dataset, path = self._admission(question)
         prepared = self.prepare(question, dataset)
-        priced = self.price(question, prepared, path)
         query_id = f"q_{secrets.token_hex(12)}"
-        charges = () if priced is None else _charges(prepared, priced)
-        request = ReserveRequest(
-            query_id=query_id,
-            principal=question.principal,
-            account=path[0].id,
-            body_hash=question.body_hash,
-            cores=charges,
-            idempotency_key=question.idempotency_key,
-            reuse=self._reuse(question, dataset, prepared, priced),
-            description=_description(prepared, priced),
-        )
-        try:
-            reserved = self._ledger.reserve(request)
-        except BudgetExhausted as error:
-            if priced is not None and error.account == path[0].id:
-                error.nominal = Nominal(
-                    priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
-                )
-            raise
-        if not reserved.fresh:
+        reserved = self._repeat(question, prepared, path, query_id)
+        priced = None
+        if reserved is None:
+            priced = self.price(question, prepared, path)
+            reuse = self._reuse(question, dataset, prepared, priced)
+            try:
+                reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
+            except BudgetExhausted as error:
+                if priced is not None and error.account == path[0].id:
+                    error.nominal = Nominal(
+                        priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
+                    )
+                raise
+        if reserved.answer is not None or not reserved.fresh:
             if reserved.answer is None and reserved.state not in ("reserved", "running"):
                 raise ExecutionFailed(started=reserved.state != "failed_void")
             return Admitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
@@ -239,6 +233,36 @@ class Journey:
             reserved=reserved,
             path=tuple(path),
             started=started,
+        )
+
+    def _repeat(
+        self, question: Question, prepared: Prepared, path: Sequence[Account], query_id: str
+    ) -> Reserved | None:
+        """Steps 4 to 8 in one transaction, for an answer that was told before and whose releases still serve.
+
+        No row is read and no shell runs: the answer is that of before under a new identifier. None when this process
+        has not told it, or when the ledger would take other releases or charge.
+        """
+        told = None if question.reuse == "none" else self._repeats.get(_repeat_key(question, prepared))
+        if told is None:
+            return None
+        reuse = self._reuse(question, prepared.plan.dataset, prepared, told.priced)
+        if reuse == "none":
+            return None
+        served = Admitted(
+            query_id=query_id,
+            question=question,
+            prepared=prepared,
+            priced=told.priced,
+            reserved=Reserved(
+                query_id=query_id, state="settled", fresh=True, answer=None, reused=told.releases, charged=()
+            ),
+            path=tuple(path),
+        )
+        return self._ledger.repeat(
+            _request(question, prepared, told.priced, path, query_id, reuse),
+            {key: release.id for key, release in told.releases.items()},
+            wire_answer.answer(served, told, path[0]),
         )
 
     def _admission(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
@@ -292,10 +316,9 @@ class Journey:
         principal = None if reuse == "any" and shared else question.principal
         result: dict[str, StoredRelease] = {}
         for charge in _charges(prepared, priced):
-            for release in self._ledger.find_releases(charge.core_key, principal=principal):
-                if release.quality >= charge.quality:
-                    result[charge.core_key] = release
-                    break
+            release = self._ledger.find_release(charge.core_key, quality=charge.quality, principal=principal)
+            if release is not None:
+                result[charge.core_key] = release
         return result
 
     def cancel(self, query_id: str, principal: str) -> str:
@@ -331,8 +354,9 @@ class Journey:
             raise ExecutionFailed(started=False)
         answer: bytes | None = None
         untouched = False
+        kept: list[StoredRelease] = []
         try:
-            answer = self._answer(admitted)
+            answer = self._answer(admitted, kept)
         except ExecutionFailed as failure:
             untouched = not failure.started and len(admitted.prepared.cores) == 1
             logger().warning("query_failed", query_id=admitted.query_id, code="execution_failed")
@@ -341,22 +365,23 @@ class Journey:
         if answer is None:
             # Before the ledger is told, which everybody concerned can read. A success waited in `_answer`.
             self._until_visible(admitted.started)
-            self._settle_failure(admitted.query_id, untouched=untouched)
+            self._settle_failure(admitted.query_id, kept, untouched=untouched)
             raise ExecutionFailed(started=not untouched)
         return answer
 
-    def _settle_failure(self, query_id: str, *, untouched: bool) -> None:
-        """Keeps the charge; gives it back only when the engine provably never saw the statement."""
+    def _settle_failure(self, query_id: str, kept: Sequence[StoredRelease], *, untouched: bool) -> None:
+        """Keeps the charge, and what it bought; gives it back only when the engine provably never saw the statement."""
         try:
             if untouched:
                 self._ledger.void(query_id)
             else:
-                self._ledger.fail(query_id)
+                self._ledger.fail(query_id, kept)
         except LedgerError as error:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
-    def _answer(self, admitted: Admitted) -> bytes:
+    def _answer(self, admitted: Admitted, kept: list[StoredRelease]) -> bytes:
+        """Steps 6 to 8. `kept` gets the fresh releases once all are made: what fails afterwards is no secret."""
         question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
         assert question is not None
         assert prepared is not None
@@ -364,16 +389,19 @@ class Journey:
         dataset = prepared.plan.dataset
         released: list[ReleasedTable] = []
         fresh: list[StoredRelease] = []
-        ids: list[str] = []
+        releases: dict[str, StoredRelease] = {}
         for core, statement, key in zip(prepared.cores, prepared.statements, prepared.keys, strict=True):
             stored = reserved.reused.get(key)
             if stored is not None:
                 table = answer_rows.from_stored(stored.body, core.described.name, question.confidence)
-                ids.append(stored.id)
+                releases[key] = replace(stored, body=b"")
             else:
                 assert admitted.priced is not None
                 exact = self._private.run(
-                    self._served.snapshot(dataset), statement, timeout_seconds=dataset.limits.timeout_seconds
+                    self._served.snapshot(dataset),
+                    statement,
+                    timeout_seconds=dataset.limits.timeout_seconds,
+                    owner=question.principal,
                 )
                 table = releasing.release(
                     core.described,
@@ -383,11 +411,10 @@ class Journey:
                     confidence=question.confidence,
                     replicates=releasing.REPLICATES if prepared.plan.shell.simulation is not None else 0,
                 )
-                release_id = f"r_{secrets.token_hex(12)}"
                 charge = next(c for c in _charges(prepared, admitted.priced) if c.core_key == key)
                 fresh.append(
                     StoredRelease(
-                        id=release_id,
+                        id=f"r_{secrets.token_hex(12)}",
                         core_key=key,
                         quality=charge.quality,
                         principal=question.principal,
@@ -397,12 +424,14 @@ class Journey:
                         body=answer_rows.to_stored(table),
                     )
                 )
-                ids.append(release_id)
+                releases[key] = replace(fresh[-1], body=b"")
             released.append(table)
         if fresh:
             # Everything that anybody can watch (the shell's workers, the ledger's entries and their times, a poll)
             # comes after the visible moment: what follows is a function of released numbers alone.
             self._until_visible(admitted.started)
+            # A shell that fails does not lose what was paid for: the next question is served by these releases.
+            kept.extend(fresh)
         try:
             rows = answer_rows.assemble(
                 prepared.plan.shell,
@@ -411,12 +440,16 @@ class Journey:
                 shell=self._shell,
                 confidence=question.confidence,
                 timeout_seconds=SHELL_SECONDS,
+                owner=question.principal,
             )
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(fresh)) from None
-        answer = wire_answer.answer(admitted, rows, released, ids, self._ledger.standing(admitted.path[0].id))
+        told = Told(rows, tuple(table.notes for table in released), releases, admitted.priced)
+        answer = wire_answer.answer(admitted, told, self._ledger.standing(admitted.path[0].id))
         self._ledger.post(admitted.query_id, fresh, answer)
+        if releases:
+            self._repeats.keep(_repeat_key(question, prepared), told)
         return answer
 
     def _until_visible(self, started: float) -> None:
@@ -430,6 +463,39 @@ class Journey:
         while started + moment < self._clock():
             moment *= 2
         self._sleep(max(0.0, started + moment - self._clock()))
+
+
+def _text_key(question: Question, dataset: Dataset) -> Hashable:
+    """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
+    parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
+    return (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version)
+
+
+def _repeat_key(question: Question, prepared: Prepared) -> Hashable:
+    """What decides an answer, given its releases and account. By principal, because releases may be one's own."""
+    asked = (question.epsilon, question.half_width, question.confidence, question.principal)
+    return (_text_key(question, prepared.plan.dataset), *asked)
+
+
+def _request(
+    question: Question,
+    prepared: Prepared,
+    priced: pricing.Priced | None,
+    path: Sequence[Account],
+    query_id: str,
+    reuse: Any,
+) -> ReserveRequest:
+    """What the ledger is asked."""
+    return ReserveRequest(
+        query_id=query_id,
+        principal=question.principal,
+        account=path[0].id,
+        body_hash=question.body_hash,
+        cores=() if priced is None else _charges(prepared, priced),
+        idempotency_key=question.idempotency_key,
+        reuse=reuse,
+        description=_description(prepared, priced),
+    )
 
 
 def _charges(prepared: Prepared, priced: pricing.Priced) -> tuple[CoreCharge, ...]:

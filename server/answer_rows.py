@@ -42,7 +42,12 @@ _ANSWER_TYPES = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE DECIMAL VARCHAR "
     "BOOLEAN DATE TIMESTAMP NULL".split()
 ) | {'"NULL"'}
+_ANSWER_ROWS_MIN = 10_000
+"""Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
+without telling more, for nothing, and every row is kept with its answer."""
+
 _SIMULATED_ROWS_MAX = 40_000
+_SIMULATED_ANSWER_ROWS_MAX = 200_000
 _DRAWS_MIN = 40
 
 
@@ -94,8 +99,9 @@ def assemble(
     shell: ShellEngine,
     confidence: Fraction,
     timeout_seconds: float,
+    owner: str,
 ) -> AnswerRows:
-    """The answer's rows. Errors: ExecutionFailed when the shell fails on the released values."""
+    """The answer's rows. Errors: ExecutionFailed when the shell fails on the released values, or makes too many."""
     by_name = {table.name: {column.name: column for column in table.columns} for table in released}
     outputs = shell_plan.outputs
     if shell_plan.trivial:
@@ -110,8 +116,14 @@ def assemble(
             highs=[[_at(c.highs, i) for c in chosen] for i in range(count)],
         )
     assert types is not None
-    result = shell.run([_shell_table(table) for table in released], shell_plan.sql, timeout_seconds=timeout_seconds)
-    spread = _simulate(shell_plan, released, shell, confidence, timeout_seconds)
+    result = shell.run(
+        [_shell_table(table) for table in released],
+        shell_plan.sql,
+        timeout_seconds=timeout_seconds,
+        owner=owner,
+        rows_max=max(_ANSWER_ROWS_MIN, sum(table.rows for table in released)),
+    )
+    spread = _simulate(shell_plan, released, shell, confidence, timeout_seconds, owner)
     answer = AnswerRows(
         columns=tuple((o.name, t, o.kind) for o, (_, t) in zip(outputs, types[: len(outputs)], strict=True)),
         rows=[],
@@ -153,7 +165,8 @@ def _simulate(
     shell: ShellEngine,
     confidence: Fraction,
     timeout_seconds: float,
-) -> dict[tuple[tuple[Any, ...], int], tuple[float, float, float]]:
+    owner: str,
+) -> dict[tuple[tuple[Any, ...], int], tuple[float | None, float | None, float | None]]:
     """Standard error and interval of every derived cell, by (row identity, column); empty when unknown."""
     rows = sum(table.rows for table in released)
     if shell_plan.simulation is None or rows == 0:
@@ -177,7 +190,13 @@ def _simulate(
         columns.append(ShellColumn(REPLICATE, ColumnType.INTEGER, replicate.tolist()))
         tables.append(ShellTable(table.name, tuple(columns)))
     try:
-        result = shell.run(tables, shell_plan.simulation.sql, timeout_seconds=timeout_seconds)
+        result = shell.run(
+            tables,
+            shell_plan.simulation.sql,
+            timeout_seconds=timeout_seconds,
+            owner=owner,
+            rows_max=_SIMULATED_ANSWER_ROWS_MAX,
+        )
     except ExecutionFailed:
         return {}  # the intervals are unknown; the answer itself is not touched
     derived = [i for i, output in enumerate(shell_plan.outputs) if output.kind == "derived"]
@@ -189,14 +208,25 @@ def _simulate(
             value = row[place]
             if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value):
                 samples[identity, place].append(float(value))
-    tail = (1 - float(confidence)) / 2
-    spread = {}
-    for cell, values in samples.items():
-        if len(values) >= 0.9 * draws:
-            array = np.asarray(values)
-            low, high = np.quantile(array, [tail, 1 - tail])
-            spread[cell] = (float(array.std()), float(low), float(high))
-    return spread
+    alpha = 1 - float(confidence)
+    return {cell: _spread(values, alpha) for cell, values in samples.items() if len(values) >= 0.9 * draws}
+
+
+def _spread(values: Sequence[float], alpha: float) -> tuple[float | None, float | None, float | None]:
+    """Standard error and interval of one simulated cell.
+
+    Values that are all equal (a rank that the noise does not move) tell that another one is rare, not that there is
+    none: with 95 % confidence its probability is below 3/n (Hanley and Lippman-Hand 1983). So their standard error is
+    unknown, and the one value is the interval only where that is less than the interval may miss.
+    """
+    array = np.asarray(values)
+    if (array == array[0]).all():
+        only = float(array[0]) if alpha * len(array) >= 3 else None
+        return None, only, only
+    # Quantiles of simulated values are simulated values: a rank lies between ranks, not between 1.3 and 2.
+    low = np.quantile(array, alpha / 2, method="lower")
+    high = np.quantile(array, 1 - alpha / 2, method="higher")
+    return float(array.std()), float(low), float(high)
 
 
 def _replicates(table: ReleasedTable) -> dict[str, Any]:
@@ -250,6 +280,7 @@ def to_stored(table: ReleasedTable) -> bytes:
                     "standard_errors": list(c.standard_errors),
                     "lows": list(c.lows),
                     "highs": list(c.highs),
+                    "linear": c.linear,
                 }
                 for c in table.columns
             ],
@@ -271,7 +302,11 @@ def to_stored(table: ReleasedTable) -> bytes:
 
 
 def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
-    """A stored release under the name of a core, its intervals at the asked confidence."""
+    """A stored release under the name of a core, with intervals that hold at the asked confidence.
+
+    A lower confidence than the stored one keeps the intervals: they cover at least as often. A higher one widens those
+    of linear columns; those of ratios do not grow by a known factor, and are unknown then.
+    """
     stored = json.loads(body)
     notes = tuple(MechanismNote(**{**note, "estimates": tuple(note["estimates"])}) for note in stored["notes"])
     gaussian = {e: note.mechanism.startswith("gaussian") for note in notes for e in note.estimates}
@@ -279,7 +314,10 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
     columns = []
     for column in stored["columns"]:
         type_ = ColumnType(column["type"])
-        factor = _factor(before, after, gaussian=gaussian.get(column["name"], False))
+        factor: float | None = 1.0
+        if after > before:
+            gaussian_noise = gaussian.get(column["name"], False)
+            factor = _factor(before, after, gaussian=gaussian_noise) if column.get("linear") else None
         columns.append(
             ReleasedColumn(
                 name=column["name"],
@@ -287,8 +325,9 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
                 type=type_,
                 values=tuple(_read(value, type_) for value in column["values"]),
                 standard_errors=tuple(column["standard_errors"]),
-                lows=_moved(column["values"], column["lows"], factor),
-                highs=_moved(column["values"], column["highs"], factor),
+                lows=_widened(column["values"], column["lows"], factor, side=-1),
+                highs=_widened(column["values"], column["highs"], factor, side=1),
+                linear=bool(column.get("linear")),
             )
         )
     return ReleasedTable(
@@ -297,21 +336,33 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
 
 
 def _factor(before: float, after: float, *, gaussian: bool) -> float:
-    """How much wider an interval of one confidence is than one of another."""
-    if before == after:
-        return 1.0
+    """How much wider an interval has to be at a higher confidence.
+
+    Exact for one normal or Laplace variable. A sum of Laplace variables needs less: its quantile is the larger one to
+    begin with, and grows no faster with the logarithm of the tail.
+    """
     if gaussian:
         return NormalDist().inv_cdf((1 + after) / 2) / NormalDist().inv_cdf((1 + before) / 2)
     return math.log(1 - after) / math.log(1 - before)
 
 
-def _moved(values: Sequence[Any], edges: Sequence[Any], factor: float) -> tuple[Any, ...]:
-    if factor == 1.0:
+def _widened(values: Sequence[Any], edges: Sequence[Any], factor: float | None, *, side: int) -> tuple[Any, ...]:
+    """The edges further from the values, whole ones to the next whole number outside; None when nobody knows."""
+    if factor == 1.0 or not edges:
         return tuple(edges)
-    return tuple(
-        None if edge is None or value is None else value + (edge - value) * factor
-        for value, edge in zip(values, edges, strict=True)
-    )
+    if factor is None:
+        return (None,) * len(edges)
+    widened: list[Any] = []
+    for value, edge in zip(values, edges, strict=True):
+        if value is None or edge is None:
+            widened.append(None)
+            continue
+        if isinstance(value, int) and isinstance(edge, int):
+            # Both were rounded: together they may be one nearer to each other than the numbers they stand for.
+            widened.append(value + side * math.ceil((abs(edge - value) + 1) * factor))
+        else:
+            widened.append(value + (edge - value) * factor)
+    return tuple(widened)
 
 
 def _read(value: Any, type_: ColumnType) -> Any:

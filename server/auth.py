@@ -71,6 +71,10 @@ class Access:
                 "forbidden",
                 what="your role does not serve this operation",
                 why=f"It serves the roles {', '.join(role for role in ROLES if role in self.allowed)}.",
+                instead=(
+                    "Use a key of such a principal, or ask an administrator to do it.",
+                    "GET /v1/me tells your role.",
+                ),
             )
         return caller
 
@@ -96,21 +100,31 @@ async def _identify(request: Request, services: Services) -> Caller:
         wait = limits.failed_keys.take(address)
         if wait:
             raise _too_many("too many wrong API keys from this address", wait) from None
-        raise Problem("unauthenticated", what="the API key is not accepted", why=_REASONS[refused.reason]) from None
+        what = "the request has no API key" if refused.reason == "missing" else "the API key is not accepted"
+        why, instead = _REASONS[refused.reason]
+        raise Problem("unauthenticated", what, why, instead) from None
     wait = limits.requests.take(principal.name)
     if wait:
         raise _too_many("too many requests from this principal", wait)
     return Caller(name=principal.name, role=principal.role, key=key.id, expires=key.expires)
 
 
+_SEND = "Send the header Authorization: Bearer ngk_... with an API key of this server."
+_MAKE = "An administrator makes keys: POST /v1/keys, or on the server: noisegate key create NAME."
+
 _REASONS = {
-    "missing": "Send the header Authorization: Bearer with an API key of this server.",
-    "scheme": "Only API keys of this server (ngk_...) are accepted, as Authorization: Bearer.",
-    "invalid": "It is not a key of this server, or it was mistyped.",
-    "expired": "It has expired. Ask an administrator for a new one.",
-    "revoked": "It was revoked. Ask an administrator for a new one.",
-    "disabled": "Its principal is disabled. Ask an administrator.",
+    "missing": ("Everything but the documentation and the health of this server needs a key.", (_SEND, _MAKE)),
+    "scheme": (
+        "Only API keys of this server are accepted: one header Authorization, the word Bearer, a key that begins with "
+        "ngk_.",
+        (_SEND, _MAKE),
+    ),
+    "invalid": ("It is not a key of this server, or it was mistyped.", ("Copy the whole key again.", _MAKE)),
+    "expired": ("It has expired.", ("Ask an administrator for a new one.", _MAKE)),
+    "revoked": ("It was revoked.", ("Ask an administrator for a new one.", _MAKE)),
+    "disabled": ("Its principal is disabled.", ("Ask an administrator to enable it: PATCH /v1/principals/{name}.",)),
 }
+"""Why a key is not accepted, and what to do; by the registry's word for it."""
 
 
 def _bearer(request: Request) -> str:
@@ -128,7 +142,8 @@ def _too_many(what: str, wait: int) -> Problem:
     return Problem(
         "rate_limited",
         what=what,
-        why=f"Wait {wait} seconds. Nothing was charged.",
+        why="The number of requests in a minute is limited. Nothing was charged.",
+        instead=(f"Wait {wait} seconds, then send the request again.",),
         headers={"Retry-After": str(wait)},
     )
 

@@ -22,6 +22,7 @@ from typing import Any
 from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, public_values
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from server.datasets import DatasetFile, DatasetFileRefused, load, load_text, public_columns, sources, to_dataset
+from server.datasets.advice import advice
 from server.datasets.keys import parse_key
 from server.errors import RequestFinding
 from server.services import DatasetRefused
@@ -141,7 +142,7 @@ class ServedDatasets:
                 draw_key=self._draw_key(file.dataset),
             )
         except SnapshotRefused as refused:
-            raise DatasetRefused([_snapshot_finding(finding) for finding in refused.findings]) from None
+            raise DatasetRefused([_snapshot_finding(finding, file) for finding in refused.findings]) from None
         version = self._registry.register_dataset(
             name=file.dataset,
             policy_version=self._policy_version(file.dataset, document),
@@ -205,14 +206,14 @@ def _refused(refused: DatasetFileRefused) -> DatasetRefused:
     )
 
 
-def _snapshot_finding(finding: SnapshotFinding) -> RequestFinding:
+def _snapshot_finding(finding: SnapshotFinding, file: DatasetFile) -> RequestFinding:
     place = ".".join(part for part in ("tables", finding.table, finding.column) if part)
     count = "" if finding.count is None else f" Rows: {finding.count}."
     return RequestFinding(
         code="dataset_refused",
         what=f"the data of {place} is refused" if finding.table else "the data is refused",
         why=finding.text + count,
-        instead=("Correct the data or the declaration, and attach it again.",),
+        instead=advice(finding, file.tables.get(finding.table or ""), file.unit),
         field=place,
     )
 

@@ -10,14 +10,13 @@ import datetime
 import json
 import logging
 import sys
+import threading
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-import structlog
-
-__all__ = ["ALLOWED_FIELDS", "configure_logs", "duration_bucket", "logger", "where"]
+__all__ = ["ALLOWED_FIELDS", "Log", "configure_logs", "duration_bucket", "logger", "where"]
 
 ALLOWED_FIELDS = frozenset(
     {
@@ -43,6 +42,8 @@ ALLOWED_FIELDS = frozenset(
         "logger",
         "message",
         "instance",
+        "kind",
+        "category",
     }
 )
 """Every field that a line may have; others are dropped, and their number is told."""
@@ -67,9 +68,9 @@ def where(error: BaseException) -> str:
     return " > ".join(places[-8:])
 
 
-def _keep_allowed(_: Any, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    kept = {name: _plain(value) for name, value in event.items() if name in ALLOWED_FIELDS}
-    dropped = len(event) - len(kept)
+def _kept(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: _plain(value) for name, value in fields.items() if name in ALLOWED_FIELDS}
+    dropped = len(fields) - len(kept)
     if dropped:
         kept["count"] = dropped
         kept["message"] = "fields dropped"
@@ -84,19 +85,53 @@ def _plain(value: Any) -> Any:
     return value[:200] if isinstance(value, str) else type(value).__name__
 
 
-def _stamp(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    event["time"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-    return event
+class Log:
+    """Writes events with fields as lines of JSON. Safe to use from many threads."""
+
+    def __init__(self, *, level: int, stream: TextIO) -> None:
+        self._level = level
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def log(self, level: int, event: str, **fields: Any) -> None:
+        """One line, if the level is told."""
+        if level < self._level:
+            return
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        line = {**_kept(fields), "event": event, "level": logging.getLevelName(level).lower(), "time": now}
+        text = json.dumps(line, ensure_ascii=True) + "\n"
+        with self._lock:
+            self._stream.write(text)
+            self._stream.flush()
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """A line for developers."""
+        self.log(logging.DEBUG, event, **fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """A line about what happens as it should."""
+        self.log(logging.INFO, event, **fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """A line about what somebody should look at."""
+        self.log(logging.WARNING, event, **fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """A line about what went wrong."""
+        self.log(logging.ERROR, event, **fields)
 
 
-def _render(_: Any, __: str, event: Mapping[str, Any]) -> str:
-    return json.dumps(event, ensure_ascii=True)
+class _Records(logging.Handler):
+    """What the standard library's logging is told.
 
-
-class _Foreign(logging.Handler):
-    """Lines of libraries: their place only. The web server's own lines about its life are passed with their text."""
+    Rooms below this one log an event with `fields`, which are filtered like ours. Of libraries the place only: the
+    web server's own lines about its life are passed with their text.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("noisegate."):
+            _logger.log(record.levelno, str(record.msg), **getattr(record, "fields", {}))
+            return
         fields: dict[str, Any] = {"logger": record.name}
         if record.name in _UVICORN_LOGGERS and record.levelno < logging.ERROR and not record.exc_info:
             fields["message"] = record.getMessage()
@@ -106,19 +141,10 @@ class _Foreign(logging.Handler):
         _logger.log(record.levelno, "library", **fields)
 
 
-def _make(level: int, stream: TextIO) -> Any:
-    return structlog.wrap_logger(
-        structlog.WriteLogger(stream),
-        processors=[structlog.processors.add_log_level, _stamp, _keep_allowed, _render],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        cache_logger_on_first_use=False,
-    )
+_logger = Log(level=logging.WARNING, stream=sys.stderr)
 
 
-_logger = _make(logging.WARNING, sys.stderr)
-
-
-def logger() -> Any:
+def logger() -> Log:
     """The program's log. Until `configure_logs` it tells warnings only, in the same form."""
     return _logger
 
@@ -127,9 +153,9 @@ def configure_logs(*, level: str = "info", stream: TextIO | None = None) -> None
     """Sends the logs of this program and of every library to `stream` (standard error), in this form only."""
     global _logger
     number = logging.getLevelNamesMapping()[level.upper()]
-    _logger = _make(number, stream or sys.stderr)
+    _logger = Log(level=number, stream=stream or sys.stderr)
     root = logging.getLogger()
-    root.handlers = [_Foreign()]
+    root.handlers = [_Records()]
     root.setLevel(max(number, logging.INFO))
     for name in (*_UVICORN_LOGGERS, "uvicorn.access"):
         library = logging.getLogger(name)

@@ -480,7 +480,9 @@ class DatasetAnswer(AnswerModel):
 
     name: str
     description: str
-    privacy_unit: dict[str, str]
+    privacy_unit: dict[str, str | None] = Field(
+        description="`table` and `key`: whose presence is protected. Without a key each row of the table is a unit."
+    )
     neighbouring: str
     policy_version: int
     data_version: str

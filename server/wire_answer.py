@@ -6,21 +6,21 @@ balances above them.
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
+from mechanisms.estimates import ExpectedError
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
-from privacy.release import ReleasedTable
-from server.answer_rows import AnswerRows
+from privacy.release import MechanismNote
 from server.pricing import Priced
 from server.question import Question
+from server.repeats import Told
 
 if TYPE_CHECKING:
     from server.answer import Admitted, Prepared
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["answer", "estimate"]
 
 
-def answer(
-    admitted: Admitted, rows: AnswerRows, released: Sequence[ReleasedTable], ids: Sequence[str], account: Account
-) -> bytes:
-    """The body of a settled query, as it is stored and sent."""
+def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
+    """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
     question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
     assert question is not None
     assert prepared is not None
     assert reserved is not None
+    rows = told.rows
+    ids = [release.id for release in told.releases.values()]
     own = {a.id for a in admitted.path if a.principal == question.principal}
     body = {
         "id": admitted.query_id,
@@ -61,9 +61,9 @@ def answer(
             "remaining": _remaining(account),
         },
         "provenance": {
-            "releases": list(ids),
+            "releases": ids,
             "noise": None if admitted.priced is None else admitted.priced.family,
-            "mechanisms": _mechanisms(prepared, released),
+            "mechanisms": _mechanisms(prepared, told.notes),
             "policy_version": prepared.plan.dataset.policy_version,
             "data_version": prepared.plan.dataset.data_version,
             "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
@@ -125,6 +125,13 @@ def estimate(
                         core.core.aggregates, _errors(point, core.described.name).values(), strict=True
                     )
                 },
+                "by_rows": {
+                    aggregate.text: _by_rows(expected[aggregate.name])
+                    for core in prepared.cores
+                    for expected in [point.calibration.expected_errors(core.described.name, question.confidence)]
+                    for aggregate in core.core.aggregates
+                    if aggregate.name in expected
+                },
             }
             for point in curve
         ],
@@ -141,29 +148,32 @@ def _loss(prepared: Prepared, priced: Priced, reusable: Mapping[str, StoredRelea
 
 
 def _expected(prepared: Prepared, priced: Priced | None, question: Question) -> list[dict[str, Any]]:
-    errors = {}
+    """The expected error of each column: of a ratio, which depends on how many rows a group has, for some numbers."""
+    errors: dict[str, dict[str, float | None]] = {}
+    widths: dict[str, dict[str, float | None]] = {}
+    ratios: dict[str, dict[str, tuple[ExpectedError, ...]]] = {}
     if priced is not None:
-        errors = {core.described.name: _errors(priced, core.described.name) for core in prepared.cores}
+        for name in (core.described.name for core in prepared.cores):
+            errors[name] = _errors(priced, name)
+            widths[name] = priced.calibration.predicted_half_widths(name, question.confidence)
+            ratios[name] = priced.calibration.expected_errors(name, question.confidence)
     result = []
     for output in prepared.plan.shell.outputs:
-        error = errors.get(output.core or "", {}).get(output.column or "") if output.kind == "released" else None
+        core, column = (output.core or "", output.column or "") if output.kind == "released" else ("", "")
         result.append(
             {
                 "name": output.name,
                 "kind": output.kind,
-                "standard_error": error,
-                "half_width": None
-                if error is None or priced is None
-                else _half_width(error, priced.family, float(question.confidence)),
+                "standard_error": errors.get(core, {}).get(column),
+                "half_width": widths.get(core, {}).get(column),
+                "by_rows": _by_rows(ratios.get(core, {}).get(column, ())),
             }
         )
     return result
 
 
-def _half_width(error: float, family: str, confidence: float) -> float:
-    if family == "laplace":
-        return error / math.sqrt(2) * math.log(1 / (1 - confidence))
-    return error * NormalDist().inv_cdf((1 + confidence) / 2)
+def _by_rows(expected: Sequence[ExpectedError]) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(error) for error in expected]
 
 
 def _errors(priced: Priced, core: str) -> dict[str, float | None]:
@@ -191,11 +201,11 @@ def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, Any]]:
     return result
 
 
-def _mechanisms(prepared: Prepared, released: Sequence[ReleasedTable]) -> list[dict[str, Any]]:
+def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) -> list[dict[str, Any]]:
     result = []
-    for core, table in zip(prepared.cores, released, strict=True):
+    for core, of_core in zip(prepared.cores, notes, strict=True):
         texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}
-        for note in table.notes:
+        for note in of_core:
             shown = {
                 "columns": [texts.get(name, name) for name in note.estimates],
                 "mechanism": note.mechanism,

@@ -32,7 +32,7 @@ from privacy.statistic import (
     Statistic,
     StatisticKind,
 )
-from sql_rewrite.expressions import Call, Expression, canonical, columns_of, describe, interval_of
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, columns_of, describe, interval_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
@@ -368,23 +368,23 @@ class _Builder:
         """The proved range of an aggregate's argument, or a refusal that names the ways out."""
         interval = interval_of(argument)
         aggregate = family.aggregates[0]
-        unbounded = [ref for ref in columns_of(argument) if ref.declared is None]
         if (
             interval.lower is None
             or interval.upper is None
             or (argument.type is ColumnType.INTEGER and max(abs(interval.lower), abs(interval.upper)) > MAGNITUDE_MAX)
         ):
-            names = ", ".join(f'"{ref.name}"' for ref in unbounded) or "its columns"
-            inner = describe(family.argument) if family.argument is not None else "x"
+            assert family.argument is not None
+            why, instead = _unbounded(family.argument)
+            inner = describe(family.argument)
             raise Refused(
                 [
                     Finding(
                         code="column_without_bounds",
                         what=f"{aggregate.text} is refused",
-                        why=f"No value bounds are declared for {names}, so one person could change it without limit.",
+                        why=why,
                         instead=(
                             f"{_call(aggregate.text)}(GREATEST(<lowest>, LEAST({inner}, <highest>)))",
-                            "ask an administrator to declare bounds for the column",
+                            *instead,
                             "use COUNT(*), which needs no bounds",
                         ),
                         position=aggregate.position,
@@ -448,6 +448,44 @@ class _Builder:
                 rows=rows,
             )
         )
+
+
+_LIMITLESS = "so one person could change it without limit."
+
+
+def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
+    """Why an argument has no range, and what may help: the columns, or the operator, from which that comes."""
+    columns: dict[str, None] = {}
+    stack: list[Expression] = [argument]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ColumnRef):
+            columns[f'"{node.name}"'] = None
+        if not isinstance(node, Call):
+            continue
+        if node.operator in ("cast_integer", "cast_number") and node.arguments[0].type is ColumnType.TEXT:
+            return f"{describe(node)} reads text as a number, and a text can hold any number, {_LIMITLESS}", ()
+        culprits = [part for part in node.arguments if not _has_range(part)]
+        if not culprits:
+            return f"{describe(node)} has no range below 1e15 that could be proved, {_LIMITLESS}", ()
+        stack.extend(reversed(culprits))
+    names = ", ".join(columns) or "its columns"
+    many = "the columns" if len(columns) > 1 else "the column"
+    return f"No value bounds are declared for {names}, {_LIMITLESS}", (
+        f"ask an administrator to declare bounds for {many}",
+    )
+
+
+def _has_range(expression: Expression) -> bool:
+    """Whether a number's range is known and small enough for a sum; true for constants and for what is no number."""
+    if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
+        return True
+    interval = interval_of(clip_columns(expression))
+    return (
+        interval.lower is not None
+        and interval.upper is not None
+        and max(abs(interval.lower), abs(interval.upper)) <= MAGNITUDE_MAX
+    )
 
 
 def _sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:

@@ -8,13 +8,15 @@ shell block:  SELECT k0 AS sex, a0 / 2 AS half FROM c0 WHERE a1 > 10
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
-from sql_rewrite.expressions import ColumnRef, Expression, canonical
+from sql_rewrite.expressions import Call, ColumnRef, Expression, canonical, describe
+from sql_rewrite.hints import AGGREGATES, instead_of
+from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core
 from sql_rewrite.shell import ShellNodes, column, output_name
@@ -24,7 +26,6 @@ from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rend
 __all__ = ["CoreBlock"]
 
 KEYS_MAX = 16
-WRITTEN_MAX = 20_000
 """Most nodes that the shell block of one core may have: aliases that name aliases double it with each step."""
 
 _AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
@@ -36,7 +37,26 @@ _AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
     exp.StddevSamp: AggregateFunction.DEVIATION_SAMPLE,
     exp.StddevPop: AggregateFunction.DEVIATION_POPULATION,
 }
+_NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
+    ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
+    ColumnType.TEXT: ("SELECT x, COUNT(*) ... GROUP BY x counts each value",),
+    ColumnType.DATE: ("AVG(date_diff('day', DATE '2024-01-01', x)), with clipped bounds",),
+    ColumnType.TIMESTAMP: ("AVG(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x)), with clipped bounds",),
+}
+"""What to write instead of a sum of what is no number."""
+
+_NESTED = (exp.Query, exp.Subquery)
+_AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NAMED_AGGREGATES = {"mean": AggregateFunction.AVERAGE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of GROUP BY: its tree, and what the core groups by. `number` is set when that is a whole number."""
+
+    node: exp.Expr
+    expression: Expression
+    number: Expression | None = None
 
 
 class CoreBlock:
@@ -61,8 +81,9 @@ class CoreBlock:
         self.projections: list[exp.Expr] = []
         self.keys: dict[str, str] = {}
         self.key_nodes: list[tuple[exp.Expr, str]] = []
+        self.numbers: dict[str, str] = {}
+        """Keys that are whole numbers: their names in the core, and in the shell, where they are doubles."""
         self.aggregates: dict[exp.Expr, Aggregate] = {}
-        self._written = 0
         self._written = 0
 
     def core(self, number: int) -> Core:
@@ -85,7 +106,7 @@ class CoreBlock:
         where: list[Expression] = []
         if node.args.get("where") is not None:
             collect(lambda: where.append(self._where(node.args["where"])))
-        lifted_keys: list[tuple[exp.Expr, Expression]] = []
+        lifted_keys: list[_Key] = []
         if node.args.get("group") is not None:
             collect(lambda: lifted_keys.extend(self._group(node.args["group"])))
         calls = [
@@ -114,21 +135,23 @@ class CoreBlock:
                     "DISTINCT on private rows is refused",
                     "It would list which values exist.",
                     "SELECT ..., COUNT(*) FROM ... GROUP BY ...",
-                    position=text.position(node),
+                    position=text.position(node.expressions[0]),
                 )
             if not findings:
-                raise self._raw_rows(node)
+                raise self._raw_rows(node.expressions[0] if node.expressions else node)
         if findings:
             raise Refused(findings)
         if len(lifted_keys) > KEYS_MAX:
             raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
-        ordered: dict[str, Expression] = {}
-        for _, key in lifted_keys:
-            ordered.setdefault(repr(canonical(key)), key)
+        ordered = {repr(canonical(key.expression)): key.expression for key in reversed(lifted_keys)}
         keys = tuple((f"k{i}", ordered[form]) for i, form in enumerate(sorted(ordered)))
         names = {repr(canonical(key)): name for name, key in keys}
-        self.key_nodes = [(tree, names[repr(canonical(key))]) for tree, key in lifted_keys]
-        self.keys = dict(names)
+        for key in lifted_keys:
+            name = names[repr(canonical(key.expression))]
+            if key.number is not None:
+                name = self.numbers.setdefault(name, f"{name}_number")
+            self.key_nodes.append((key.node, name))
+            self.keys[repr(canonical(key.number or key.expression))] = name
         distinct: dict[str, Aggregate] = {}
         for _, aggregate in found:
             distinct.setdefault(_aggregate_form(aggregate), aggregate)
@@ -195,14 +218,27 @@ class CoreBlock:
 
     def _where(self, node: exp.Expr) -> Expression:
         consume(node, "this", text=self.text, what="WHERE")
-        if self._calls([node.this]):
+        calls = self._calls([node.this])
+        if calls:
+            called = calls[0].this if isinstance(calls[0], exp.Filter) else calls[0]
+            name = self.text.spelled(called)
             raise refuse(
                 "unsupported_sql",
-                "an aggregate in WHERE is refused",
-                "WHERE filters rows before they are aggregated.",
+                "an aggregate in WHERE is refused" if name is None else f"{name} in WHERE is refused",
+                "It is an aggregate, and WHERE filters rows before they are aggregated.",
                 "use HAVING",
-                position=self.text.position(node),
+                position=self.text.position(calls[0]),
             )
+        for reference in node.this.find_all(exp.Column):
+            alias = None if reference.table or self.names.knows(reference.name) else self._alias(reference.name)
+            if alias is not None:
+                raise refuse(
+                    "unsupported_sql",
+                    f'the alias "{reference.name[:63]}" in WHERE is refused',
+                    "WHERE filters rows, before the select list is computed.",
+                    "use HAVING" if self._calls([alias]) else "repeat the expression, or use HAVING",
+                    position=self.text.position(reference),
+                )
         condition = self.lifter.lift(node.this)
         return self._boolean(node.this, condition, "WHERE")
 
@@ -217,8 +253,9 @@ class CoreBlock:
             )
         return condition
 
-    def _group(self, group: exp.Expr) -> list[tuple[exp.Expr, Expression]]:
-        if populated(group) - {"expressions", "all"}:
+    def _group(self, group: exp.Expr) -> list[_Key]:
+        levels = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if populated(group) - {"expressions", "all"} or any(isinstance(item, levels) for item in group.expressions):
             raise refuse(
                 "unsupported_sql",
                 "ROLLUP, CUBE and GROUPING SETS are refused",
@@ -237,7 +274,10 @@ class CoreBlock:
         for node in nodes:
             key = self.lifter.lift(node)
             self._check_key(node, key)
-            result.append((node, key))
+            if key.type is ColumnType.NUMBER:
+                result.append(_Key(node, self.lifter.make(node, "cast_integer", key), number=key))
+            else:
+                result.append(_Key(node, key))
         return result
 
     def _group_item(self, item: exp.Expr) -> exp.Expr:
@@ -272,25 +312,43 @@ class CoreBlock:
                 "grouping by the privacy unit is refused",
                 "Each group would be one person.",
                 "group by an attribute of the person instead",
+                f"COUNT(*) / COUNT(DISTINCT {key.name}) is the mean number of rows per person, SUM(x) / ... of values",
                 position=self.text.position(node),
             )
-        if key.type is ColumnType.NUMBER:
+        if not (whole(key) or key.type is not ColumnType.NUMBER):
+            ways = [f"FLOOR({describe(key)})", "CASE WHEN ... THEN ... END with ranges"]
+            if isinstance(key, Call) and key.operator == "divide" and all(whole(part) for part in key.arguments):
+                ways.insert(0, " // ".join(describe(part).removesuffix(".0") for part in key.arguments))
             raise refuse(
                 "unsupported_type",
                 "grouping by a number with a fraction is refused",
                 "Almost every group would be one row.",
-                "group by CAST(FLOOR(x / 10) AS BIGINT), or by CASE with ranges",
+                *(f"GROUP BY {way}" for way in ways),
+                position=self.text.position(node),
+            )
+        if not fits(key, self.dataset.limits.cells_max):
+            raise refuse(
+                "too_large",
+                "a key of GROUP BY is refused",
+                "Its values may leave the range of 64-bit integers: its columns have no bounds, or too wide ones.",
+                "clip them in the query: GREATEST(0, LEAST(x, 1000000))",
+                "ask an administrator to declare bounds for the column",
                 position=self.text.position(node),
             )
 
     def _raw_rows(self, node: exp.Expr) -> Refused:
+        place = self.text.position(node)
+        if isinstance(node, exp.Star) and (place is None or place.text != "*") and self.node.args.get("from_"):
+            place = self.text.position(self.node.args["from_"].this)  # FROM people: its star is not written
+        inner = "put its conditions into the query that aggregates: it reads the table itself, not its rows"
         return refuse(
             "raw_rows",
             "a query for rows is refused",
             "Its answer would contain rows about people; only statistics are answered.",
+            *((inner,) if self.node.parent is not None else ()),
             "SELECT COUNT(*) FROM ...",
             "aggregate: COUNT, SUM, AVG, VARIANCE, STDDEV",
-            position=self.text.position(node),
+            position=place,
         )
 
     # Aggregate calls
@@ -301,14 +359,14 @@ class CoreBlock:
         stack = [(node, False) for node in reversed(nodes)]
         while stack:
             node, own_of_window = stack.pop()
-            if isinstance(node, exp.Query | exp.Subquery):
+            if isinstance(node, _NESTED):
                 continue
             inner = node.this if isinstance(node, exp.Filter) else node
             if not own_of_window and _is_aggregate(inner):
                 calls.append(node)
                 continue
             window_function = node.this if isinstance(node, exp.Window) else None
-            if own_of_window and isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+            if own_of_window and isinstance(node, _AROUND_CALLS):
                 window_function = node.this
             children = reversed(list(node.iter_expressions()))
             stack.extend((child, child is window_function) for child in children)
@@ -321,7 +379,7 @@ class CoreBlock:
         stack: list[exp.Expr] = [*reversed(self.projections)]
         while stack:
             node = stack.pop()
-            if id(node) in calls or isinstance(node, exp.Query | exp.Subquery):
+            if id(node) in calls or isinstance(node, _NESTED):
                 continue
             if isinstance(node, exp.Column):
                 if node.table or self._alias(node.name) is None:
@@ -344,7 +402,7 @@ class CoreBlock:
         function, argument = self._function(node)
         if isinstance(node, exp.CountIf):
             assert argument is not None
-            count_if = self._boolean(node.this, argument, "COUNT_IF")
+            count_if = self._boolean(node.this, argument, self.text.spelled(node) or "COUNT_IF")
             condition = count_if if condition is None else self.lifter.make(node, "and", condition, count_if)
             argument = None
         return Aggregate(
@@ -365,18 +423,18 @@ class CoreBlock:
             consume(node, "this", text=text, what=type(node).__name__.upper())
             function, operand = _AGGREGATES[type(node)], node.this
         else:
-            name = node.sql_names()[0] if isinstance(node, exp.Func) else type(node).__name__
+            name = text.spelled(node) or f"{rendered(node).partition('(')[0].lower()[:60]}()"
             raise refuse(
                 "unsupported_function",
-                f"{name.lower()}() of private rows is refused",
+                f"{name} of private rows is refused",
                 "It is not answered yet, or has no proved bound.",
-                "use COUNT, SUM, AVG, VARIANCE or STDDEV",
+                *instead_of(name, AGGREGATES),
                 position=text.position(node),
             )
         if isinstance(operand, exp.Distinct):
             raise refuse(
                 "unsupported_sql",
-                "DISTINCT inside an aggregate is refused",
+                f"DISTINCT inside {text.spelled(node) or 'an aggregate'} is refused",
                 "Only COUNT(DISTINCT ...) of the privacy unit is answered.",
                 "leave DISTINCT out",
                 position=text.position(node),
@@ -385,9 +443,9 @@ class CoreBlock:
         if argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
             raise refuse(
                 "unsupported_type",
-                "an aggregate is refused",
+                f"{text.spelled(node) or 'an aggregate'} is refused",
                 f"Its argument is of type {argument.type.value}, not a number.",
-                "use COUNT(*) FILTER (WHERE ...) for conditions",
+                *_NO_NUMBER.get(argument.type, ()),
                 position=text.position(node),
             )
         return function, argument
@@ -409,7 +467,7 @@ class CoreBlock:
                 "unsupported_sql",
                 "COUNT(DISTINCT ...) is refused",
                 "Only different privacy units are counted so far; values may be shared between people.",
-                f"COUNT(DISTINCT {unit.key})",
+                "COUNT(*): each row is a unit" if unit.key is None else f"COUNT(DISTINCT {unit.key})",
                 position=self.text.position(node),
             )
         argument = self.lifter.lift(operand)
@@ -419,8 +477,9 @@ class CoreBlock:
 
     def _rewrite(self, node: exp.Expr, core: str, inlined: tuple[str, ...]) -> exp.Expr:
         """A copy of a node in which keys and aggregates are columns of the core's released table."""
+        # Each alias that is written out may hold others twice: without a limit their number doubles each time.
         self._written += 1
-        if self._written > WRITTEN_MAX:
+        if self._written > NODES_MAX:
             raise refuse(
                 "too_large",
                 "the query is refused",
@@ -428,17 +487,7 @@ class CoreBlock:
                 "compute such columns in a query around this one",
                 position=self.text.position(self.node),
             )
-        self._written += 1
-        if self._written > NODES_MAX:
-            # Each alias that is written out may hold others twice: without a limit their number doubles each time.
-            raise refuse(
-                "too_large",
-                "the select list is refused",
-                f"It has more than {NODES_MAX} nodes once its aliases are written out.",
-                "put the inner expressions into a derived table",
-                position=self.text.position(self.node),
-            )
-        if isinstance(node, exp.Query | exp.Subquery):
+        if isinstance(node, _NESTED):
             return node
         aggregate = self.aggregates.get(node)
         if aggregate is not None:

@@ -283,6 +283,14 @@ _INFIX = {
     "ilike": "ILIKE",
     "not_ilike": "NOT ILIKE",
 }
+_TYPE_NAMES = {
+    ColumnType.INTEGER: "BIGINT",
+    ColumnType.NUMBER: "DOUBLE",
+    ColumnType.TEXT: "VARCHAR",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.DATE: "DATE",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+}
 _NAMES = {"day_of_week": "DAYOFWEEK", "day_of_week_iso": "ISODOW", "day_of_year": "DAYOFYEAR", "iso_year": "ISOYEAR"}
 
 
@@ -320,7 +328,7 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
         whens = " ".join(f"WHEN {_described(c, outermost=True)} THEN {_described(v, outermost=True)}" for c, v in pairs)
         return f"CASE {whens} ELSE {_described(arguments[-1], outermost=True)} END"
     elif name.startswith("cast_"):
-        return f"CAST({_described(arguments[0], outermost=True)} AS {expression.type.value.upper()})"
+        return f"CAST({_described(arguments[0], outermost=True)} AS {_TYPE_NAMES[expression.type]})"
     elif name == "clip":
         value, lower, upper = (_described(argument, outermost=True) for argument in arguments)
         return f"clip({value}, {lower} to {upper})"

@@ -137,11 +137,14 @@ class _Lift:
                 )
 
     def _not_a_query(self, tree: exp.Expr) -> Refused:
+        nested = tree.parent is not None
         return refuse(
             "not_a_query",
-            "the statement is refused",
-            "Only SELECT queries are answered; nothing here can change, describe or export data.",
-            "write a SELECT query",
+            "a part of the query is refused" if nested else "the statement is refused",
+            "There is no SELECT query where one is needed."
+            if nested
+            else "Only SELECT queries are answered; nothing here can change, describe or export data.",
+            "(SELECT ...)" if nested else "write a SELECT query",
             position=self.text.position(tree),
         )
 
@@ -345,7 +348,8 @@ class _Lift:
         outputs = [ShellOutput(name=name, kind="key", core=known.name, column=name) for name, _ in known.keys]
         outputs += [ShellOutput(name=a.name, kind="released", core=known.name, column=a.name) for a in known.aggregates]
         above = block.shell_block(known.name)
-        result = self.blocks.block(above, [(known.name, core_relation(known.name, outputs))], scope)
+        relation = core_relation(known.name, outputs, block.numbers)
+        result = self.blocks.block(above, [(known.name, relation)], scope)
         as_it_is = not (populated(above) - {"expressions"})
         if as_it_is and all(output.column is not None for output in result.outputs):
             result.bare = known.name

@@ -7,7 +7,7 @@ is refused by name. Readers return nodes of `expressions`, whose operators are a
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,9 +17,10 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position, Refused
 from sql_rewrite.expressions import ColumnRef, Expression, Literal
 from sql_rewrite.functions import TypeRefused, build
-from sql_rewrite.syntax import IN_LIST_MAX, Text, consume, refuse
+from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
+from sql_rewrite.syntax import IN_LIST_MAX, Text, consume, refuse, rendered
 
-__all__ = ["ExpressionLift", "ParameterValue", "check_parameter", "literal_value"]
+__all__ = ["ExpressionLift", "ParameterValue", "check_parameter", "literal_value", "missing_parameter"]
 
 ParameterValue = str | int | float | bool | None | Fraction
 Resolver = Callable[[exp.Column], ColumnRef]
@@ -66,6 +67,9 @@ _UNARY: dict[type[exp.Expr], str] = {
     exp.Hour: "hour",
     exp.Minute: "minute",
     exp.Second: "second",
+    exp.Dayname: "dayname",
+    exp.Monthname: "monthname",
+    exp.TimeToUnix: "epoch",
 }
 
 _DATE_PARTS = {
@@ -153,6 +157,13 @@ class ExpressionLift:
         """
         if isinstance(node, exp.Null):
             return Literal(None, like.type if like is not None else ColumnType.INTEGER)
+        if isinstance(node, exp.Func) and node.args.get("this") is None and node.arg_types.get("this"):
+            raise refuse(
+                "unsupported_function",
+                f"{self._text.spelled(node) or _named(node)} is refused",
+                "An argument is missing.",
+                position=self._text.position(node),
+            )
         reader = _READERS.get(type(node))
         if reader is not None:
             return reader(self, node)
@@ -172,13 +183,23 @@ class ExpressionLift:
                 [
                     Finding(
                         code=refusal.code,
-                        what=refusal.what,
+                        what=self._as_written(node, refusal.what),
                         why=refusal.why,
-                        instead=tuple(refusal.instead),
+                        instead=_compared(operator, arguments) or tuple(refusal.instead),
                         position=self._text.position(node),
                     )
                 ]
             ) from None
+
+    def _as_written(self, node: exp.Expr, what: str) -> str:
+        """What was refused, with the name that the analyst wrote when the operator's own forms do not have it."""
+        written = self._text.spelled(node)
+        if written is None or written.removesuffix("()").lower() in what.lower():
+            return what
+        form, quote, rest = what.removeprefix('"').partition('"')
+        if what.startswith('"') and quote:
+            return f'{written}, which is "{form}",{rest}'
+        return f"{written}: {what}"
 
     def siblings(self, nodes: list[exp.Expr]) -> list[Expression]:
         """Lifts operands that must share a type: NULLs and text literals take the type of the others."""
@@ -236,15 +257,19 @@ class ExpressionLift:
         return self.make(node, operator, left, right)
 
     def _unknown(self, node: exp.Expr) -> Refused:
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Func):
+            node = node.this
         position = self._text.position(node)
-        if isinstance(node, _VOLATILE) or _named(node).lower() in _VOLATILE_NAMES:
-            return self._volatile(_named(node), node)
+        name = self._text.spelled(node) or self._text.operator(node) or _named(node)
+        if isinstance(node, _VOLATILE) or name.removesuffix("()").lower() in _VOLATILE_NAMES:
+            return self._volatile(name, node)
         if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
             return refuse(
                 "correlated_subquery",
                 "a subquery inside the private part is refused",
                 "Only aggregates, columns and scalar functions are answered there.",
-                "put the subquery into its own query",
+                "ask for its number in a query of its own, and write it (or $name, a parameter) in its place",
+                "to count people with such rows: SELECT COUNT(DISTINCT unit) FROM the table of those rows WHERE ...",
                 position=position,
             )
         if isinstance(node, exp.Window):
@@ -258,22 +283,31 @@ class ExpressionLift:
         if isinstance(node, exp.AggFunc):
             return refuse(
                 "unsupported_function",
-                f"{_named(node)} is refused here",
+                f"{name} is refused here",
                 "An aggregate stands where a value of one row is expected, or is not answered.",
-                "use COUNT, SUM, AVG, VARIANCE or STDDEV, outside WHERE and GROUP BY",
+                *instead_of(name, f"{AGGREGATES}, outside WHERE and GROUP BY"),
                 position=position,
             )
         if isinstance(node, exp.Func):
             return refuse(
                 "unsupported_function",
-                f"{_named(node)} is refused",
+                f"{name} is refused",
                 "It is not in the list of functions that are proved to give a value for every row.",
-                "see the list of functions under /v1/capabilities",
+                *instead_of(name, FUNCTIONS),
                 position=position,
+            )
+        if isinstance(node, exp.Interval):
+            return refuse(
+                "unsupported_sql",
+                "INTERVAL is refused",
+                "Adding to dates is not answered yet.",
+                "write the date itself, for instance DATE '2024-12-31'",
+                "date_diff('day', a, b) < 30",
+                position=position or self._text.position(node.parent),
             )
         return refuse(
             "unsupported_sql",
-            f"{_named(node)} is refused",
+            f"{name} is refused",
             "This construct has no proved meaning in the private part of a query.",
             "see docs/sql.md for what is answered",
             position=position,
@@ -310,12 +344,7 @@ class ExpressionLift:
         consume(node, "this", text=self._text, what="a parameter")
         name = node.this
         if not isinstance(name, str) or name not in self._parameters:
-            raise refuse(
-                "unsupported_sql",
-                "a parameter without a value is refused",
-                'Parameters are named ("$name") and get their value in "parameters" of the request.',
-                position=self._text.position(node),
-            )
+            raise missing_parameter(name, self._text)
         check_parameter(self._parameters[name], self._text.position(node))
         return self._typed(node, self._parameters[name])
 
@@ -367,7 +396,13 @@ class ExpressionLift:
         if isinstance(right, exp.Boolean):
             operator = "is_distinct_from" if node.args.get("negate") else "is_not_distinct_from"
             return self.make(node, operator, value, Literal(bool(right.this), ColumnType.BOOLEAN))
-        raise self._unknown(node)
+        raise refuse(
+            "unsupported_sql",
+            "IS is refused",
+            "It stands before NULL, TRUE and FALSE only.",
+            "x = 'value', or x IS NOT DISTINCT FROM y where NULL equals NULL",
+            position=self._text.position(node),
+        )
 
     def _between(self, node: exp.Expr) -> Expression:
         consume(node, "this", "low", "high", text=self._text, what="BETWEEN")
@@ -435,9 +470,10 @@ class ExpressionLift:
         to = node.args["to"]
         type_ = _TYPES.get(to.this) if isinstance(to, exp.DataType) and not to.expressions else None
         if type_ is None:
+            written = rendered(to)[:60] if isinstance(to, exp.Expr) else "this type"
             raise refuse(
                 "unsupported_type",
-                "a cast is refused",
+                f"a cast to {written} is refused",
                 "Only BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP are types of this language.",
                 "cast to one of these",
                 position=self._text.position(node),
@@ -536,6 +572,11 @@ class ExpressionLift:
         consume(node, "this", "expression", "safe", text=self._text, what="||")
         return self.make(node, "concat", self.lift(node.this), self.lift(node.expression))
 
+    def _replace(self, node: exp.Expr) -> Expression:
+        consume(node, "this", "expression", "replacement", text=self._text, what="REPLACE")
+        parts = [node.this, node.expression, node.args.get("replacement")]
+        return self.make(node, "replace", *[self.lift(part) for part in parts if part is not None])
+
     def _extract(self, node: exp.Expr) -> Expression:
         consume(node, "this", "expression", text=self._text, what="EXTRACT")
         return self._date_part(node, self._unit(node, node.this), node.expression)
@@ -546,8 +587,8 @@ class ExpressionLift:
             return str(unit.name)
         raise refuse(
             "unsupported_function",
-            "a part of a date is refused",
-            "It is not one word, like year or 'year'.",
+            f"{self._text.spelled(node) or 'a part of a date'} is refused",
+            "The part of the date is not one word, like year or 'year'.",
             position=self._text.position(node),
         )
 
@@ -556,7 +597,7 @@ class ExpressionLift:
         if operator is None:
             raise refuse(
                 "unsupported_function",
-                "a part of a date is refused",
+                f"{self._text.spelled(node) or 'a part of a date'} is refused",
                 f'"{unit[:40]}" is not one of: ' + ", ".join(sorted({name.lower() for name in _DATE_PARTS})) + ".",
                 position=self._text.position(node),
             )
@@ -585,14 +626,16 @@ class ExpressionLift:
             return self._date_part(node, str(arguments[0].this), arguments[1])
         if name in ("dow", "isodow", "doy") and len(arguments) == 1:
             return self._date_part(node, name, arguments[0])
+        if name == "isoyear" and len(arguments) == 1:
+            return self.make(node, "iso_year", self.lift(arguments[0]))
         if name in ("suffix", "prefix") and len(arguments) == 2:
             operator = "ends_with" if name == "suffix" else "starts_with"
             return self.make(node, operator, self.lift(arguments[0]), self.lift(arguments[1]))
         raise refuse(
             "unsupported_function",
-            f"{name[:60]}() is refused",
+            f"{self._text.spelled(node) or name[:60] + '()'} is refused",
             "It is not in the list of functions that are proved to give a value for every row.",
-            "see the list of functions under /v1/capabilities",
+            *instead_of(name, FUNCTIONS),
             position=self._text.position(node),
         )
 
@@ -636,12 +679,46 @@ _READERS: dict[type[exp.Expr], _Reader] = {
     exp.Contains: ExpressionLift._text_pair,
     exp.Concat: ExpressionLift._concat,
     exp.DPipe: ExpressionLift._pipe,
+    exp.Replace: ExpressionLift._replace,
     exp.Extract: ExpressionLift._extract,
     exp.TimestampTrunc: ExpressionLift._date_trunc,
     exp.DateTrunc: ExpressionLift._date_trunc,
     exp.DateDiff: ExpressionLift._date_diff,
     exp.Anonymous: ExpressionLift._anonymous,
 }
+
+
+def missing_parameter(name: object, text: Text) -> Refused:
+    """The refusal of a parameter that the request gives no value."""
+    known = str(name)[:63] if isinstance(name, str) and name else "name"
+    return refuse(
+        "unsupported_sql",
+        f"the parameter ${known} is refused" if known == name else "a parameter is refused",
+        'Parameters are named ("$name") and get their value in "parameters" of the request.',
+        f'"parameters": {{"{known}": 65}} beside "sql" in the request, or -p {known}=65',
+        position=text.parameter(known),
+    )
+
+
+def _compared(operator: str, arguments: Sequence[Expression]) -> tuple[str, ...]:
+    """What to write instead of a comparison of two kinds of values, where one of them shows what was meant."""
+    if operator not in (*_COMPARISONS, "in"):
+        return ()
+    types = {argument.type for argument in arguments}
+    if ColumnType.BOOLEAN in types and len(types) > 1:
+        return ("a truth value is a condition by itself: WHERE x, or WHERE NOT x",)
+    texts = [a.value for a in arguments if isinstance(a, Literal) and isinstance(a.value, str)]
+    if types & {ColumnType.INTEGER, ColumnType.NUMBER} and any(_reads_as_number(text) for text in texts):
+        return ("write the number without quotes",)
+    return ()
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_parameter(value: ParameterValue, position: Position | None) -> None:
@@ -705,11 +782,22 @@ def _is_text_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and isinstance(expression.value, str)
 
 
+_WORDS: dict[type[exp.Expr], str] = {
+    exp.Bracket: "a subscript in square brackets",
+    exp.Dot: "a field behind a dot",
+    exp.Lambda: "a lambda function",
+    exp.Tuple: "a list in brackets",
+    exp.Star: "a star",
+    exp.Array: "a list",
+    exp.Struct: "a struct",
+}
+
+
 def _named(node: exp.Expr) -> str:
     """A node's name for people: the SQL name of a function, else the words of its class."""
-    if isinstance(node, exp.Func):
+    if isinstance(node, exp.Func) and type(node) not in _WORDS:
         names = node.sql_names() if hasattr(node, "sql_names") else []
         if names:
             return str(names[0])
-    words = type(node).__name__
-    return "".join((" " + c.lower()) if c.isupper() else c for c in words).strip()
+    words = _WORDS.get(type(node)) or type(node).__name__
+    return words if " " in words else "".join((" " + c.lower()) if c.isupper() else c for c in words).strip()

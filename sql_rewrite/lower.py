@@ -20,7 +20,7 @@ from privacy.policy import ColumnType, KeyValue
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
-from sql_rewrite.expressions import Expression, Literal, needs_wide
+from sql_rewrite.expressions import Call, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 
@@ -166,15 +166,16 @@ class _Lowering:
         encoding, argument = bounded.statistic.encoding, bounded.argument
         assert encoding is not None
         assert argument is not None
-        value = lower_expression(argument, self.parameters)
         offset, step = encoding.offset, encoding.step
         if argument.type is ColumnType.INTEGER and step == 1 and offset.denominator == 1:
             lowest = encoding.lowest + offset.numerator
             highest = encoding.highest + offset.numerator
+            value = lower_expression(_unclipped(argument, lowest, highest), self.parameters)
             clipped = (
                 f"CASE WHEN {value} < {lowest} THEN {lowest} WHEN {value} > {highest} THEN {highest} ELSE {value} END"
             )
             return f"(CAST({clipped} AS BIGINT) - {offset.numerator})"
+        value = lower_expression(argument, self.parameters)
         # The argument lies between its bounds already (clip_columns); TRY_CAST and the clip of T keep the statement
         # total and the bound true even if it did not. GREATEST and LEAST ignore NULL, so NULL is kept out of them.
         steps = (
@@ -292,6 +293,15 @@ class _Lowering:
     def _narrow(self, text: str, bound: int) -> str:
         """Casts a bounded partial sum to 64 bits where it fits: the outer sum is then much faster."""
         return f"CAST({text} AS BIGINT)" if bound < 2**63 else text
+
+
+def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:
+    """The argument without a clip of its own that the clip to the same bounds repeats: the engine plans both."""
+    if isinstance(argument, Call) and argument.operator == "clip":
+        inner, low, high = argument.arguments
+        if isinstance(low, Literal) and isinstance(high, Literal) and (low.value, high.value) == (lowest, highest):
+            return inner
+    return argument
 
 
 def _double(value: float) -> str:

@@ -18,7 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privacy.refusal import Refused
-from sql_rewrite.lift_expression import ParameterValue, check_parameter
+from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.syntax import DIALECT, Text, consume, nearest, refuse, rendered
 
@@ -51,7 +51,7 @@ _SCALAR_NODES: tuple[type[exp.Expr], ...] = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Pow,
     exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape, exp.Case, exp.If,
-    exp.Cast, exp.TryCast, exp.DataType, exp.Interval,
+    exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam, exp.Interval,
     exp.Coalesce, exp.Nullif, exp.Least, exp.Greatest, exp.Abs, exp.Sign, exp.Sqrt, exp.Cbrt, exp.Ln, exp.Log,
     exp.Exp, exp.Round, exp.Floor, exp.Ceil, exp.Trunc,
     exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring, exp.Concat, exp.DPipe,
@@ -68,6 +68,14 @@ _SCALAR_NODES: tuple[type[exp.Expr], ...] = (
     exp.Corr, exp.CovarPop, exp.CovarSamp,
 )  # fmt: skip
 _ALLOWED = frozenset(_SCALAR_NODES)
+_TYPES = frozenset(
+    exp.DataType.Type[name]
+    for name in (
+        "TINYINT SMALLINT INT BIGINT INT128 UTINYINT USMALLINT UINT UBIGINT UINT128 FLOAT DOUBLE DECIMAL TEXT VARCHAR "
+        "BOOLEAN DATE TIMESTAMP TIMESTAMPNTZ"
+    ).split()
+)
+"""Types that a released number may be cast to."""
 _OVER_ROWS = (exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WINDOWED = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead)
 
@@ -130,11 +138,19 @@ def generate(tree: exp.Expr) -> str:
         ) from None
 
 
-def core_relation(core: str, outputs: Sequence[ShellOutput]) -> Released:
-    """The relation of a core's released table: hidden columns are named `id$0` (= row$) and `replicate$`."""
+def core_relation(core: str, outputs: Sequence[ShellOutput], numbers: Mapping[str, str] | None = None) -> Released:
+    """The relation of a core's released table: hidden columns are named `id$0` (= row$) and `replicate$`.
+
+    `numbers` are keys that stand in the relation once more, by another name and as the doubles that they were.
+    """
+    doubles = numbers or {}
 
     def build(form: str) -> exp.Query:
         columns: list[exp.Expr] = [column(output.name) for output in outputs]
+        columns += [
+            exp.alias_(exp.Cast(this=column(name), to=exp.DataType.build("double")), double, quoted=True)
+            for name, double in doubles.items()
+        ]
         if form == "simulated":
             columns.append(column(REPLICATE))
         if form != "plain":
@@ -144,7 +160,10 @@ def core_relation(core: str, outputs: Sequence[ShellOutput]) -> Released:
         return tree
 
     return Released(
-        tuple(replace(output, identity=0 if output.kind == "released" else None) for output in outputs),
+        (
+            *(replace(output, identity=0 if output.kind == "released" else None) for output in outputs),
+            *(ShellOutput(name=double, kind="key") for double in doubles.values()),
+        ),
         identities=1,
         build=build,
         bare=core,
@@ -176,6 +195,8 @@ class ShellNodes:
             return
         if type(node) not in _ALLOWED:
             raise self.refusal(node)
+        if isinstance(node, exp.DataType):
+            self._check_type(node)
         if isinstance(node, exp.Star):
             consume(node, text=self._text, what="*")
             if not isinstance(node.parent, exp.Count):
@@ -185,6 +206,19 @@ class ShellNodes:
         ):
             raise self.refusal(node)
 
+    def _check_type(self, node: exp.DataType) -> None:
+        """Refuses types that no answer has: texts of other systems, bits, lists and whatever a type can be made of."""
+        parts = node.expressions if node.this is exp.DataType.Type.DECIMAL else []
+        plain = all(isinstance(part, exp.DataTypeParam) for part in parts)
+        if node.this not in _TYPES or not plain or len(parts) != len(node.expressions):
+            raise refuse(
+                "unsupported_type",
+                f"the type {rendered(node)[:60]} is refused",
+                "Released numbers become numbers, texts, booleans, dates and timestamps.",
+                "cast to BIGINT, DOUBLE, DECIMAL(10, 2), VARCHAR, BOOLEAN, DATE or TIMESTAMP",
+                position=self._text.position(node),
+            )
+
     def refusal(self, node: exp.Expr) -> Refused:
         """The refusal of a construct that is not part of the shell's language."""
         name = str(node.this) if isinstance(node, exp.Anonymous) else type(node).__name__
@@ -193,7 +227,7 @@ class ShellNodes:
             volatile = volatile or name.lower() in ("now", "random", "today", "uuid", "nextval", "current_setting")
             return refuse(
                 "volatile_function" if volatile else "unsupported_function",
-                f"{name.lower()[:60]}() is refused",
+                f"{self._text.spelled(node) or name.lower()[:60] + '()'} is refused",
                 "Its value depends on the moment."
                 if volatile
                 else "It is not in the list of functions that may be used on released numbers.",
@@ -213,12 +247,7 @@ class ShellNodes:
         """The literal of a named parameter."""
         name = node.this
         if not isinstance(name, str) or name not in self._parameters:
-            raise refuse(
-                "unsupported_sql",
-                "a parameter without a value is refused",
-                'Parameters are named ("$name") and get their value in "parameters" of the request.',
-                position=self._text.position(node),
-            )
+            raise missing_parameter(name, self._text)
         value = self._parameters[name]
         check_parameter(value, self._text.position(node))
         if value is None:

@@ -20,6 +20,7 @@ from sql_rewrite.syntax import Text, consume, nearest, refuse
 __all__ = ["SourceNames", "base_table", "resolve_sources"]
 
 SOURCES_MAX = 8
+_NESTED = (exp.Query, exp.Subquery)
 
 
 def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[str] = ()) -> Table:
@@ -69,10 +70,9 @@ class SourceNames:
     def is_source(self, node: exp.Column) -> bool:
         """Whether a column node names a column of a source."""
         try:
-            self._find(node)
+            return self._sought(node) is not None
         except Refused:
             return False
-        return True
 
     def resolve(self, node: exp.Column) -> ColumnRef:
         """The typed reference of a column node. Errors: Refused (unknown_column, unknown_table, ambiguous_column)."""
@@ -85,13 +85,16 @@ class SourceNames:
         Two spellings of one expression are then equal trees. Nested queries are left alone, and stay the same
         objects, so that they are lifted once.
         """
-        if isinstance(node, exp.Query | exp.Subquery):
+        if isinstance(node, _NESTED):
             return node
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             try:
-                source, column = self._find(node)
+                found = self._sought(node)
             except Refused:
+                found = None
+            if found is None:
                 return node.copy()
+            source, column = found
             copy = exp.Column(
                 this=exp.Identifier(this=column.name, quoted=True),
                 table=exp.Identifier(this=source.relation, quoted=True),
@@ -117,30 +120,15 @@ class SourceNames:
             return None
         return {"start": min(m["start"] for m in spans), "end": max(m["end"] for m in spans)}
 
-    def _find(self, node: exp.Column) -> tuple[Source, Column]:
+    def _sought(self, node: exp.Column) -> tuple[Source, Column] | None:
+        """The source and column of a node, None when there is none: most asked names are aliases of the answer."""
         consume(node, "this", "table", text=self._text, what="a column reference")
         name, qualifier = node.name, node.table
         if qualifier:
-            relation = qualifier if qualifier in self._by_relation else self._aliases.get(qualifier.lower())
-            if relation is None:
-                raise refuse(
-                    "unknown_table",
-                    f'relation "{qualifier[:63]}" is refused',
-                    "No table of that name is read here.",
-                    *nearest(qualifier, self._aliases),
-                    position=self._text.position(node),
-                )
-            column = self._by_relation[relation].table.column(name)
-            if column is None:
-                raise self._unknown(name, [self._by_relation[relation]], self._text.position(node))
-            return self._by_relation[relation], column
+            relation = self._relation(qualifier)
+            column = None if relation is None else self._by_relation[relation].table.column(name)
+            return None if relation is None or column is None else (self._by_relation[relation], column)
         found = [(s, c) for s in self.sources if (c := s.table.column(name)) is not None]
-        if not found:
-            if isinstance(node.this, exp.Identifier) and node.this.quoted:
-                raise self._unknown(
-                    name, self.sources, self._text.position(node), f"text stands in single quotes: '{name[:63]}'"
-                )
-            raise self._unknown(name, self.sources, self._text.position(node))
         if len(found) > 1 and not self._same_by_join(found):
             raise refuse(
                 "ambiguous_column",
@@ -149,7 +137,32 @@ class SourceNames:
                 "write it with its table: " + ", ".join(f"{s.table.name}.{c.name}" for s, c in found),
                 position=self._text.position(node),
             )
-        return found[0]
+        return found[0] if found else None
+
+    def _relation(self, qualifier: str) -> str | None:
+        return qualifier if qualifier in self._by_relation else self._aliases.get(qualifier.lower())
+
+    def _find(self, node: exp.Column) -> tuple[Source, Column]:
+        found = self._sought(node)
+        if found is not None:
+            return found
+        name, qualifier = node.name, node.table
+        if qualifier:
+            relation = self._relation(qualifier)
+            if relation is None:
+                raise refuse(
+                    "unknown_table",
+                    f'relation "{qualifier[:63]}" is refused',
+                    "No table of that name is read here.",
+                    *nearest(qualifier, self._aliases),
+                    position=self._text.position(node),
+                )
+            raise self._unknown(name, [self._by_relation[relation]], self._text.position(node))
+        if isinstance(node.this, exp.Identifier) and node.this.quoted:
+            raise self._unknown(
+                name, self.sources, self._text.position(node), f"a text stands in single quotes: '{name[:63]}'"
+            )
+        raise self._unknown(name, self.sources, self._text.position(node))
 
     def _same_by_join(self, found: Sequence[tuple[Source, Column]]) -> bool:
         """Whether all candidates are the two sides of inner or left joins on that very column."""
@@ -169,10 +182,12 @@ class SourceNames:
             "unknown_column",
             f'column "{name[:63]}" is refused',
             "No table that the query reads has a column of that name.",
-            *hints,
-            *(nearest(name, known) or ("columns: " + ", ".join(known[:20]),)),
+            *(nearest(name, known) or ("columns: " + ", ".join(known[:20]), *(hints or _AS_TEXT))),
             position=position,
         )
+
+
+_AS_TEXT = ("a text stands in single quotes: 'North'",)
 
 
 def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
@@ -239,6 +254,14 @@ def _link(
 ) -> tuple[str, Column, str, Column, bool, Position | None]:
     """The two ends of a join's equality: (left relation, column, joined relation, column, outer, position)."""
     position = text.position(join.this)
+    if join.args.get("method"):
+        raise refuse(
+            "unsupported_sql",
+            f"a {str(join.args['method']).lower()} join is refused",
+            "It does not say which columns are compared.",
+            *_declared(dataset),
+            position=position,
+        )
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):

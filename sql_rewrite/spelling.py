@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from privacy.refusal import Position, Refused
+from sql_rewrite.kinds import Kind
 from sql_rewrite.syntax import Text, refuse
 
 
@@ -58,10 +58,10 @@ CALLS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         _words(
             "abs any_value avg bool_and bool_or cast cbrt ceil ceiling char_length character_length count_if countif "
-            "day dayofmonth dayofweek dayofyear exp first_value floor hour isodow last_value lcase len "
-            "length ln log10 log2 lower mean median minute month ntile percentile_cont percentile_disc quarter second "
-            "sign sqrt stddev stddev_pop stddev_samp sum try_cast ucase upper var_pop var_samp variance week "
-            "weekofyear year extract"
+            "day dayname dayofmonth dayofweek dayofyear epoch exp first_value floor hour isodow isoyear last_value "
+            "lcase len length ln log10 log2 lower mean median minute month monthname ntile percentile_cont "
+            "percentile_disc quarter second sign sqrt stddev stddev_pop stddev_samp sum try_cast ucase upper var_pop "
+            "var_samp variance week weekofyear year extract"
         ),
         (1, 1),
     ),
@@ -92,83 +92,88 @@ _CLAUSES = _words(
 )
 _PATTERNS = frozenset(("like", "ilike", "glob"))
 
-_QUOTED = frozenset((TokenType.STRING, TokenType.IDENTIFIER))
-_NAMES = frozenset((TokenType.VAR, TokenType.IDENTIFIER))
-_VALUES = _NAMES | {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.NUMBER, TokenType.STRING, TokenType.END}
+_QUOTED = frozenset((Kind.STRING, Kind.IDENTIFIER))
+_NAMES = frozenset((Kind.VAR, Kind.IDENTIFIER))
+_VALUES = _NAMES | {Kind.R_PAREN, Kind.R_BRACKET, Kind.NUMBER, Kind.STRING, Kind.END}
 _STARTS = frozenset(
     (
-        TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY,
-        TokenType.PARTITION_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.DISTINCT, TokenType.L_PAREN,
-        TokenType.L_BRACKET, TokenType.COMMA, TokenType.WITH,
+        Kind.SELECT, Kind.FROM, Kind.WHERE, Kind.GROUP_BY, Kind.ORDER_BY,
+        Kind.PARTITION_BY, Kind.HAVING, Kind.QUALIFY, Kind.DISTINCT, Kind.L_PAREN,
+        Kind.L_BRACKET, Kind.COMMA, Kind.WITH,
     )
 )  # fmt: skip
 """Words behind which a list or an expression begins."""
 
 _ENDS = frozenset(
     (
-        TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING, TokenType.QUALIFY,
-        TokenType.LIMIT, TokenType.OFFSET, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.R_PAREN,
-        TokenType.R_BRACKET, TokenType.COMMA, TokenType.SEMICOLON, TokenType.JOIN, TokenType.ON, TokenType.THEN,
-        TokenType.WHEN, TokenType.ELSE, TokenType.END, TokenType.ALIAS,
+        Kind.FROM, Kind.WHERE, Kind.GROUP_BY, Kind.ORDER_BY, Kind.HAVING, Kind.QUALIFY,
+        Kind.LIMIT, Kind.OFFSET, Kind.UNION, Kind.EXCEPT, Kind.INTERSECT, Kind.R_PAREN,
+        Kind.R_BRACKET, Kind.COMMA, Kind.SEMICOLON, Kind.JOIN, Kind.ON, Kind.THEN,
+        Kind.WHEN, Kind.ELSE, Kind.END, Kind.ALIAS,
     )
 )  # fmt: skip
 """Words before which an expression has ended."""
 
 _OPERATORS = frozenset(
     (
-        TokenType.AND, TokenType.OR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT,
-        TokenType.GTE, TokenType.PLUS, TokenType.DASH, TokenType.SLASH, TokenType.DIV,
-        TokenType.DPIPE, TokenType.LIKE, TokenType.ILIKE, TokenType.BETWEEN, TokenType.IS, TokenType.DCOLON,
-        TokenType.NOT, TokenType.ESCAPE,
+        Kind.AND, Kind.OR, Kind.EQ, Kind.NEQ, Kind.LT, Kind.LTE, Kind.GT,
+        Kind.GTE, Kind.PLUS, Kind.DASH, Kind.SLASH, Kind.DIV,
+        Kind.DPIPE, Kind.LIKE, Kind.ILIKE, Kind.BETWEEN, Kind.IS, Kind.DCOLON,
+        Kind.NOT, Kind.ESCAPE,
     )
 )  # fmt: skip
 """Operators that need a value on their right."""
 
 _CLAUSE_STARTS = frozenset(
     (
-        TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.LIMIT,
-        TokenType.JOIN,
+        Kind.WHERE, Kind.GROUP_BY, Kind.ORDER_BY, Kind.HAVING, Kind.QUALIFY, Kind.LIMIT,
+        Kind.JOIN,
     )
 )  # fmt: skip
-_JOIN_ENDS = _CLAUSE_STARTS | {TokenType.COMMA, TokenType.SEMICOLON, TokenType.UNION, TokenType.EXCEPT}
+_JOIN_ENDS = _CLAUSE_STARTS | {Kind.COMMA, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT}
 _RANKS = {
-    TokenType.WHERE: 1,
-    TokenType.GROUP_BY: 2,
-    TokenType.HAVING: 3,
-    TokenType.QUALIFY: 5,
-    TokenType.ORDER_BY: 6,
-    TokenType.LIMIT: 7,
+    Kind.WHERE: 1,
+    Kind.GROUP_BY: 2,
+    Kind.HAVING: 3,
+    Kind.QUALIFY: 5,
+    Kind.ORDER_BY: 6,
+    Kind.LIMIT: 7,
 }
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 # U+00A0, U+2000 to U+200A, U+202F, U+205F and U+3000 are spaces of the dialect too; U+2028 and its kin are letters.
 _SPACES = frozenset(map(chr, (9, 10, 13, 32, 0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 _SIGNS = frozenset("~!@#%^&|`?")
-_BRANCHES = frozenset((TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.ON))
-_LISTS = frozenset((TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY))
-_ORDERS = frozenset((TokenType.ASC, TokenType.DESC))
+_BRANCHES = frozenset((Kind.WHEN, Kind.THEN, Kind.ELSE, Kind.ON))
+_LISTS = frozenset((Kind.GROUP_BY, Kind.ORDER_BY, Kind.PARTITION_BY))
+_ORDERS = frozenset((Kind.ASC, Kind.DESC))
 
 # What must not stand before a word, and what must not follow it; None is the text's beginning or end.
 _NEVER_AFTER: dict[Any, frozenset[Any]] = {
-    TokenType.COMMA: _STARTS | {None},
-    TokenType.STRING: _VALUES,
-    TokenType.NUMBER: frozenset((TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN, TokenType.IDENTIFIER)),
-    TokenType.PARAMETER: _VALUES,
-    TokenType.ALIAS: _STARTS,
-    TokenType.JOIN: frozenset((TokenType.COMMA,)),
-    TokenType.IS: frozenset((TokenType.NOT,)),
-    TokenType.L_PAREN: frozenset((TokenType.R_PAREN,)),
-    TokenType.ASC: _ORDERS,
-    TokenType.DESC: _ORDERS,
-    TokenType.ALL: _OPERATORS | {TokenType.COMMA},
-    TokenType.DISTINCT: _LISTS | {TokenType.COMMA},
+    Kind.COMMA: _STARTS | {None},
+    Kind.STRING: _VALUES,
+    Kind.NUMBER: frozenset((Kind.NUMBER, Kind.STRING, Kind.R_PAREN, Kind.IDENTIFIER)),
+    Kind.PARAMETER: _VALUES,
+    Kind.ALIAS: _STARTS,
+    Kind.JOIN: frozenset((Kind.COMMA,)),
+    Kind.IS: frozenset((Kind.NOT,)),
+    Kind.L_PAREN: frozenset((Kind.R_PAREN,)),
+    Kind.ASC: _ORDERS,
+    Kind.DESC: _ORDERS,
+    Kind.ALL: _OPERATORS | {Kind.COMMA},
+    Kind.DISTINCT: _LISTS | {Kind.COMMA},
 }
 _NEVER_BEFORE: dict[Any, frozenset[Any]] = {
-    TokenType.COMMA: _CLAUSE_STARTS | {TokenType.COMMA, TokenType.SEMICOLON, None},
-    TokenType.OVER: _ENDS | {None},
-    TokenType.ALIAS: _ENDS | {None, TokenType.SELECT},
-    **dict.fromkeys((*_LISTS, *_BRANCHES, TokenType.WHERE, TokenType.HAVING, TokenType.QUALIFY), _ENDS | {None}),
+    Kind.COMMA: _CLAUSE_STARTS | {Kind.COMMA, Kind.SEMICOLON, None},
+    Kind.OVER: _ENDS | {None},
+    Kind.ALIAS: _ENDS | {None, Kind.SELECT},
+    **dict.fromkeys((*_LISTS, *_BRANCHES, Kind.WHERE, Kind.HAVING, Kind.QUALIFY), _ENDS | {None}),
     **dict.fromkeys(_OPERATORS, _ENDS | {None}),
 }
+
+
+_FOREIGN = frozenset((Kind.NOT, Kind.NULLSAFE_EQ, Kind.DIV, Kind.PARAMETER))
+_GLUED = frozenset((Kind.DOT, Kind.NUMBER, Kind.PLUS, Kind.DASH))
+"""Kinds beside which it matters whether two words touch."""
 
 
 def check_words(tokens: Sequence[Any], text: Text) -> None:
@@ -179,18 +184,20 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
     _check_order(tokens, text)
     previous = None
     depth, named = 0, False
+    odd_space = any(c.isspace() and c not in _SPACES for c in set(text.sql))
     for place, token in enumerate(tokens):
         kind, word = token.token_type, token.text
         spelled = text.sql[token.start : token.end + 1]
-        if not _blank(text.sql, 0 if previous is None else previous.end + 1, token.start):
-            raise _unreadable(text, 0 if previous is None else previous.end + 1, token.start)
-        if kind not in _QUOTED and any(c.isspace() and c not in _SPACES for c in spelled):
+        gap = 0 if previous is None else previous.end + 1
+        if text.sql[gap : token.start].strip(" \n") and not _blank(text.sql, gap, token.start):
+            raise _unreadable(text, gap, token.start)
+        if odd_space and kind not in _QUOTED and any(c.isspace() and c not in _SPACES for c in spelled):
             raise _unreadable(text, token.start, token.end + 1)
-        foreign = (
-            (kind is TokenType.NOT and spelled == "!" and not _pattern_follows(text.sql, token.end + 1))
-            or kind is TokenType.NULLSAFE_EQ
-            or (kind is TokenType.DIV and spelled != "//")
-            or (kind is TokenType.PARAMETER and spelled == "@")
+        foreign = kind in _FOREIGN and (
+            (kind is Kind.NOT and spelled == "!" and not _pattern_follows(text.sql, token.end + 1))
+            or kind is Kind.NULLSAFE_EQ
+            or (kind is Kind.DIV and spelled != "//")
+            or (kind is Kind.PARAMETER and spelled == "@")
         )
         if foreign:
             raise refuse(
@@ -200,25 +207,28 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
                 "write NOT, IS NOT DISTINCT FROM, // or ABS() instead",
                 position=text.span(token.start, token.end + 1),
             )
-        if kind is TokenType.IDENTIFIER and not word:
+        if kind is Kind.IDENTIFIER and not word:
             raise refuse(
                 "parse_error",
                 "an empty name is refused",
                 "A quoted name needs at least one character.",
                 position=text.span(token.start, token.end + 1),
             )
-        if kind is TokenType.ALIAS and place + 1 < len(tokens):
+        if kind is Kind.ALIAS and place + 1 < len(tokens):
             first = text.sql[tokens[place + 1].start]
             if not (first.isalpha() or first in "_\"'("):
                 raise _misread(text.span(token.start, token.end + 1))
         following = tokens[place + 1].token_type if place + 1 < len(tokens) else None
-        if previous is not None and _glued(previous, token):
+        if previous is not None and (kind in _GLUED or previous.token_type in _GLUED) and _glued(previous, token):
             raise _misread(text.span(previous.start, token.end + 1))
+        compared = previous is not None and previous.token_type in _OPERATORS
+        if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and compared):
+            raise _parameter(text.span(token.start, token.end + 1))
         if _misplaced(kind, None if previous is None else previous.token_type, following):
             raise _misread(text.span(token.start, token.end + 1))
-        if kind is TokenType.LIMIT:
+        if kind is Kind.LIMIT:
             _check_limit(tokens, place, text)
-        if kind is TokenType.JOIN and not _joined(tokens, place):
+        if kind is Kind.JOIN and not _joined(tokens, place):
             raise refuse(
                 "parse_error",
                 "a join is refused",
@@ -226,12 +236,12 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
                 "a JOIN b ON a.key = b.key",
                 position=text.span(token.start, token.end + 1),
             )
-        if kind is TokenType.WINDOW and following in _NAMES and not _named_window(tokens, place):
+        if kind is Kind.WINDOW and following in _NAMES and not _named_window(tokens, place):
             raise _misread(text.span(token.start, token.end + 1))
-        if kind is TokenType.L_PAREN and following in (TokenType.SELECT, TokenType.WITH) and named:
+        if kind is Kind.L_PAREN and following in (Kind.SELECT, Kind.WITH) and named:
             raise _misread(text.span(token.start, token.end + 1))
         named = kind in _NAMES and word.lower() != "materialized"
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        depth += (kind is Kind.L_PAREN) - (kind is Kind.R_PAREN)
         previous = token
     if depth != 0:
         raise refuse("parse_error", "the text could not be read", "A bracket is not closed, or closed twice.")
@@ -243,11 +253,11 @@ def _glued(previous: Any, token: Any) -> bool:
     """Whether two words touch that must not, or do not touch that must."""
     touching = bool(previous.end + 1 == token.start)
     kind = token.token_type
-    if previous.token_type is TokenType.DOT and kind is TokenType.NUMBER:
+    if previous.token_type is Kind.DOT and kind is Kind.NUMBER:
         return not touching
-    if previous.token_type is TokenType.NUMBER and kind in _NAMES:
+    if previous.token_type is Kind.NUMBER and kind in _NAMES:
         return touching
-    if kind in (TokenType.PLUS, TokenType.DASH) and previous.token_type not in _VALUES:
+    if kind in (Kind.PLUS, Kind.DASH) and previous.token_type not in _VALUES:
         # The dialect reads such a row of signs as one operator, which it does not have.
         return touching and bool(_SIGNS & set(previous.text))
     return False
@@ -257,33 +267,33 @@ def _misplaced(kind: Any, previous: Any, following: Any) -> bool:
     """Whether a word stands where the dialect does not let it stand, although the parser skips it."""
     if previous in _NEVER_AFTER.get(kind, ()) or following in _NEVER_BEFORE.get(kind, ()):
         return True
-    if kind is TokenType.IN:
-        return following not in (TokenType.L_PAREN, TokenType.L_BRACKET)
-    if kind is TokenType.DOT:
+    if kind is Kind.IN:
+        return following not in (Kind.L_PAREN, Kind.L_BRACKET)
+    if kind is Kind.DOT:
         # A number such as .5 is a dot and a number; everything else joins two names.
-        return following is not TokenType.NUMBER and (previous in _STARTS or previous is TokenType.JOIN)
-    if kind is TokenType.STAR:
+        return following is not Kind.NUMBER and (previous in _STARTS or previous is Kind.JOIN)
+    if kind is Kind.STAR:
         if previous in _VALUES:
             return following is None or following in _ENDS
-        allowed = (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.L_PAREN)
-        return previous not in allowed or (previous is TokenType.L_PAREN and following is not TokenType.R_PAREN)
-    if kind is TokenType.PLUS:
+        allowed = (Kind.SELECT, Kind.COMMA, Kind.DOT, Kind.DISTINCT, Kind.L_PAREN)
+        return previous not in allowed or (previous is Kind.L_PAREN and following is not Kind.R_PAREN)
+    if kind is Kind.PLUS:
         # The parser drops a sign, and GROUP BY +1 (a constant) would become GROUP BY 1 (a position).
         return previous is None or previous in _STARTS or previous in _OPERATORS or previous in _BRANCHES
-    if kind is TokenType.ALL and previous is TokenType.SELECT:
+    if kind is Kind.ALL and previous is Kind.SELECT:
         return following in _ENDS
-    if kind is TokenType.ALL and previous is TokenType.L_PAREN:
-        return following is TokenType.R_PAREN
-    if kind is TokenType.COLON:
+    if kind is Kind.ALL and previous is Kind.L_PAREN:
+        return following is Kind.R_PAREN
+    if kind is Kind.COLON:
         return previous not in _NAMES
-    if kind is TokenType.ALL and previous in (TokenType.GROUP_BY, TokenType.ORDER_BY):
-        return following not in (None, TokenType.ASC, TokenType.DESC, TokenType.LIMIT, *_ENDS)
-    return kind in (TokenType.UNKNOWN, TokenType.PLACEHOLDER)
+    if kind is Kind.ALL and previous in (Kind.GROUP_BY, Kind.ORDER_BY):
+        return following not in (None, Kind.ASC, Kind.DESC, Kind.LIMIT, *_ENDS)
+    return kind in (Kind.UNKNOWN, Kind.PLACEHOLDER)
 
 
 def _joined(tokens: Sequence[Any], place: int) -> bool:
     """Whether a join says on what: ON or USING stands before the next clause, or none is needed."""
-    if tokens[place - 1].token_type in (TokenType.CROSS, TokenType.NATURAL) or tokens[place - 1].text.lower() in (
+    if tokens[place - 1].token_type in (Kind.CROSS, Kind.NATURAL) or tokens[place - 1].text.lower() in (
         "positional",
         "cross",
         "natural",
@@ -292,8 +302,8 @@ def _joined(tokens: Sequence[Any], place: int) -> bool:
     depth = 0
     for token in tokens[place + 1 :]:
         kind = token.token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        if depth == 0 and kind in (TokenType.ON, TokenType.USING):
+        depth += (kind is Kind.L_PAREN) - (kind is Kind.R_PAREN)
+        if depth == 0 and kind in (Kind.ON, Kind.USING):
             return True
         if depth < 0 or (depth == 0 and kind in _JOIN_ENDS):
             return False
@@ -305,11 +315,11 @@ def _check_order(tokens: Sequence[Any], text: Text) -> None:
     ranks = [0]
     for token in tokens:
         kind = token.token_type
-        if kind is TokenType.L_PAREN:
+        if kind is Kind.L_PAREN:
             ranks.append(0)
-        elif kind is TokenType.R_PAREN and len(ranks) > 1:
+        elif kind is Kind.R_PAREN and len(ranks) > 1:
             ranks.pop()
-        elif kind in (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.SEMICOLON):
+        elif kind in (Kind.UNION, Kind.EXCEPT, Kind.INTERSECT, Kind.SEMICOLON):
             ranks[-1] = 0
         elif kind in _RANKS:
             if _RANKS[kind] <= ranks[-1]:
@@ -318,7 +328,17 @@ def _check_order(tokens: Sequence[Any], text: Text) -> None:
 
 
 def _named_window(tokens: Sequence[Any], place: int) -> bool:
-    return place + 2 < len(tokens) and tokens[place + 2].token_type is TokenType.ALIAS
+    return place + 2 < len(tokens) and tokens[place + 2].token_type is Kind.ALIAS
+
+
+def _parameter(position: Position) -> Refused:
+    return refuse(
+        "parse_error",
+        f'the text could not be read as SQL near "{position.text[:40]}"',
+        'Parameters are named with a dollar sign and get their value in "parameters" of the request.',
+        "age > $age",
+        position=position,
+    )
 
 
 def _misread(position: Position) -> Refused:
@@ -335,10 +355,10 @@ def _check_limit(tokens: Sequence[Any], place: int, text: Text) -> None:
     """Refuses LIMIT a, b, which other systems read as an offset and a limit."""
     depth = 0
     for token in tokens[place + 1 :]:
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        depth += (token.token_type is Kind.L_PAREN) - (token.token_type is Kind.R_PAREN)
         if depth < 0:
             return
-        if depth == 0 and (token.token_type is TokenType.COMMA or token.token_type in _CLAUSE_STARTS):
+        if depth == 0 and (token.token_type is Kind.COMMA or token.token_type in _CLAUSE_STARTS):
             raise refuse(
                 "parse_error",
                 "a clause behind LIMIT is refused",
@@ -399,22 +419,29 @@ def check_calls(tokens: Sequence[Any], tree: exp.Expr, text: Text) -> None:
     Errors: Refused (parse_error, unsupported_function).
     """
     places = {token.start: place for place, token in enumerate(tokens)}
-    for table in tree.find_all(exp.Table):
+    nodes = list(tree.walk())
+    identifiers = [node for node in nodes if isinstance(node, exp.Identifier)]
+    for table in nodes:
+        if not isinstance(table, exp.Table):
+            continue
         after = places.get(table.this.meta.get("start", -1), len(tokens)) + 1
-        if after < len(tokens) and tokens[after].token_type is TokenType.STAR:
+        if after < len(tokens) and tokens[after].token_type is Kind.STAR:
             raise refuse(
                 "parse_error",
                 "a star behind a table is refused",
                 "The dialect does not have it.",
                 position=text.span(tokens[after].start, tokens[after].end + 1),
             )
-    for name in tree.find_all(exp.Identifier):
+    for name in identifiers:
         place = places.get(name.meta.get("start", -1))
         if place is not None and not name.args.get("quoted"):
             _check_name(tokens, place, name, text)
-    for between in tree.find_all(exp.Between):
-        _check_between(tokens, between, text)
-    for comparison in tree.find_all(*_COMPARISONS):
+    for between in nodes:
+        if isinstance(between, exp.Between):
+            _check_between(tokens, between, text)
+    for comparison in nodes:
+        if not isinstance(comparison, _COMPARISONS):
+            continue
         if isinstance(comparison.this, _COMPARISONS) or isinstance(comparison.expression, _COMPARISONS):
             raise refuse(
                 "parse_error",
@@ -423,14 +450,14 @@ def check_calls(tokens: Sequence[Any], tree: exp.Expr, text: Text) -> None:
                 "a < b AND b < c",
                 position=text.position(comparison),
             )
-    if _count(tokens, TokenType.WHEN) != _count(tokens, TokenType.THEN):
+    if _count(tokens, Kind.WHEN) != _count(tokens, Kind.THEN):
         raise refuse("parse_error", "CASE is refused", "Every WHEN needs its THEN.", "CASE WHEN a THEN b ELSE c END")
-    names = {node.meta["start"] for node in tree.find_all(exp.Identifier) if "start" in node.meta}
+    names = {node.meta["start"] for node in identifiers if "start" in node.meta}
     for place, token in enumerate(tokens[:-1]):
-        if tokens[place + 1].token_type is not TokenType.L_PAREN or token.start in names:
+        if tokens[place + 1].token_type is not Kind.L_PAREN or token.start in names:
             continue
         name = token.text.lower()
-        if token.token_type is not TokenType.IDENTIFIER and not (name[:1].isalpha() or name[:1] == "_"):
+        if token.token_type is not Kind.IDENTIFIER and not (name[:1].isalpha() or name[:1] == "_"):
             continue
         count = _arguments(tokens, place + 1)
         if name in _PATTERNS:
@@ -457,14 +484,14 @@ def _check_name(tokens: Sequence[Any], place: int, name: exp.Identifier, text: T
     words: frozenset[str] = RESERVED
     after = tokens[place + 1].token_type if place + 1 < len(tokens) else None
     if isinstance(name.parent, exp.TableAlias) and name.arg_key == "columns":
-        if after not in (TokenType.COMMA, TokenType.R_PAREN):
+        if after not in (Kind.COMMA, Kind.R_PAREN):
             raise _misread(text.span(tokens[place].start, tokens[place].end + 1))
     elif isinstance(name.parent, exp.TableAlias):
         words = RESERVED_RELATION
     elif isinstance(name.parent, exp.Alias) and name.arg_key == "alias":
-        if place > 0 and tokens[place - 1].token_type is TokenType.ALIAS:
+        if place > 0 and tokens[place - 1].token_type is Kind.ALIAS:
             return
-        words = RESERVED if after is TokenType.COLON else RESERVED_BARE
+        words = RESERVED if after is Kind.COLON else RESERVED_BARE
     if name.name.lower() in words:
         raise refuse(
             "parse_error",
@@ -481,7 +508,7 @@ def _check_between(tokens: Sequence[Any], between: exp.Between, text: Text) -> N
     if not low or not high:
         return
     inner = (token for token in tokens if max(low) < token.start < min(high))
-    if not any(token.token_type is TokenType.AND for token in inner):
+    if not any(token.token_type is Kind.AND for token in inner):
         raise refuse(
             "parse_error",
             "BETWEEN is refused",
@@ -501,21 +528,21 @@ def _count(tokens: Sequence[Any], kind: Any) -> int:
 
 def _arguments(tokens: Sequence[Any], opening: int) -> int:
     """How many arguments stand between an opening bracket and its closing one."""
-    if tokens[opening + 1].token_type is TokenType.R_PAREN:
+    if tokens[opening + 1].token_type is Kind.R_PAREN:
         return 0
     count, depth = 1, 0
     for token in tokens[opening:]:
-        if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+        if token.token_type in (Kind.L_PAREN, Kind.L_BRACKET, Kind.L_BRACE):
             depth += 1
-        elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+        elif token.token_type in (Kind.R_PAREN, Kind.R_BRACKET, Kind.R_BRACE):
             depth -= 1
             if depth == 0:
                 break
-        elif token.token_type is TokenType.COMMA and depth == 1:
+        elif token.token_type is Kind.COMMA and depth == 1:
             count += 1
     return count
 
 
 def _in_cast(tokens: Sequence[Any], place: int) -> bool:
     """Whether a word before a bracket is a type, as in CAST(x AS DECIMAL(10, 2)) or x::DECIMAL(10, 2)."""
-    return place > 0 and tokens[place - 1].token_type in (TokenType.ALIAS, TokenType.DCOLON)
+    return place > 0 and tokens[place - 1].token_type in (Kind.ALIAS, Kind.DCOLON)

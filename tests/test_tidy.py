@@ -99,6 +99,7 @@ BROAD_ALLOWED = {
     "engines/worker.py": (1, "the worker's outermost loop: every failure becomes one opaque word"),
     "server/answer.py": (1, "after the start of the engine there is one outcome, raised as ExecutionFailed below"),
     "server/app.py": (1, "the edge of the process: one constant body"),
+    "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),
     "server/cli/program.py": (1, "the edge of the command line: a message instead of a traceback, exit code 1"),
     "server/cli/watching.py": (1, "the thread that notices new datasets goes on: a busy database is no reason to end"),

@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import hashlib
 import os
 import stat
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from engines.columns import column_fault, matching_columns
 from engines.frames import Frame
 from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
-from engines.handlers.conversion import WHOLE_TYPES, Conversion, conversion
+from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, Conversion, conversion
 
 __all__ = ["AttachHandler"]
 
 _ROWS_MAX = 1 << 40
 _SNIFF_BYTES = 1 << 16
+_UNREADABLE = (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError)
+_GZIP = b"\x1f\x8b"
+_PART_ROWS = 2_048
+_DECIMAL_COMMA = "[+-]?([0-9]{4,}|0[0-9]*),[0-9]*|[+-]?[0-9]+,([0-9]{0,2}|[0-9]{4,})"
 _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
 _INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
@@ -78,6 +85,8 @@ class AttachHandler:
                 return {"sources": _fingerprint(frame.header["sources"])}, ()
             if task == "build":
                 return self._build(frame.header), ()
+            if task == "columns":
+                return {"sources": [self._columns(source) for source in frame.header["sources"]]}, ()
             if task == "inspect":
                 return self._inspect(str(frame.header["path"]), str(frame.header["format"])), ()
             return self._public(frame.header)
@@ -103,7 +112,7 @@ class AttachHandler:
             files = [str(table["path"]) for table in request["tables"] if table["format"] != "duckdb"]
             connection.execute(f"SET allowed_paths=[{', '.join(literal(path) for path in files)}]")
             lock_down(connection, local_files=True)
-            reports = _stage_tables(connection, request["tables"], relations)
+            reports = _stage_tables(connection, request, relations)
             _verify_keys(connection, request["tables"])
             units = _make_units(connection, request)
             for position, table in enumerate(request["tables"]):
@@ -137,6 +146,29 @@ class AttachHandler:
             lock_down(connection, local_files=True)
             tables = [_inspect_table(connection, path, kind, name) for name in names]
         return {"tables": tables}
+
+    def _columns(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The names of a source's columns, or the code of what is wrong with it. Counts and reads nothing."""
+        path, kind = str(source["path"]), str(source["format"])
+        code = _file_fault(path) or _content_fault(path, kind)
+        if code is not None:
+            return {"code": code}
+        try:
+            with contextlib.closing(self._connect(":memory:")) as connection:
+                relations = _open_sources(connection, [source])
+                if kind != "duckdb":
+                    connection.execute(f"SET allowed_paths=[{literal(path)}]")
+                lock_down(connection, local_files=True)
+                _, columns = _relation(connection, source, relations[0])
+        except _INTERNAL:
+            raise
+        except _Refused as refused:
+            return {"code": refused.findings[0]["code"]}
+        except duckdb.CatalogException:
+            return {"code": "source_table_missing"}
+        except (duckdb.Error, *_UNREADABLE):
+            return {"code": "malformed_csv" if kind == "csv" else "source_damaged"}
+        return {"names": [name for name, _, _ in columns]}
 
     def _public(self, request: Mapping[str, Any]) -> tuple[Mapping[str, Any], Sequence[bytes]]:
         table, column = identifier(str(request["table"])), str(request["column"])
@@ -224,6 +256,12 @@ def _file_fault(path: str) -> str | None:
 def _content_fault(path: str, kind: str) -> str | None:
     with open(path, "rb") as handle:
         head = handle.read(_SNIFF_BYTES)
+        if kind == "csv" and head.startswith(_GZIP):
+            try:
+                with gzip.open(path) as inside:
+                    head = inside.read(_SNIFF_BYTES)
+            except (OSError, EOFError, zlib.error):
+                return "not_csv"
         if kind == "parquet" and len(head) >= 4:
             handle.seek(-4, os.SEEK_END)
             tail = handle.read(4)
@@ -283,22 +321,45 @@ def _open_sources(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mappin
     return relations
 
 
+def _packed(path: str) -> str:
+    """The engine's word for how a CSV file is compressed."""
+    with open(path, "rb") as handle:
+        return "gzip" if handle.read(len(_GZIP)) == _GZIP else "none"
+
+
+def _header(path: str, delimiter: str, quote: str) -> list[str]:
+    """The cells of a CSV file's first row."""
+    open_text = gzip.open if _packed(path) == "gzip" else open
+    with open_text(path, "rt", newline="", encoding="utf-8-sig") as handle:
+        return next(csv.reader(handle, delimiter=delimiter, quotechar=quote), [])
+
+
 def _csv_relation(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[str, list[tuple[str, str, str]]]:
     """Relation and columns (source name, engine name, type) of a CSV file: every cell is text, nothing is guessed
     beyond the delimiter and the quote."""
     delimiter, quote, escape = ",", '"', '"'
+    packed = _packed(path)
     with contextlib.suppress(duckdb.Error):
-        found = connection.execute(f"SELECT Delimiter, Quote, Escape FROM sniff_csv({literal(path)})").fetchone()
+        found = connection.execute(
+            f"SELECT Delimiter, Quote, Escape FROM sniff_csv({literal(path)}, compression='{packed}')"
+        ).fetchone()
         if found is not None:
             marks = [mark if isinstance(mark, str) and len(mark) == 1 else '"' for mark in found]
             delimiter, quote, escape = (found[0] if len(str(found[0])) == 1 else ","), marks[1], marks[2]
-    with open(path, newline="", encoding="utf-8-sig") as handle:
-        header = next(csv.reader(handle, delimiter=delimiter, quotechar=quote), [])
+    header = _header(path, delimiter, quote)
+    if len(header) == 1:
+        # Rows of different length mislead the guess: a mark that parts the header is the delimiter, and rows that do
+        # not fit are refused.
+        parting = [mark for mark in ",;\t|" if mark in header[0]]
+        if parting:
+            delimiter = max(parting, key=header[0].count)
+            header = _header(path, delimiter, quote)
     names = [cell.strip() for cell in header]
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
     relation = (
         f"read_csv({literal(path)}, auto_detect=false, header=true, columns={{{columns}}}, delim={literal(delimiter)}, "
-        f"quote={literal(quote)}, escape={literal(escape)}, nullstr='', compression='none', hive_partitioning=false)"
+        f"quote={literal(quote)}, escape={literal(escape)}, nullstr='', compression='{packed}', "
+        "hive_partitioning=false)"
     )
     return relation, [(name, f"c{position}", "VARCHAR") for position, name in enumerate(names)]
 
@@ -344,20 +405,22 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, path: str) -> list[str
 
 
 def _stage_tables(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], relations: Sequence[str]
+    connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any], relations: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Check and convert every table into the staging file; all findings of all tables together."""
+    tables: Sequence[Mapping[str, Any]] = request["tables"]
+    numbered = request["unit"]["table"] if request["unit"]["key"] is None else None
     findings: list[dict[str, Any]] = []
     reports: list[dict[str, Any]] = []
     for position, table in enumerate(tables):
         name = str(table["name"])
         try:
-            found, report = _stage_table(connection, position, table, relations[position])
+            found, report = _stage_table(connection, position, table, relations[position], numbered=name == numbered)
         except _INTERNAL:
             raise
         except duckdb.CatalogException:
             found, report = [_finding("source_table_missing", table=name)], {}
-        except (duckdb.Error, UnicodeDecodeError, csv.Error):
+        except (duckdb.Error, *_UNREADABLE):
             # Reading failed inside the file: ragged rows, bad encoding, a damaged page.
             code = "malformed_csv" if table["format"] == "csv" else "source_damaged"
             found, report = [_finding(code, table=name)], {}
@@ -369,23 +432,29 @@ def _stage_tables(
 
 
 def _stage_table(
-    connection: duckdb.DuckDBPyConnection, position: int, table: Mapping[str, Any], known: str
+    connection: duckdb.DuckDBPyConnection, position: int, table: Mapping[str, Any], known: str, *, numbered: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """`numbered` gives each row a number of its own, for rows that are units."""
     name = str(table["name"])
     relation, columns = _relation(connection, table, known)
-    folded = [original.lower() for original, _, _ in columns]
-    repeated = len(folded) - len(set(folded))
-    if repeated:
-        return [_finding("duplicate_columns", table=name, count=repeated)], {}
-    by_name = {original.lower(): (engine, kind) for original, engine, kind in columns}
     findings: list[dict[str, Any]] = []
     conversions: list[Conversion] = []
+    taken: set[str] = set()
     for column in table["columns"]:
-        source = by_name.get(str(column["name"]).lower())
-        if source is None:
-            findings.append(_finding("column_missing", table=name, column=column["name"]))
+        places = matching_columns([original for original, _, _ in columns], column["name"], column.get("source_name"))
+        code = column_fault(places) or ("column_repeated" if columns[places[0]][1] in taken else None)
+        if code is not None:
+            findings.append(_finding(code, table=name, column=column["name"]))
             continue
-        rule = conversion(source_type=source[1], declared=column["type"], column=identifier(source[0]))
+        _, engine, kind = columns[places[0]]
+        taken.add(engine)
+        rule = conversion(
+            source_type=kind,
+            declared=column["type"],
+            column=identifier(engine),
+            decimal=table.get("decimal", "."),
+            dates=table.get("dates", "YYYY-MM-DD"),
+        )
         if rule is None:
             findings.append(_finding("type_mismatch", table=name, column=column["name"]))
             continue
@@ -423,6 +492,8 @@ def _stage_table(
         f"{rule.value} AS {identifier(column['name'])}"
         for column, rule in zip(table["columns"], conversions, strict=True)
     )
+    if numbered:
+        selected += ', row_number() OVER () AS "unit$row"'
     connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {selected} FROM {relation}")
     return [], {"name": name, "rows_read": total, "non_finite": special_counts}
 
@@ -478,6 +549,8 @@ def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any
     function, so that draws say nothing about keys. Units are numbered by draw, so numbers carry no arrival order.
     """
     unit = request["unit"]
+    if unit["key"] is None:
+        return _make_units_of_rows(connection, request)
     names = [str(table["name"]) for table in request["tables"]]
     source, key = f"staging.main.t{names.index(unit['table'])}", identifier(unit["key"])
     empty = _number(connection, f"SELECT count(*) FROM {source} WHERE {key} IS NULL")
@@ -488,6 +561,35 @@ def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any
         "SELECT key, draw, row_number() OVER (ORDER BY draw, CAST(key AS VARCHAR)) - 1 AS id FROM ("
         "SELECT key, CAST('0x' || left(sha256($1 || ':' || CAST(key AS VARCHAR)), 16) AS UBIGINT) AS draw "
         f"FROM (SELECT DISTINCT {key} AS key FROM {source}))",
+        [request["draw_key"]],
+    )
+    return _number(connection, "SELECT count(*) FROM staging.main.units")
+
+
+def _make_units_of_rows(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any]) -> int:
+    """Number the units where each row is one, and draw each one's place by a keyed hash of its own contents.
+
+    Claim: the multiset of (row, draw) of a table without one row is that of the table with it, less one element: no
+    row can change another one's draw, as where units have keys. For the draw hashes the row's contents and its number
+    among the rows with the same contents; these numbers are 1 to n for n equal rows, so n - 1 equal rows have the same
+    draws without that of n, and equal rows may be exchanged. The number of a row in the file would not do: a row
+    that is left out moves all after it. A value is written as its length and its text, so that no two
+    different rows have one text.
+    """
+    unit = request["unit"]
+    position = [str(table["name"]) for table in request["tables"]].index(unit["table"])
+    parts = []
+    for column in request["tables"][position]["columns"]:
+        text = f"CAST({identifier(column['name'])} AS VARCHAR)"
+        parts.append(f"CASE WHEN {text} IS NULL THEN 'n' ELSE 't' || strlen({text}) || ':' || {text} END")
+    connection.execute(
+        "CREATE TABLE staging.main.units AS "
+        "SELECT key, draw, row_number() OVER (ORDER BY draw, digest, copy) - 1 AS id FROM ("
+        "SELECT key, digest, copy, "
+        "CAST('0x' || left(sha256($1 || ':' || digest || ':' || copy), 16) AS UBIGINT) AS draw FROM ("
+        "SELECT key, digest, row_number() OVER (PARTITION BY digest) AS copy FROM ("
+        f"SELECT \"unit$row\" AS key, sha256($1 || ':row:' || {' || '.join(parts)}) AS digest "
+        f"FROM staging.main.t{position})))",
         [request["draw_key"]],
     )
     return _number(connection, "SELECT count(*) FROM staging.main.units")
@@ -518,7 +620,8 @@ def _store_table(
                 f" ON {current}.{identifier(reference['column'])} = {joined}.{identifier(reference['key'])}"
             )
             current = joined
-        source += f" JOIN staging.main.units AS u ON {current}.{identifier(table['unit_column'])} = u.key"
+        holder = "unit$row" if request["unit"]["key"] is None else table["unit_column"]
+        source += f" JOIN staging.main.units AS u ON {current}.{identifier(holder)} = u.key"
         number = "INTEGER" if units < 2**31 else "BIGINT"
         columns += [f'CAST(u.id AS {number}) AS "unit$id"', 'u.draw AS "unit$draw"']
         order = " ORDER BY u.id"
@@ -551,33 +654,118 @@ def _verify_units(
 
 
 def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, name: str | None) -> Mapping[str, Any]:
+    decimal, dates = ".", "YYYY-MM-DD"
+    proposed: Sequence[str | None]
     try:
         if kind == "csv":
             relation, columns = _csv_relation(connection, path)
-            sniffed = connection.execute(f"SELECT Columns FROM sniff_csv({literal(path)})").fetchone()
+            sniffed = connection.execute(
+                f"SELECT Columns FROM sniff_csv({literal(path)}, compression='{_packed(path)}')"
+            ).fetchone()
             types = [str(column["type"]) for column in sniffed[0]] if sniffed else []
-            if len(types) == len(columns):
-                columns = [
-                    (original, engine, type_name)
-                    for (original, engine, _), type_name in zip(columns, types, strict=True)
-                ]
+            if len(types) != len(columns):
+                types = ["VARCHAR"] * len(columns)
+            rows, proposed, decimal, dates = _written(connection, relation, types)
+            columns = [
+                (original, engine, type_name) for (original, engine, _), type_name in zip(columns, types, strict=True)
+            ]
         else:
             schema, _, inner = (name or "").rpartition(".")
             known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if kind == "duckdb" else ""
             relation, columns = _relation(connection, {"path": path, "format": kind}, known)
-        rows = _number(connection, f"SELECT count(*) FROM {relation}")
+            rows = _number(connection, f"SELECT count(*) FROM {relation}")
+            proposed = [_proposed(type_name) for _, _, type_name in columns]
     except _INTERNAL:
         raise
-    except (duckdb.Error, UnicodeDecodeError, csv.Error):
+    except (duckdb.Error, *_UNREADABLE):
         raise _Refused([_finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
     return {
         "name": name or "",
         "rows": rows,
         # Without what stands in brackets: the words of a dictionary type are values.
         "columns": [
-            [original, _proposed(type_name), type_name.split("(", maxsplit=1)[0]] for original, _, type_name in columns
+            [original, word, type_name.split("(", maxsplit=1)[0]]
+            for (original, _, type_name), word in zip(columns, proposed, strict=True)
         ],
+        "decimal": decimal,
+        "dates": dates,
     }
+
+
+def _written(
+    connection: duckdb.DuckDBPyConnection, relation: str, types: Sequence[str]
+) -> tuple[int, list[str], str, str]:
+    """Rows of a CSV file, the type to propose for each column, its decimal mark and its order of days.
+
+    A guessed type is proposed when every value of the column converts to it under our own rules: what is proposed
+    can be attached. One mark and one order hold for the file; where it cannot be told which one, the columns are
+    text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand.
+    """
+    guessed = [_proposed(type_name) or "text" for type_name in types]
+    readings = [(place, reading) for place, word in enumerate(guessed) for reading in _readings(word)]
+    # First on a part: a wide file has many readings, and most are wrong at once.
+    _, part = _conversions(connection, f"(SELECT * FROM {relation} LIMIT {_PART_ROWS})", readings, shown=False)
+    rows, holding = _conversions(connection, relation, part, shown=True)
+    found = set(holding)
+    places = range(len(types))
+
+    def holds(place: int, kind: str, mark: str = ".", order: str = "YYYY-MM-DD") -> bool:
+        return (place, (kind, mark, order)) in found
+
+    commas = [place for place in places if holds(place, "number", ",")]
+    points = [place for place in places if holds(place, "number") and guessed[place] == "number"]
+    mark = "," if commas and not points else "."
+    orders = [
+        order
+        for order in DATE_ORDERS
+        if any(holds(place, kind, order=order) for place in places for kind in ("date", "timestamp"))
+    ]
+    order = orders[0] if len(orders) == 1 else "YYYY-MM-DD"
+    proposed = []
+    for place, word in enumerate(guessed):
+        kinds = [kind for kind in ("date", "timestamp") if holds(place, kind, order=order)]
+        if mark == "," and place in commas:
+            kinds.append("number")
+        if word not in ("date", "timestamp") and holds(place, word):
+            kinds.append(word)
+        proposed.append(kinds[0] if kinds else "text")
+    return rows, proposed, mark, order
+
+
+_Reading = tuple[str, str, str]
+"""A type, a decimal mark and an order of days: one way to read a column of text."""
+
+
+def _readings(guessed: str) -> list[_Reading]:
+    """The ways to read a column for which the engine guessed that type."""
+    found: list[_Reading] = [] if guessed == "text" else [(guessed, ".", "YYYY-MM-DD")]
+    if guessed == "text":
+        found.append(("number", ",", "YYYY-MM-DD"))
+    if guessed in ("date", "timestamp", "text"):
+        found += [(kind, ".", order) for kind in ("date", "timestamp") for order in DATE_ORDERS]
+    return found
+
+
+def _conversions(
+    connection: duckdb.DuckDBPyConnection, relation: str, readings: Sequence[tuple[int, _Reading]], *, shown: bool
+) -> tuple[int, list[tuple[int, _Reading]]]:
+    """Rows, and the readings under which every value of a column converts; with `shown` it has values to show it."""
+    counts = ["count(*)"]
+    for place, (kind, mark, order) in readings:
+        column = identifier(f"c{place}")
+        rule = conversion(source_type="VARCHAR", declared=kind, column=column, decimal=mark, dates=order)
+        assert rule is not None
+        # A decimal comma needs a value that shows it: one that would not do as a separator of thousands.
+        telling = f" AND regexp_full_match(trim({column}), '{_DECIMAL_COMMA}')" if mark == "," else ""
+        counts += [f"count(*) FILTER (WHERE {rule.failed})", f"count(*) FILTER (WHERE {column} IS NOT NULL{telling})"]
+    row = connection.execute(f"SELECT {', '.join(counts)} FROM {relation}").fetchone()
+    assert row is not None
+    numbers = [int(value) for value in row]
+    return numbers[0], [
+        reading
+        for index, reading in enumerate(readings)
+        if numbers[1 + 2 * index] == 0 and (numbers[2 + 2 * index] > 0 or not shown)
+    ]
 
 
 def _proposed(type_name: str) -> str | None:

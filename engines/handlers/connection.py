@@ -94,20 +94,32 @@ def read_parameters(items: Sequence[Any]) -> list[Any]:
 
 
 def columns_result(
-    cursor: duckdb.DuckDBPyConnection, names: Sequence[str], types: Sequence[str], kinds: Sequence[str]
+    cursor: duckdb.DuckDBPyConnection,
+    names: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    *,
+    rows_max: int | None = None,
 ) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-    """Read every row of the cursor as columns of the kinds asked for; ValueError when a type does not fit."""
+    """Read every row of the cursor as columns of the kinds asked for.
+
+    Errors: ValueError when a type does not fit, or when there are more than `rows_max` rows.
+    """
     distinct = len(set(names)) == len(names)
     if distinct and all(_as_array(kind, name) for kind, name in zip(kinds, types, strict=True)):
         arrays = cursor.fetchnumpy()
         rows = len(next(iter(arrays.values()))) if arrays else 0
+        if rows_max is not None and rows > rows_max:
+            raise ValueError
         columns = [_array_column(kind, arrays[name]) for kind, name in zip(kinds, names, strict=True)]
     else:
         # Dictionary keys and wide integers have no exact array form; equal names would hide one another.
         if not all(_as_values(kind, name) for kind, name in zip(kinds, types, strict=True)):
             raise ValueError
-        fetched = cursor.fetchall()
+        fetched = cursor.fetchall() if rows_max is None else cursor.fetchmany(rows_max + 1)
         rows = len(fetched)
+        if rows_max is not None and rows > rows_max:
+            raise ValueError
         values: Sequence[Sequence[Any]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
         columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
     buffers = [buffer for column in columns for buffer in column.buffers]

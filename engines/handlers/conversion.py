@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["WHOLE_TYPES", "Conversion", "conversion"]
+__all__ = ["DATE_ORDERS", "WHOLE_TYPES", "Conversion", "conversion"]
 
 WHOLE_TYPES: tuple[str, ...] = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -36,10 +36,23 @@ class Conversion:
     special: str = "false"
 
 
-def conversion(*, source_type: str, declared: str, column: str) -> Conversion | None:
+DATE_ORDERS: dict[str, tuple[str, str]] = {
+    "YYYY-MM-DD": ("", ""),
+    "DD.MM.YYYY": ("[.]", r"\3-\2-\1\4"),
+    "DD/MM/YYYY": ("/", r"\3-\2-\1\4"),
+    "MM/DD/YYYY": ("/", r"\3-\1-\2\4"),
+    "DD-MM-YYYY": ("-", r"\3-\2-\1\4"),
+}
+"""How days may be written as text: the mark between the parts, and the parts put in the order of ISO 8601."""
+
+
+def conversion(
+    *, source_type: str, declared: str, column: str, decimal: str = ".", dates: str = "YYYY-MM-DD"
+) -> Conversion | None:
     """Expressions for a source type (engine text) and a declared type (language word), or None for no conversion.
 
-    `column` is the quoted source column.
+    `column` is the quoted source column. `decimal` is the decimal mark of numbers in text, `dates` a name of
+    `DATE_ORDERS`.
     """
     base = source_type.split("(", maxsplit=1)[0].strip().upper()
     if source_type.endswith("]"):
@@ -50,6 +63,8 @@ def conversion(*, source_type: str, declared: str, column: str) -> Conversion | 
         return Conversion(value=f"CAST(NULL AS {_STORED[declared]})", failed="false")
     if base == "ENUM":
         column = f"CAST({column} AS VARCHAR)"
+    if base in _TEXT:
+        column = _standard(column, declared, decimal, dates)
     rule = {
         "integer": _integer,
         "number": _number,
@@ -69,6 +84,25 @@ _STORED = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
+
+
+def _standard(column: str, declared: str, decimal: str, dates: str) -> str:
+    """Text in the declared way of writing numbers and days, rewritten in the standard one.
+
+    Text that is written in another way becomes text that converts to nothing (never NULL): it is refused, not read in
+    a way that was not declared. A point beside a decimal comma is such text: it might separate thousands.
+    """
+    if decimal == "," and declared in ("integer", "number"):
+        return f"CASE WHEN contains({column}, '.') THEN 'x' ELSE replace({column}, ',', '.') END"
+    mark, order = DATE_ORDERS[dates]
+    if mark and declared in ("date", "timestamp"):
+        pattern = f"([0-9]{{1,2}}){mark}([0-9]{{1,2}}){mark}([0-9]{{4}})(.*)"
+        match, ordered = (
+            f"regexp_full_match(trim({column}), '{pattern}')",
+            f"regexp_replace(trim({column}), '{pattern}', '{order}')",
+        )
+        return f"CASE WHEN {match} THEN {ordered} WHEN {column} IS NOT NULL THEN 'x' END"
+    return column
 
 
 def _plain(value: str, column: str) -> Conversion:

@@ -55,6 +55,7 @@ class ShellHandler:
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._settings = settings(threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"]))
         self._rows_max = int(options["rows_max"])
+        self._cells_max = int(options["cells_max"])
         self._binding = self._open()
         self._fresh: duckdb.DuckDBPyConnection | None = self._open()
         self._used: duckdb.DuckDBPyConnection | None = None
@@ -112,9 +113,10 @@ class ShellHandler:
         described = [(str(column[0]), str(column[1])) for column in connection.description or []]
         kinds = [_result_kind(type_name) for _, type_name in described]
         names, types = [name for name, _ in described], [type_name for _, type_name in described]
-        header, buffers = columns_result(connection, names, types, kinds)
-        if header["rows"] > self._rows_max:
-            raise ValueError
+        rows_max = min(self._rows_max, self._cells_max // len(names))
+        if frame.header["rows_max"] is not None:
+            rows_max = min(rows_max, int(frame.header["rows_max"]))
+        header, buffers = columns_result(connection, names, types, kinds, rows_max=rows_max)
         return {**header, "described": described}, buffers
 
 

@@ -12,8 +12,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mpmath.libmp import from_man_exp, mpf_cos_sin_pi, mpf_log, to_fixed
-
 from mechanisms.randomness import BitSource
 
 __all__ = ["SCALE_MAX", "SCALE_MIN", "Interval", "Magnitude", "Turn", "require_scale"]
@@ -105,6 +103,9 @@ class Turn:
     def enclose(self, places: int) -> tuple[Interval, Interval]:
         """Where its cosine and its sine lie: the value at the middle, widened by half the angle's width (the
         derivatives are at most one)."""
+        # Loaded when it is needed, which is almost never: it takes a tenth of the server's start.
+        from mpmath.libmp import from_man_exp, mpf_cos_sin_pi, to_fixed
+
         middle = from_man_exp(2 * self.value + 1, -(self.length + 1))
         # Half the width is pi / 2^(length + 1), which is less than 2 / 2^length.
         width = (2 << (places - self.length)) + _SLACK
@@ -114,4 +115,7 @@ class Turn:
 
 def _negative_log(value: int, length: int, places: int) -> int:
     """-ln(value / 2^length) in units of 2^-places, within two units."""
+    # Loaded when it is needed: it takes a tenth of the server's start.
+    from mpmath.libmp import from_man_exp, mpf_log, to_fixed
+
     return -int(to_fixed(mpf_log(from_man_exp(value, -length), places + _GUARD), places))

@@ -266,6 +266,9 @@ _VERDICTS = {
 }
 
 
+_WIDTHS = ("half_width", "standard_error")
+
+
 def _show_estimate(answer: dict[str, Any]) -> None:
     price, remaining, after = answer["price"], answer["remaining"], answer["remaining_after"]
     verdict = str(answer["verdict"])
@@ -277,12 +280,18 @@ def _show_estimate(answer: dict[str, Any]) -> None:
     if noisy:
         say()
         rows = [
-            [printable(str(column["name"])), _known(column["half_width"]), _known(column["standard_error"])]
+            [
+                printable(str(column["name"])),
+                *(["by rows, below"] * 2 if column.get("by_rows") else map(_known, (column[k] for k in _WIDTHS))),
+            ]
             for column in noisy
         ]
         say(table(["column", "± half width", "standard error"], rows, right=frozenset({1, 2})))
-        if any(column["half_width"] is None for column in noisy):
-            say("  (unknown: it depends on other noisy numbers; the answer has it)")
+        ratios = [column for column in noisy if column.get("by_rows")]
+        if any(column["half_width"] is None for column in noisy if column not in ratios):
+            say("  (unknown: it is computed from other noisy numbers; the answer has it)")
+        if ratios:
+            _show_ratios(ratios)
     for item in answer.get("contribution", []):
         groups, each = int(item["groups_per_unit"]), int(item["rows_per_unit_and_group"])
         if groups > 1 or each > 1:
@@ -297,12 +306,46 @@ def _show_estimate(answer: dict[str, Any]) -> None:
     names = list(dict.fromkeys(name for point in curve for name in point["standard_errors"]))
     if len(curve) > 1 and len(names) <= 6:
         say("\nPrice and standard errors:")
-        rows = [
-            [short(point["epsilon"]), *(_known(point["standard_errors"].get(name)) for name in names)]
-            for point in curve
+        rows = [[short(point["epsilon"]), *(_at_price(point, name) for name in names)] for point in curve]
+        ratio = {name for point in curve for name in point.get("by_rows", {})}
+        heads = [printable(name) + (f" of {_CURVE_ROWS:,} rows" if name in ratio else "") for name in names]
+        say(table(["epsilon", *heads], rows, right=frozenset(range(len(names) + 1))))
+
+
+_CURVE_ROWS = 1_000
+
+
+def _at_price(point: dict[str, Any], name: str) -> str:
+    sizes = point.get("by_rows", {}).get(name, [])
+    of_rows = next((size["standard_error"] for size in sizes if size["rows"] == _CURVE_ROWS), None)
+    return _known(point["standard_errors"].get(name) if not sizes else of_rows)
+
+
+def _show_ratios(ratios: list[dict[str, Any]]) -> None:
+    """Averages and the like are the more exact the more rows a group has: the table says how much."""
+    sizes = [int(size["rows"]) for size in ratios[0]["by_rows"]]
+    rows = [
+        [
+            printable(str(column["name"])),
+            *(f"{_known(size['half_width'])} ({_known(size['standard_error'])})" for size in column["by_rows"]),
         ]
-        say(table(["epsilon", *map(printable, names)], rows, right=frozenset(range(len(names) + 1))))
+        for column in ratios
+    ]
+    say("\n± half width (standard error) in a group of so many rows:")
+    say(table(["column", *(f"{size:,}" for size in sizes)], rows, right=frozenset(range(1, len(sizes) + 1))))
+    worst = [
+        f"{printable(str(column['name']))} {_known(column['by_rows'][-1]['standard_error_at_most'])}"
+        for column in ratios
+    ]
+    say(
+        "  (if the values are spread evenly over their bounds; whatever they are, the standard error in "
+        f"{sizes[-1]:,} rows is at most: {', '.join(worst)})"
+    )
 
 
 def _known(value: Any) -> str:
-    return "unknown" if value is None else f"{float(value):,.4g}"
+    """A number with four digits, thousands apart; of large ones the rest are zeros."""
+    if value is None:
+        return "unknown"
+    rounded = float(f"{float(value):.4g}")
+    return f"{rounded:,.0f}" if 1_000 <= abs(rounded) < 1e15 else f"{rounded:.4g}"

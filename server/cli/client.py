@@ -118,13 +118,6 @@ class Client:
     ) -> None:
         self.close()
 
-    def ready(self) -> bool:
-        """Whether the server says that queries can be served."""
-        try:
-            return self._http.get("/readyz").status_code == 200
-        except httpx.HTTPError:
-            return False
-
     def call(
         self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None
     ) -> tuple[int, dict[str, Any]]:

@@ -13,7 +13,7 @@ import typer
 
 from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import Home
-from server.cli.options import HomeOption, JsonOption, default_home, operator
+from server.cli.options import HomeOption, JsonOption, absolute, default_home, operator
 from server.cli.output import print_json, printable, say, table
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def init(
     unit_table: Annotated[
         str | None, typer.Option("--table", metavar="NAME", help="The table with one row per unit, if several have it.")
     ] = None,
+    each_row: Annotated[
+        bool, typer.Option("--each-row", help="Each row is one unit, a person with one row; no column names them.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
 ) -> None:
     """Propose a dataset file from the names and types in a data file.
@@ -56,18 +59,30 @@ def init(
     examples
       noisegate init people.csv --unit person_id -o people.yaml
       noisegate init clinic.duckdb --unit patient_id --table patients > clinic.yaml
+      noisegate init survey.csv --each-row -o survey.yaml
     """
-    from server.cli.proposing import inspect_data, proposal, stem
+    from server.cli.proposing import inspect_data, proposal, renamed_lines, stem
 
+    if each_row and unit is not None:
+        raise usage_error(
+            "--unit and --each-row exclude each other",
+            why="Either a column names the unit, or each row is one.",
+            instead="Keep --unit where one person may have several rows.",
+        )
     if output is not None and output.exists() and not force:
         raise usage_error(
             f'"{output}" exists', why="It may hold what you wrote.",
             instead=("Choose another name with -o,", "or replace it with --force."),
         )  # fmt: skip
     tables = inspect_data(file)
-    folder = Path.cwd() if output is None else output.absolute().parent
+    folder = Path.cwd() if output is None else absolute(output).parent
     text = proposal(
-        tables, unit=unit, file=_relative(file, folder), dataset=dataset or stem(file), unit_table=unit_table
+        tables,
+        unit=unit,
+        file=_relative(absolute(file), folder),
+        dataset=dataset or stem(file),
+        unit_table=unit_table,
+        rows_are_units=each_row,
     )
     if output is None:
         say(text.rstrip("\n"))
@@ -79,6 +94,8 @@ def init(
             temporary.replace(output)
         finally:
             temporary.unlink(missing_ok=True)
+    for line in renamed_lines(tables):
+        say(line[:1].upper() + line[1:], verbatim=True)
     say(f'Wrote "{output}". Fill in what it asks for, then:')
     say(f"  noisegate dataset check {output}")
     say(f"  noisegate dataset add {output}")
@@ -86,10 +103,9 @@ def init(
 
 def _relative(file: Path, folder: Path) -> str:
     """The file as a dataset file in that folder names it: relative when it is inside, else absolute."""
-    whole = Path(os.path.abspath(file))
     with contextlib.suppress(ValueError):
-        return whole.relative_to(folder).as_posix()
-    return whole.as_posix()
+        return file.relative_to(folder).as_posix()
+    return file.as_posix()
 
 
 @commands.command("check")
@@ -97,16 +113,20 @@ def check_file(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
     as_json: JsonOption = False,
 ) -> None:
-    """Report every finding in a dataset file at once. Reads no rows; exit code 1 when there is an error.
+    """Report every finding in a dataset file at once; exit code 1 when there is an error.
+
+    Of data files it looks at the kind and the names of the columns, not at rows.
 
     \b
     examples
       noisegate dataset check people.yaml
       noisegate dataset check people.yaml --json
     """
+    from engines.inspect import source_columns
     from server.datasets import check
 
-    problems = check(file)
+    with explained():
+        problems = check(file, headers=source_columns)
     errors = [problem for problem in problems if problem.severity == "error"]
     if as_json:
         print_json({"ok": not errors, "findings": [_problem_body(problem) for problem in problems]})

@@ -18,6 +18,7 @@ __all__ = [
     "KeyFileOption",
     "KeyOption",
     "UrlOption",
+    "absolute",
     "amount",
     "default_home",
     "operator",
@@ -57,10 +58,17 @@ KeyFileOption = Annotated[
 ]
 
 
+def absolute(path: Path) -> Path:
+    """The path from the root, without "..", and with what the shell left of "~"."""
+    whole = path.expanduser().absolute()
+    # Resolved only where it must be: "a/../b" is not "b" when "a" is a link.
+    return whole.resolve() if ".." in whole.parts else whole
+
+
 def default_home(given: Path | None) -> Path:
     """The home as an absolute path: the one that was given, else `.noisegate` in the checkout or where we stand."""
     if given is not None:
-        return given.expanduser().absolute()
+        return absolute(given)
     checkout = Path(__file__).resolve().parents[2]
     base = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
     return base / ".noisegate"

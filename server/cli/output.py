@@ -103,6 +103,7 @@ def answer_table(answer: Mapping[str, Any]) -> str:
                     answer["lows"][index][place],
                     answer["highs"][index][place],
                     key=columns[place]["kind"] == "key",
+                    derived=columns[place]["kind"] == "derived",
                 )
                 for place, value in enumerate(values)
             ]
@@ -117,7 +118,7 @@ def answer_table(answer: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any, low: Any, high: Any, *, key: bool = False) -> str:
+def _cell(value: Any, low: Any, high: Any, *, key: bool = False, derived: bool = False) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -129,8 +130,10 @@ def _cell(value: Any, low: Any, high: Any, *, key: bool = False) -> str:
         return _number(value, places=_places(value, None))
     half = max(high - value, value - low)
     places = _places(value, half)
-    # An interval that was cut at a natural end (a count is not negative) is not the same on both sides.
-    if math.isclose(high - value, value - low, rel_tol=0.15, abs_tol=1.01 if isinstance(value, int) else 0.0):
+    # An interval that was cut at a natural end (a count is not negative) is not the same on both sides. The ends of a
+    # count are rounded; those of a rank are not, and 1 within [1, 2] is not 1 ± 1. No number is exact: ± 0 is not said.
+    rounded = 1.01 if isinstance(value, int) and not derived else 0.0
+    if half > 0 and math.isclose(high - value, value - low, rel_tol=0.15, abs_tol=rounded):
         return f"{_number(value, places=places)} ± {_number(half, places=places)}"
     return f"{_number(value, places=places)} [{_number(low, places=places)}, {_number(high, places=places)}]"
 

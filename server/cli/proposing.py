@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from engines.inspect import InspectedTable
     from privacy.bounds import ContributionBound
 
-__all__ = ["column_list", "inspect_data", "proposal", "stem"]
+__all__ = ["EACH_ROW", "column_list", "inspect_data", "proposal", "renamed_lines", "stem"]
+
+
+EACH_ROW = "Where each row is one person and no column names them: --each-row"
 
 
 def stem(path: Path) -> str:
@@ -55,7 +58,10 @@ def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
             raise CommandFailed(
                 f'could not use the data file "{path.name}"',
                 why=f"It is not what its name says: its first bytes are not those of a {kind} file.",
-                instead="Give it the suffix of what it is, or export it again if it is damaged.",
+                instead=(
+                    *(("Save it as CSV in UTF-8 (not UTF-16, not a spreadsheet).",) if kind == "csv" else ()),
+                    "Give it the suffix of what it is, or export it again if it is damaged.",
+                ),
             )
         tables = inspect_source(path, source_format=kind).tables  # type: ignore[arg-type]
     return tuple(table if table.name else replace(table, name=stem(path)) for table in tables)
@@ -71,6 +77,21 @@ def column_list(tables: tuple[InspectedTable, ...]) -> str:
     return ", ".join(names[:60]) + (f" and {len(names) - 60} more" if len(names) > 60 else "")
 
 
+def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
+    """Says which columns SQL knows by another name than the file, and which are left out; empty for neither."""
+    from server.datasets.propose import named_columns
+
+    items = [item for table in tables for item in named_columns(table)]
+    renamed = [f'"{printable(item.column.name)}" is {item.name}' for item in items if item.renamed]
+    left_out = [f'"{printable(item.column.name)}" ({item.refused})' for item in items if item.refused]
+    lines = []
+    for what, listed in (("names for SQL: ", renamed), ("left out: ", left_out)):
+        if listed:
+            more = f" and {len(listed) - 20} more" if len(listed) > 20 else ""
+            lines.append(what + ", ".join(listed[:20]) + more)
+    return lines
+
+
 def proposal(
     tables: tuple[InspectedTable, ...],
     *,
@@ -79,6 +100,7 @@ def proposal(
     dataset: str,
     unit_table: str | None = None,
     contribution: ContributionBound | None = None,
+    rows_are_units: bool = False,
 ) -> str:
     """The text of a dataset file. Errors: CommandFailed (wrong usage) for a column or table that is not there."""
     import difflib
@@ -86,11 +108,21 @@ def proposal(
     from server.datasets import propose
 
     try:
-        return propose(tables, unit=unit, file=file, dataset=dataset, unit_table=unit_table, contribution=contribution)
+        return propose(
+            tables,
+            unit=unit,
+            file=file,
+            dataset=dataset,
+            unit_table=unit_table,
+            contribution=contribution,
+            rows_are_units=rows_are_units,
+        )
     except ValueError as error:
         names = [column.name for table in tables for column in table.columns]
         near = difflib.get_close_matches(unit or "", names, n=1)
-        advice = "Choose another column with --unit COLUMN, or another table with --table NAME."
+        advice = ["Choose another column with --unit COLUMN, or another table with --table NAME."]
         if near and unit not in names:
-            advice = f'Did you mean --unit "{printable(near[0])}"?'
+            advice = [f'Did you mean --unit "{printable(near[0])}"?']
+        if unit is not None and unit not in names:
+            advice.append(EACH_ROW)
         raise usage_error("could not propose a dataset file", why=f"{error}.", instead=advice) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -249,6 +250,8 @@ def serve_here(
         waiter = threading.Thread(target=_when_ready, args=(server, url, ready, stopping), daemon=True)
         waiter.start()
         logger().info("started", version=server_version(), instance=settings.instance)
+        # What was loaded stays until the end: the collector need not look through it during requests.
+        gc.freeze()
         server.run(sockets=[listener])
         stopping.set()
         waiter.join(timeout=2.0)

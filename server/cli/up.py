@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import shlex
 import threading
 import time
+import urllib.parse
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +16,9 @@ import typer
 
 from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import KEY_NAMES, Home
-from server.cli.options import HomeOption, default_home, operator
-from server.cli.output import answer_table, price_lines, print_json, say
+from server.cli.options import HomeOption, absolute, default_home, operator
+from server.cli.output import answer_table, price_lines, print_json, printable, say
+from server.cli.questions import first_question, next_question
 
 if TYPE_CHECKING:
     from privacy.policy import Dataset
@@ -35,6 +38,7 @@ SAMPLE_DEMO = (
     "SELECT region, COUNT(*) AS patients, AVG(age) AS mean_age\nFROM patients GROUP BY region ORDER BY patients DESC"
 )
 SAMPLE_EPSILON = "0.5"
+NEXT_DEMO = "SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY department"
 _READY_SECONDS = 60.0
 
 
@@ -66,6 +70,10 @@ def up(
             help="With --data: one unit has several rows, and at most N of them count.",
         ),
     ] = None,
+    each_row: Annotated[
+        bool,
+        typer.Option("--each-row", help="With --data, in place of --unit: each row is one unit, one person."),
+    ] = False,
     no_sample: Annotated[bool, typer.Option("--no-sample", help="Do not ask the sample question.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One line of JSON when ready; no sample question; messages go to stderr.")
@@ -81,9 +89,12 @@ def up(
       noisegate up
       noisegate up --data people.csv --unit person_id
       noisegate up --data visits.parquet --unit patient_id --rows-per-unit 30
+      noisegate up --data survey.csv --each-row
       noisegate up --home /srv/noisegate --port 0 --json       prints url, admin_key, analyst_key, datasets
     """
-    _check_options(data, unit=unit, unit_table=unit_table, dataset=dataset, rows_per_unit=rows_per_unit)
+    _check_options(
+        data, unit=unit, unit_table=unit_table, dataset=dataset, rows_per_unit=rows_per_unit, each_row=each_row or None
+    )
     from server.cli.serving import interruptible, open_port, serve_here, take_home
     from server.settings import unknown_environment
 
@@ -91,7 +102,7 @@ def up(
     settings = place.settings(host="127.0.0.1", port=port)
     guest = None
     if data is not None:
-        assert unit is not None
+        assert (unit is None) == each_row
         guest = _OwnData(data, unit=unit, unit_table=unit_table, dataset=dataset, rows_per_unit=rows_per_unit)
     started = time.monotonic()
     with interruptible(), explained(place.path):
@@ -130,13 +141,22 @@ def _check_options(data: Path | None, **others: object) -> None:
                 why="It says something about your own file.",
                 instead="For instance: noisegate up --data people.csv --unit person_id",
             )
+    elif others["each_row"]:
+        for name in ("unit", "rows_per_unit"):
+            if others[name] is not None:
+                option = name.replace("_", "-")
+                raise usage_error(
+                    f"--{option} and --each-row exclude each other",
+                    why="Either a column names the unit, or each row is one.",
+                    instead="Keep --unit where one person may have several rows.",
+                )
     elif others["unit"] is None:
-        from server.cli.proposing import column_list, inspect_data
+        from server.cli.proposing import EACH_ROW, column_list, inspect_data
 
         raise usage_error(
             "--unit is missing",
             why="Noisegate protects whole units, mostly people, so it must know which column says whose row it is.",
-            instead=f"Name one with --unit COLUMN. The columns are: {column_list(inspect_data(data))}",
+            instead=(f"Name one with --unit COLUMN. The columns are: {column_list(inspect_data(data))}", EACH_ROW),
         )
 
 
@@ -153,15 +173,17 @@ class _OwnData:
     """The user's own file: what was asked about it, and its columns."""
 
     def __init__(
-        self, path: Path, *, unit: str, unit_table: str | None, dataset: str | None, rows_per_unit: int | None
+        self, path: Path, *, unit: str | None, unit_table: str | None, dataset: str | None, rows_per_unit: int | None
     ) -> None:
         from server.cli.proposing import column_list, inspect_data, stem
         from server.datasets.identifiers import identifier_for
+        from server.datasets.propose import tables_with_unit
 
-        self.path = Path(os.path.abspath(path))
+        self.path = absolute(path)
         self.unit = unit
         self.unit_table = unit_table
         self.rows_per_unit = rows_per_unit
+        self.assumed = False
         self.name = identifier_for(dataset or stem(self.path))
         if dataset is not None and self.name != dataset:
             raise usage_error(
@@ -177,14 +199,24 @@ class _OwnData:
             )
         found = inspect_data(self.path)
         # Tables without the unit's column would need declarations that only their owner can make.
-        self.tables = tuple(table for table in found if unit in [column.name for column in table.columns]) or found
-        owners = [table.name for table in self.tables]
-        if len(owners) > 1 and unit_table is None and unit in [c.name for t in self.tables for c in t.columns]:
+        having = found if unit is None else tables_with_unit(found, unit)
+        owners = [table.name for table in having]
+        if len(owners) > 1 and unit_table is None:
+            whose = "The file has several tables" if unit is None else "Several tables have the column"
             raise usage_error(
                 "--table is missing",
-                why=f"Several tables have the column: {', '.join(owners)}. One of them has one row per unit.",
-                instead=f"Name it, for instance: --table {owners[0]}",
+                why=f"{whose}: {', '.join(printable(name) for name in owners)}. One of them has one row per unit.",
+                instead="Name it: " + " or ".join(f"--table {shlex.quote(printable(name))}" for name in owners[:10]),
             )
+        if unit is None and unit_table is not None:
+            having = tuple(table for table in found if table.name == unit_table) or found
+        self.tables = having or found
+        self.left_out = [table.name for table in found if table not in self.tables]
+        # One row of one unit in one table: then the unit's column can turn out to repeat.
+        self.single = len(self.tables) == 1
+        if not self.single and self.rows_per_unit is None:
+            self.rows_per_unit = ROWS_PER_UNIT
+            self.assumed = True
         # The words of a wrong column or table come now, before anything is made.
         self.text()
         self.columns = column_list(self.tables)
@@ -207,7 +239,37 @@ class _OwnData:
             dataset=self.name,
             unit_table=self.unit_table,
             contribution=contribution,
+            rows_are_units=self.unit is None,
         )
+
+    def wrong_table(self) -> CommandFailed:
+        """The failure when the table of the units turns out to have several rows of one."""
+        others = [table.name for table in self.tables if table.name != self.unit_table]
+        return CommandFailed(
+            f'table "{self.unit_table}" has several rows of one unit',
+            why="Other tables refer to it, and a reference must find one row. Nothing was attached.",
+            instead=(
+                f"Name the table with one row per unit with --table: {', '.join(printable(name) for name in others)}.",
+                "Or describe one table alone: noisegate init, then noisegate dataset add.",
+            ),
+        )
+
+    def remarks(self, path: Path) -> list[str]:
+        """What the proposal assumes, for its owner to judge."""
+        from server.cli.proposing import renamed_lines
+
+        lines = renamed_lines(self.tables)
+        if self.left_out:
+            names = ", ".join(printable(name) for name in self.left_out)
+            lines.append(f"left out: table {names} (only its owner can say how its rows belong to the units)")
+        if self.unit is None:
+            lines += [
+                "each row counts as one person. That is right when everybody has one row: who has several is protected",
+                "  one row at a time, not as a whole. If a column names the person, use --unit COLUMN instead.",
+            ]
+        if self.assumed:
+            lines += _assumed(path, "of the tables that refer to it, ")
+        return lines
 
     def require_same(self, path: Path) -> None:
         """Errors: CommandFailed when there is a dataset file of that name already, and it describes other data."""
@@ -353,23 +415,26 @@ class _Up:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{guest.name}.yaml"
         if path.exists():
-            self.tell(f"using your dataset file {path} (--unit and --rows-per-unit have no effect)")
+            self.tell(f"using your dataset file {path} (--unit, --each-row and --rows-per-unit have no effect)")
             return catalogue_of(services).attach_path(path, actor=operator())
         self.tell(f"reading {guest.path.name}: columns {guest.columns}")
+        for line in guest.remarks(path):
+            self.tell(line)
         _write(path, guest.text())
         try:
             try:
                 self.tell("checking every row and making the snapshot ...")
                 return catalogue_of(services).attach_path(path, actor=operator())
             except DatasetRefused as refused:
-                if guest.rows_per_unit is not None or not _repeats(refused):
+                if guest.unit is None or not _repeats(refused):
+                    raise
+                if not guest.single:
+                    raise guest.wrong_table() from None
+                if guest.rows_per_unit is not None:
                     raise
             # Whether the column repeats is how the table is built. How often is not read: the bound is fixed.
-            self.tell(
-                f'"{guest.unit}" repeats, so one unit has several rows: at most {ROWS_PER_UNIT} rows of one unit\n'
-                f"  will count. This is a fixed number, not one that was read from your rows. Choose your own with\n"
-                f'  --rows-per-unit, or under "contribution" in {path}'
-            )
+            for line in _assumed(path, f'"{printable(guest.unit)}" repeats, so one unit has several rows: '):
+                self.tell(line)
             _write(path, guest.text(rows_per_unit=ROWS_PER_UNIT))
             return catalogue_of(services).attach_path(path, actor=operator())
         except BaseException:
@@ -409,25 +474,25 @@ class _Up:
 
     def show(self, url: str, stopping: threading.Event, *, seconds: float) -> None:
         """On a thread of its own: the line of JSON, or the first answer and what to try next."""
-        from server.cli.client import Client
-
         assert self._asked is not None
-        with Client(url, self._keys["analyst"]) as client:
-            if not _wait_ready(client, stopping):
-                return
-            if self._json:
-                self.tell(f"ready after {seconds:.1f} s")
-                print_json(
-                    {
-                        "url": url,
-                        "admin_key": self._keys["admin"],
-                        "analyst_key": self._keys["analyst"],
-                        "datasets": self._datasets,
-                    }
-                )
-                return
-            self.tell(f"Ready: {url}")
-            if self._sample:
+        if not _wait_ready(url, stopping):
+            return
+        if self._json:
+            self.tell(f"ready after {seconds:.1f} s")
+            print_json(
+                {
+                    "url": url,
+                    "admin_key": self._keys["admin"],
+                    "analyst_key": self._keys["analyst"],
+                    "datasets": self._datasets,
+                }
+            )
+            return
+        self.tell(f"Ready: {url}")
+        if self._sample:
+            from server.cli.client import Client
+
+            with Client(url, self._keys["analyst"]) as client:
                 self._first_answer(client, self._asked)
         self._next_steps(url, self._asked)
 
@@ -436,7 +501,7 @@ class _Up:
 
         from server.cli.asking import ask
 
-        sql, epsilon = _sample(dataset)
+        sql, epsilon = (SAMPLE_DEMO, SAMPLE_EPSILON) if dataset.name == DEMO else (first_question(dataset), None)
         self.tell("\nA first question, asked as the analyst:\n")
         for line in sql.splitlines():
             self.tell(f"  {line}")
@@ -461,7 +526,7 @@ class _Up:
         return "" if self._place.path == usual else f" --home {shlex.quote(str(self._place.path))}"
 
     def _next_steps(self, url: str, dataset: Dataset) -> None:
-        sql = _next_question(dataset)
+        sql = NEXT_DEMO if dataset.name == DEMO else next_question(dataset)
         home = self._home_option()
         self.tell(
             f"""
@@ -492,11 +557,20 @@ with Python (pip install httpx):
         )
         if self._guest is None:
             self.tell(f"  your own data       noisegate up --data people.csv --unit person_id{home}")
+            self.tell(f"                      noisegate up --data people.csv --each-row{home}   (a row is a person)")
         else:
             file = self._settings.datasets_directory / f"{dataset.name}.yaml"
             self.tell(f"  bounds and groups   fill in what {file} asks for, then:")
             self.tell(f"                      noisegate dataset add {file}{home}")
         self.tell("\nServing. Ctrl-C stops it; nothing is lost.")
+
+
+def _assumed(path: Path, why: str) -> list[str]:
+    return [
+        f"{why}at most {ROWS_PER_UNIT} rows of one unit will count.",
+        "  This is a fixed number, not one that was read from your rows. Choose your own with --rows-per-unit, or",
+        f'  under "contribution" in {path}',
+    ]
 
 
 def _write(path: Path, text: str) -> None:
@@ -516,13 +590,26 @@ def _repeats(refused: DatasetRefused) -> bool:
     return all(finding.why.startswith(repeats) for finding in refused.findings)
 
 
-def _wait_ready(client: Client, stopping: threading.Event) -> bool:
+def _ready(url: str) -> bool:
+    """Whether the server says that queries can be served. Asked without the client, which takes long to load."""
+    address = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _wait_ready(url: str, stopping: threading.Event) -> bool:
     """Whether the server got ready before it was stopped. Errors: CommandFailed when it takes too long."""
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         if stopping.is_set():
             return False
-        if client.ready():
+        if _ready(url):
             return True
         if time.monotonic() > deadline:
             raise CommandFailed(
@@ -531,32 +618,3 @@ def _wait_ready(client: Client, stopping: threading.Event) -> bool:
                 instead="Stop it (Ctrl-C), then see: noisegate doctor",
             )
         time.sleep(0.05)
-
-
-def _sample(dataset: Dataset) -> tuple[str, str | None]:
-    """A question that can be asked of the dataset without any bound, and its price (None: the dataset's)."""
-    if dataset.name == DEMO:
-        return SAMPLE_DEMO, SAMPLE_EPSILON
-    table = dataset.table(dataset.unit.table)
-    assert table is not None
-    contribution = table.contribution
-    if contribution is None or contribution.one_row:
-        return f"SELECT COUNT(*) AS number\nFROM {table.name}", None
-    return f"SELECT COUNT(DISTINCT {dataset.unit.key}) AS number\nFROM {table.name}", None
-
-
-def _next_question(dataset: Dataset) -> str:
-    if dataset.name == DEMO:
-        return "SELECT department, COUNT(*) AS visits, AVG(cost) AS cost FROM visits GROUP BY department"
-    from privacy.policy import ColumnType
-
-    table = dataset.table(dataset.unit.table)
-    assert table is not None
-    groups = [
-        column.name
-        for column in table.columns
-        if column.type in (ColumnType.TEXT, ColumnType.BOOLEAN) and column.name != dataset.unit.key
-    ]
-    if groups:
-        return f"SELECT {groups[0]}, COUNT(*) AS number FROM {table.name} GROUP BY {groups[0]}"
-    return f"SELECT COUNT(*) AS number FROM {table.name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path as FilePath
 
-from server.datasets.meaning import check_meaning
+from server.datasets.meaning import Headers, check_meaning
 from server.datasets.model import DatasetFile
 from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.reading import SIZE_MAX, read
@@ -35,8 +35,11 @@ def load_text(text: str, *, directory: FilePath | None = None, confined: bool = 
     return _accept(file, problems)
 
 
-def check(path: FilePath | str) -> list[Problem]:
-    """Every finding in the dataset file at `path`, errors and warnings, in the order of the file. Never raises."""
+def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Problem]:
+    """Every finding in the dataset file at `path`, errors and warnings, in the order of the file. Never raises.
+
+    With `headers`, which tells the names of columns in data files, declared columns are looked for in them.
+    """
     path = FilePath(path)
     try:
         content = _bytes(path)
@@ -52,7 +55,7 @@ def check(path: FilePath | str) -> list[Problem]:
                 instead="Check the path and its permissions, or make a file with: noisegate init DATAFILE.",
             )
         ]
-    return _check(content, path.parent, confined=False)[1]
+    return _check(content, path.parent, confined=False, headers=headers)[1]
 
 
 def check_text(text: str, *, directory: FilePath | None = None) -> list[Problem]:
@@ -71,12 +74,14 @@ def _accept(file: DatasetFile | None, problems: list[Problem]) -> DatasetFile:
     return file
 
 
-def _check(content: bytes, directory: FilePath | None, *, confined: bool) -> tuple[DatasetFile | None, list[Problem]]:
+def _check(
+    content: bytes, directory: FilePath | None, *, confined: bool, headers: Headers | None = None
+) -> tuple[DatasetFile | None, list[Problem]]:
     document = read(content)
     file = None
     if isinstance(document.data, dict) and not document.broken:
         file, parts = check_shape(document)
-        check_meaning(document, parts, directory, confined=confined)
+        check_meaning(document, parts, directory, confined=confined, headers=headers)
     problems = sorted(document.problems, key=lambda found: (found.line or 0, found.column or 0))
     if any(problem.severity == "error" for problem in problems):
         file = None

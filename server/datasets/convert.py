@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, cast
 
 from engines.snapshot import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
-from server.datasets.files import file_format
 from server.datasets.keys import KEYS_MAX, key_values
 from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
 from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.routes import routes_to_unit
+from server.datasets.source import source_of
 
 __all__ = ["public_columns", "sources", "to_dataset"]
 
@@ -33,20 +32,7 @@ def public_columns(file: DatasetFile) -> tuple[tuple[str, str], ...]:
 
 def sources(file: DatasetFile, directory: Path) -> list[TableSource]:
     """Where the rows of each table are; relative paths are taken from `directory`."""
-    found = []
-    for name, table in file.tables.items():
-        kind = table.source.format or file_format(table.source.file)
-        assert kind in ("csv", "parquet", "duckdb"), "the file was checked"
-        source_table = (table.source.table or name) if kind == "duckdb" else None
-        found.append(
-            TableSource(
-                table=name,
-                path=directory / table.source.file,
-                format=cast(Literal["csv", "parquet", "duckdb"], kind),
-                source_table=source_table,
-            )
-        )
-    return found
+    return [source_of(name, table, directory) for name, table in file.tables.items()]
 
 
 def to_dataset(

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path as FilePath
 from typing import Any
 
+from engines.columns import column_fault, matching_columns
+from engines.snapshot import SnapshotFinding, TableSource
 from privacy.numbers import ATTO, PICO, parse_decimal
 from privacy.policy import ColumnType
+from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, file_format, looks_like
-from server.datasets.identifiers import is_identifier, nearest
+from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
 from server.datasets.keys import KEYS_MAX, parse_key, range_values
-from server.datasets.model import ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile
+from server.datasets.model import ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
 from server.datasets.shape import PLACEHOLDER, Parts, shown
+from server.datasets.source import source_of
 
-__all__ = ["DELTA_MAX", "EPSILON_MAX", "check_meaning"]
+__all__ = ["DELTA_MAX", "EPSILON_MAX", "Headers", "check_meaning"]
 
 EPSILON_MAX = Fraction(100)
 """Largest epsilon that a policy may name for one query."""
@@ -30,19 +35,35 @@ DELTA_MAX = Fraction(1, 1000)
 
 _BOUND_LIMIT = 10**18
 
+Headers = Callable[[Sequence[TableSource]], Sequence[tuple[str, ...] | SnapshotFinding]]
+"""Tells for each source the names of its columns, or what is wrong with it."""
 
-def check_meaning(document: Document, parts: Parts, directory: FilePath | None, *, confined: bool) -> None:
+
+def check_meaning(
+    document: Document, parts: Parts, directory: FilePath | None, *, confined: bool, headers: Headers | None = None
+) -> None:
     """Adds every finding about the parts that have the right shape.
 
-    Data files are looked for in `directory` (not at all when it is None), and when `confined` only there.
+    Data files are looked for in `directory` (not at all when it is None), and when `confined` only there. `headers`
+    tells the names of the columns in data files; without it they are not opened further than their first bytes.
     """
-    _Meaning(document, parts, directory, confined=confined).check()
+    _Meaning(document, parts, directory, confined=confined, headers=headers).check()
 
 
 class _Meaning:
     """The third stage: what must hold between the parts."""
 
-    def __init__(self, document: Document, parts: Parts, directory: FilePath | None, *, confined: bool) -> None:
+    def __init__(
+        self,
+        document: Document,
+        parts: Parts,
+        directory: FilePath | None,
+        *,
+        confined: bool,
+        headers: Headers | None,
+    ) -> None:
+        self.headers = headers
+        self.sound: list[str] = []  # tables whose data files begin as their formats do
         self.document = document
         self.unit = parts.unit
         self.tables = parts.tables
@@ -61,6 +82,8 @@ class _Meaning:
         self._unit()
         for name, table in self.tables.items():
             self._way_to_unit(name, table)
+        if self.headers is not None and self.directory is not None:
+            self._source_columns(self.headers, self.directory)
         if self.policy is not None:
             self._policy(self.policy)
 
@@ -138,9 +161,32 @@ class _Meaning:
                         why="Rows of a public table belong to no privacy unit.",
                         instead=f"Remove {part}, or remove public: true when the rows are about people.",
                     )
+        wanted: dict[str, str] = {}
         for column_name, declared in table.columns.items():
             self._bounds(name, table, column_name, declared)
             self._keys(name, column_name, declared)
+            self._names(name, column_name, declared, wanted)
+
+    def _names(self, table: str, name: str, column: ColumnFile, wanted: dict[str, str]) -> None:
+        """What the column is called in SQL and in the data file; `wanted` has the columns of the file up to here."""
+        path: Path = ("tables", table, "columns", name)
+        source = name if column.source_name is None else column.source_name
+        first = wanted.setdefault(source, name)
+        if first != name:
+            self.problem(
+                (*path, "source_name") if column.source_name is not None else path,
+                what=f'columns "{first}" and "{name}" of table "{table}" are read from one column of the data file',
+                why=f'Both are called "{shown(source, bare=True)}" there, and one of them is most likely a mistake.',
+                instead="Correct one source_name, or remove one of the columns.",
+            )
+        if name.lower() in RESERVED:
+            self.problem(
+                path,
+                severity="warning",
+                what=f'column "{table}.{name}" has a word of SQL as its name',
+                why=f'Queries must write it in quotes, "{name}", each time.',
+                instead=f"Give it another name: {column_name_for(name)}: {{source_name: {_yaml(source)}, ...}}.",
+            )
 
     def _key_type(self, path: Path, table: str, column: str) -> None:
         part = self._column(table, column)
@@ -186,14 +232,14 @@ class _Meaning:
                 instead="Put the file into the folder and give its name.",
             )
         elif self.directory is not None and kind is not None:
-            self._file((*path, "source", "file"), self.directory / source.file, kind)
+            self._file(name, (*path, "source", "file"), self.directory / source.file, kind)
 
     def _inside(self, name: str) -> bool:
         if self.directory is None:
             return not FilePath(name).is_absolute() and ".." not in FilePath(name).parts
         return (self.directory / name).resolve().is_relative_to(self.directory.resolve())
 
-    def _file(self, path: Path, file: FilePath, kind: str) -> None:
+    def _file(self, table: str, path: Path, file: FilePath, kind: str) -> None:
         """Whether the data file is there and begins as its format does. Looks at no values."""
         try:
             formats = looks_like(file)
@@ -213,6 +259,59 @@ class _Meaning:
                 + (f"; it looks like {formats[0]}." if formats else "."),
                 instead="Check the file, or correct source.format.",
             )
+        else:
+            self.sound.append(table)
+
+    def _source_columns(self, headers: Headers, directory: FilePath) -> None:
+        """Whether every declared column is in its data file, by the names alone."""
+        places = [
+            source_of(name, self.tables[name], directory)
+            for name in self.sound
+            if self.tables[name].source.file != PLACEHOLDER
+        ]
+        for source, found in zip(places, headers(places) if places else (), strict=True):
+            path: Path = ("tables", source.table)
+            if isinstance(found, SnapshotFinding):
+                self.problem(
+                    (*path, "source"),
+                    what=f'the data file of table "{source.table}" cannot be used',
+                    why=found.text,
+                    instead=advice(found, self.tables[source.table], self.unit)[0],
+                )
+                continue
+            for name, column in self.tables[source.table].columns.items():
+                self._source_column((*path, "columns", name), source.table, name, column, found)
+
+    def _source_column(self, path: Path, table: str, name: str, column: ColumnFile, present: tuple[str, ...]) -> None:
+        places = matching_columns(present, name, column.source_name)
+        code = column_fault(places)
+        if code is None:
+            return
+        wanted = column.source_name if column.source_name is not None else name
+        called = f'column "{table}.{name}"'
+        if code == "duplicate_columns":
+            listed = " and ".join(f'"{shown(present[place], bare=True)}"' for place in places[:3])
+            exact = len({present[place] for place in places}) == len(places)
+            self.problem(
+                path,
+                what=f"{called} could be one of several columns of the data file",
+                why=f"The file has {listed}, and upper and lower case do not tell names apart.",
+                instead=f"Choose one by its exact name: source_name: {_yaml(present[places[0]])}."
+                if exact
+                else "Rename one of them in the data file.",
+            )
+            return
+        near = nearest(wanted, present) or next(
+            (item for item in present if column_name_for(item.strip()).lower() == name.lower()), None
+        )
+        known = ", ".join(shown(item, bare=True) for item in present[:30] if item)
+        self.problem(
+            (*path, "source_name") if column.source_name is not None else path,
+            what=f"{called} is not in the data file",
+            why=f'The file has no column "{shown(wanted, bare=True)}"; it has {known}.',
+            instead=(f"Did you mean source_name: {_yaml(near)}? " if near else "")
+            + "Write source_name with the name that the file has, or remove the column here.",
+        )
 
     def _reference(self, name: str, table: TableFile, column: str, target: str) -> None:
         path: Path = ("tables", name, "references", column)
@@ -279,7 +378,7 @@ class _Meaning:
             )
             return
         lower, upper = (Decimal(value) for value in column.bounds)
-        if column.type == "integer" and any(value % 1 != 0 for value in (lower, upper)):
+        if column.type == "integer" and any(value != value.to_integral_value() for value in (lower, upper)):
             self.problem(
                 path,
                 what=f"{called} is of type integer, and its bounds are not whole numbers",
@@ -404,8 +503,10 @@ class _Meaning:
         unit = self.unit
         if unit is None or not self._known_table(("unit", "table"), unit.table):
             return
-        self._known_column(("unit", "key"), unit.table, unit.key)
-        self._key_type(("unit", "key"), unit.table, unit.key)
+        if unit.key is not None:
+            self._known_column(("unit", "key"), unit.table, unit.key)
+            self._key_type(("unit", "key"), unit.table, unit.key)
+        self._key_or_rows(unit)
         table = self.tables.get(unit.table)
         if table is not None and table.public:
             self.problem(
@@ -413,6 +514,39 @@ class _Meaning:
                 what=f'the table of the privacy unit, "{unit.table}", is public',
                 why="Then nobody would be protected.",
                 instead=f"Remove public: true from {unit.table}, or name the table of people.",
+            )
+
+    def _rows_as_read(self) -> bool:
+        """Whether `rows` is absent or has its shape: another one is reported as that."""
+        raw = self.document.data.get("unit")
+        return not isinstance(raw, dict) or isinstance(raw.get("rows", False), bool)
+
+    def _key_or_rows(self, unit: UnitFile) -> None:
+        """Exactly one of the two says what a unit is."""
+        if unit.key is not None and unit.rows:
+            self.problem(
+                ("unit", "rows"),
+                what='"unit" has both key and rows: true',
+                why="Either a column names the unit, or each row is one.",
+                instead="Remove rows where one unit may have several rows; remove key where no column names it.",
+            )
+        elif unit.key is None and not unit.rows and not self._written(("unit", "key")) and self._rows_as_read():
+            self.problem(
+                ("unit",),
+                what='"key" is missing in "unit"',
+                why="Without it nobody knows which rows belong to one unit.",
+                instead=f"Name the column that names the unit: unit: {{table: {unit.table}, key: COLUMN}}. Where no "
+                f"column does and each row is one person: unit: {{table: {unit.table}, rows: true}}.",
+            )
+        elif unit.rows:
+            self.problem(
+                ("unit", "rows"),
+                severity="warning",
+                what=f'each row of table "{unit.table}" is a privacy unit of its own',
+                why="That is right when each person has one row. A person with several rows is protected one row at a "
+                "time: what all of them say together is not hidden.",
+                instead="If a column tells which rows belong to one person, name it: "
+                f"unit: {{table: {unit.table}, key: COLUMN}}.",
             )
 
     def _way_to_unit(self, name: str, table: TableFile) -> None:
@@ -451,6 +585,17 @@ class _Meaning:
         raw_references = raw.get("references") if isinstance(raw, dict) else None
         if isinstance(raw_references, dict) and len(raw_references) > len(table.references):
             return  # a reference with a wrong shape is reported as that
+        if self.unit.key is None:
+            if self.unit.rows:
+                self.problem(
+                    path,
+                    what=f'table "{name}" does not reach the privacy unit',
+                    why=f'The units are the rows of table "{self.unit.table}", and nothing in another table can say '
+                    "which of them its rows belong to.",
+                    instead=f"Add public: true when everybody may know every row of {name}, describe it in a dataset "
+                    f"file of its own, or name a column of {self.unit.table} under unit: key.",
+                )
+            return
         holds = self.unit.key in table.columns
         example = self.unit.key if holds else f"column_that_holds_{self.unit.key}"[:63]
         self.problem(
@@ -473,8 +618,12 @@ class _Meaning:
                 self.problem(
                     (*path, "contribution"),
                     what=f'the contribution of table "{name}" is larger than its key allows',
-                    why="Its key names the privacy unit, so each unit has one row.",
-                    instead="Remove contribution, or remove key when a unit may have several rows.",
+                    why="Its rows are the privacy units, so each unit has one."
+                    if route.unit_column is None
+                    else "Its key names the privacy unit, so each unit has one row.",
+                    instead="Remove contribution."
+                    if route.unit_column is None
+                    else "Remove contribution, or remove key when a unit may have several rows.",
                 )
             return
         if bound is None:
@@ -541,6 +690,11 @@ class _Meaning:
                 why="Beyond an epsilon of 10 one answer may tell almost certainly whether a person is in the data.",
                 instead="Keep it at 1 or below unless the data is not sensitive.",
             )
+
+
+def _yaml(text: str) -> str:
+    """The text in quotes, on one line: JSON is YAML too."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _first_step(routes: Sequence[Route]) -> str:

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from engines.snapshot import DateOrder, DecimalMark
 from privacy.bounds import BOUND_MAX
 from privacy.policy import ColumnType
 from server.datasets.identifiers import IDENTIFIER
@@ -83,10 +84,20 @@ class _Part(BaseModel):
 
 
 class UnitFile(_Part):
-    """Whose presence is protected: the rows of a table that share one value of its key."""
+    """Whose presence is protected: the rows of a table that share one value of its key, or each row by itself."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["key"]}, {"required": ["rows"], "properties": {"rows": {"const": True}}}]
+        }
+    )
 
     table: Identifier = Field(description="The protected table of the units.")
-    key: Identifier = Field(description="The column that names the unit.")
+    key: Identifier | None = Field(default=None, description="The column that names the unit.")
+    rows: bool = Field(
+        default=False,
+        description="True, in place of key, when no column names the unit and each row is one: one person, one row.",
+    )
 
 
 class SourceFile(_Part):
@@ -102,6 +113,8 @@ class SourceFile(_Part):
     table: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = Field(
         default=None, description="Table inside a DuckDB file; by default the name of this table."
     )
+    decimal: DecimalMark = Field(default=".", description="Decimal mark of numbers that are written as text.")
+    dates: DateOrder = Field(default="YYYY-MM-DD", description="How days are written as text.")
 
 
 class KeysRange(_Part):
@@ -146,6 +159,10 @@ Keys = Annotated[
 class ColumnFile(_Part):
     """One column: its type and what is declared about its values. Never read from rows."""
 
+    source_name: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = Field(
+        default=None,
+        description="Name of the column in the data file, where it is another one than here.",
+    )
     type: TypeName = Field(description="Type of the values; verified when the data is attached.")
     bounds: Annotated[list[NumberField], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="Lowest and highest value to which values are clipped. Needed by SUM, AVG and VAR."

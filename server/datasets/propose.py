@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
+from server.datasets.advice import CONTRIBUTION_EXAMPLE
 from server.datasets.files import SUFFIXES, file_format
-from server.datasets.identifiers import identifier_for, is_identifier
+from server.datasets.identifiers import RESERVED, column_name_for, identifier_for
 from server.datasets.schema import SCHEMA_PATH
 
-__all__ = ["InspectedColumn", "InspectedTable", "propose"]
+__all__ = ["InspectedColumn", "InspectedTable", "NamedColumn", "named_columns", "propose", "tables_with_unit"]
 
 
 class InspectedColumn(Protocol):
@@ -24,6 +27,9 @@ class InspectedColumn(Protocol):
     @property
     def type(self) -> ColumnType | None: ...
 
+    @property
+    def source_type(self) -> str: ...
+
 
 class InspectedTable(Protocol):
     """A table of a data file."""
@@ -34,6 +40,12 @@ class InspectedTable(Protocol):
     @property
     def columns(self) -> Sequence[InspectedColumn]: ...
 
+    @property
+    def decimal(self) -> str: ...
+
+    @property
+    def dates(self) -> str: ...
+
 
 _HEAD = """\
 # A dataset file of Noisegate, proposed from the names and types of the columns in {file}.
@@ -42,8 +54,83 @@ _HEAD = """\
 # Check it with:   noisegate dataset check THIS_FILE        More: docs/datasets.md
 """
 
+_Table = TypeVar("_Table", bound=InspectedTable)
+
 _BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible value; SUM, AVG and VAR need them"
 _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows them; else rare groups are not shown"
+_DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
+"""What the engine guesses for columns of a CSV file; a proposal of text in spite of it has a reason to be told."""
+
+_ROWS = "# says: each row is one unit, a person with several rows is several units; if a column names them, use key"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumn:
+    """A column of a data file with the name that it gets in SQL; `refused` says why it gets none."""
+
+    column: InspectedColumn
+    name: str
+    refused: str = ""
+
+    @property
+    def renamed(self) -> bool:
+        """Whether SQL knows the column by another name than the file."""
+        return not self.refused and self.name != self.column.name
+
+
+def named_columns(table: InspectedTable) -> tuple[NamedColumn, ...]:
+    """The columns of a table, each under a name that SQL reads without quotes and that no other one has.
+
+    A column that has such a name keeps it, whatever others are called.
+    """
+    exact = [column.name for column in table.columns]
+    folded = [name.strip().lower() for name in exact]
+    taken = {name.lower() for name in exact if column_name_for(name) == name}
+    kept: set[str] = set()
+    found = []
+    for column, same in zip(table.columns, folded, strict=True):
+        refused = ""
+        if column.type is None:
+            refused = "its type is not supported"
+        elif not same:
+            refused = "it has no name in the header"
+        elif exact.count(column.name) > 1:
+            refused = "the file has several columns of this name: rename them in the data"
+        name = column_name_for(column.name.strip())
+        if not refused and (name != column.name or name.lower() in kept):
+            name = _free(name, taken)
+        if not refused:
+            taken.add(name.lower())
+            kept.add(name.lower())
+        found.append(NamedColumn(column, name, refused))
+    return tuple(found)
+
+
+def _free(name: str, taken: AbstractSet[str]) -> str:
+    """The name, with a number where it is taken."""
+    free, number = name, 2
+    while free.lower() in taken:
+        free, number = f"{name[:58].rstrip('_')}_{number}", number + 1
+    return free
+
+
+def _unit_name(table: InspectedTable, unit: str) -> str | None:
+    """The SQL name of the unit's column, given by that name or by the one that it has in the file."""
+    usable = [item for item in named_columns(table) if not item.refused]
+    for same in (
+        lambda item: item.column.name == unit,
+        lambda item: item.name == unit,
+        lambda item: unit.lower() in (item.column.name.strip().lower(), item.name.lower()),
+    ):
+        names = [item.name for item in usable if same(item)]
+        if names:
+            return names[0] if len(names) == 1 else None
+    return None
+
+
+def tables_with_unit(inspected: Sequence[_Table], unit: str) -> tuple[_Table, ...]:
+    """The tables that have the unit's column."""
+    return tuple(table for table in inspected if _unit_name(table, unit) is not None)
 
 
 def propose(
@@ -54,47 +141,54 @@ def propose(
     dataset: str | None = None,
     unit_table: str | None = None,
     contribution: ContributionBound | None = None,
+    rows_are_units: bool = False,
 ) -> str:
     """The text of a dataset file for the tables in `file`.
 
-    `unit` is the column that names the privacy unit; None leaves the question in the text. `unit_table` chooses the
-    table of the units where several have the column (the first one by default). `contribution` says that one unit may
-    have several rows of that table; without it the unit's column is declared as its key, which is verified when the
-    data is attached.
+    `unit` is the column that names the privacy unit, as the file or as SQL calls it; None leaves the question in the
+    text, unless `rows_are_units` says that each row is one. `unit_table` chooses the table of the units where several
+    have the column (the first one by default). `contribution` says how much one unit may have: of the other tables
+    that have the column, or where there are none, of the table of the units. Without it, and where others refer to it,
+    that table's column is declared as its key, which is verified when the data is attached.
     Errors: ValueError when there is no usable table, or no table has the unit's column.
     """
-    usable = [table for table in inspected if any(_usable(column) for column in table.columns)]
+    assert unit is None or not rows_are_units
+    usable = [table for table in inspected if any(not item.refused for item in named_columns(table))]
     if not usable:
         raise ValueError(f'"{file}" has no table with a column that can be used')
     names = _table_names(usable, file)
-    owners = [table for table in usable if unit is not None and unit in [column.name for column in table.columns]]
+    owners = usable if rows_are_units else [table for table in usable if unit is not None and _unit_name(table, unit)]
     if unit is not None and not owners:
         known = ", ".join(column.name for table in usable for column in table.columns)
         raise ValueError(f'"{file}" has no column "{unit}"; its columns are {known}')
-    if unit is not None and not is_identifier(unit):
-        raise ValueError(f'column "{unit}" cannot be used as a name: rename it, for instance "{identifier_for(unit)}"')
     chosen = next((table for table in owners if unit_table in (None, table.name, names[table.name])), None)
     if owners and chosen is None:
-        raise ValueError(f'"{file}" has no table "{unit_table}" with a column "{unit}"')
+        raise ValueError(f'"{file}" has no table "{unit_table}"' + (f' with a column "{unit}"' if unit else ""))
     owner = names[chosen.name] if chosen is not None else None
 
     lines = [f"# yaml-language-server: $schema={SCHEMA_PATH.as_uri()}"] if SCHEMA_PATH.exists() else []
     lines += _HEAD.format(file=_comment(file)).splitlines()
     lines.append(f"dataset: {identifier_for(dataset or (owner or names[usable[0].name]))}")
-    if owner is not None:
-        lines.append(f"unit: {{table: {owner}, key: {unit}}}")
+    key = None if chosen is None or unit is None else _unit_name(chosen, unit)
+    if rows_are_units:
+        lines.append(f"unit: {{table: {owner}, rows: true}}   {_ROWS}")
+    elif owner is not None:
+        lines.append(f"unit: {{table: {owner}, key: {key}}}")
     else:
         lines.append("unit:   # asked: whose presence is protected? The table of people and the column that names them")
-        lines += ["  table:", "  key:"]
+        lines += ["  table:", "  key:   # or, when each row is one person and no column names them: rows: true"]
     lines.append("tables:")
+    referred = len(owners) > 1 and not rows_are_units
     for table in usable:
         lines += _table(
             table,
             name=names[table.name],
             file=file,
-            unit=unit,
+            unit=None if unit is None else _unit_name(table, unit),
+            key=key,
             owner=owner,
-            contribution=contribution,
+            contribution=None if referred and table is chosen else contribution,
+            referred=referred,
         )
     lines += [
         "policy:",
@@ -111,57 +205,63 @@ def _table(
     name: str,
     file: str,
     unit: str | None,
+    key: str | None,
     owner: str | None,
     contribution: ContributionBound | None,
+    referred: bool,
 ) -> list[str]:
+    """The lines of one table; `unit` is its column that holds the unit's key, `key` that of the table `owner`."""
     lines = [f"  {name}:"]
     inside = f", table: {_quoted(table.name)}" if table.name and file_format(file) == "duckdb" else ""
+    if table.decimal != ".":
+        inside += f", decimal: {_quoted(table.decimal)}"
+    if table.dates != "YYYY-MM-DD":
+        inside += f", dates: {_quoted(table.dates)}"
     lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
-    has_unit = unit is not None and unit in [column.name for column in table.columns]
-    one_row = name == owner and contribution is None
+    one_row = name == owner and unit is not None and contribution is None
     if one_row:
         lines.append(f"    key: {unit}   # says: each unit has one row here; verified when the data is attached")
-        lines.append("    # has one unit several rows? then instead of key, with numbers that most units stay within:")
-        lines.append("    # contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}")
-    if has_unit and name != owner:
-        lines.append(f"    references: {{{unit}: {owner}.{unit}}}")
-    elif not has_unit and unit is not None:
-        lines.append(
-            "    # asked: how do its rows belong to the units? references: {COLUMN: TABLE.KEY}, or public: true"
-        )
-    if name == owner and contribution is not None:
-        lines.append(
+        if not referred:
+            lines.append(
+                "    # has one unit several rows? then instead of key, with numbers that most units stay within:"
+            )
+            lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
+    if unit is not None and name != owner:
+        lines.append(f"    references: {{{unit}: {owner}.{key}}}")
+    elif unit is None and owner is not None and name != owner:
+        ask = "references: {COLUMN: TABLE.KEY}, or public: true" if key is not None else "public: true, or remove it"
+        lines.append(f"    # asked: how do its rows belong to the units? {ask}")
+    if unit is not None and contribution is not None:
+        bound = (
             f"    contribution: {{rows_per_unit: {contribution.rows_per_unit}, "
             f"groups_per_unit: {contribution.groups_per_unit}, "
             f"rows_per_unit_and_group: {contribution.rows_per_unit_and_group}}}"
         )
-    elif has_unit and not one_row:
+        lines.append(bound)
+    elif unit is not None and not one_row:
         lines.append("    # asked: how much of one unit may count? Numbers that most units stay within")
-        lines.append("    # contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}")
+        lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
     lines.append("    columns:")
-    seen: set[str] = set()
-    for column in table.columns:
-        lines += _column(column, unit=unit, seen=seen)
+    for item in named_columns(table):
+        lines += _column(item, unit=unit)
     return lines
 
 
-def _column(column: InspectedColumn, *, unit: str | None, seen: set[str]) -> list[str]:
-    if not _usable(column) or column.name.lower() in seen:
-        reason = "its type is not supported" if column.type is None else "rename it in the data: letters, digits and _"
-        reason = "its name repeats another one" if column.name.lower() in seen else reason
-        return [f"      # left out: {_comment(column.name)} ({reason})"]
-    seen.add(column.name.lower())
+def _column(item: NamedColumn, *, unit: str | None) -> list[str]:
+    column = item.column
+    if item.refused:
+        return [f"      # left out: {_comment(column.name)} ({item.refused})"]
     assert column.type is not None
-    lines = [f"      {_name(column.name)}:", f"        type: {column.type.value}"]
-    if column.name != unit and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
+    lines = [f"      {_name(item.name)}:", f"        type: {column.type.value}"]
+    if item.renamed:
+        lines.insert(1, f"        source_name: {_quoted(column.name)}   # its name in the file; SQL says {item.name}")
+    if column.type is ColumnType.TEXT and column.source_type in _DOUBTFUL:
+        lines[-1] += f"   # most values look like {column.source_type}, and not all can be read so: docs/datasets.md"
+    if item.name != unit and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
         lines.append(f"        {_BOUNDS}")
-    if column.name != unit and column.type is ColumnType.TEXT:
+    if item.name != unit and column.type is ColumnType.TEXT:
         lines.append(f"        {_KEYS}")
     return lines
-
-
-def _usable(column: InspectedColumn) -> bool:
-    return column.type is not None and is_identifier(column.name)
 
 
 def _table_names(tables: Sequence[InspectedTable], file: str) -> dict[str, str]:
@@ -169,10 +269,8 @@ def _table_names(tables: Sequence[InspectedTable], file: str) -> dict[str, str]:
     names: dict[str, str] = {}
     for table in tables:
         base = identifier_for(table.name or _stem(file))
-        name, number = base, 2
-        while name.lower() in {taken.lower() for taken in names.values()}:
-            name, number = f"{base[:58]}_{number}", number + 1
-        names[table.name] = name
+        base = f"{base[:62]}_" if base.lower() in RESERVED else base
+        names[table.name] = _free(base, {taken.lower() for taken in names.values()})
     return names
 
 

@@ -20,7 +20,7 @@ class Route:
 
     `steps` are the references to follow; the first one's column belongs to the table itself. `unit_column` is the
     column of the table that holds the unit's key, when one does. `one_row` is True when the declared key of the table
-    is that column, so that each unit has one row.
+    is that column, so that each unit has one row, or when the rows of the table are the units.
     """
 
     steps: tuple[Reference, ...]
@@ -29,7 +29,7 @@ class Route:
 
     def text(self, table: str) -> str:
         """The way in words, for a finding."""
-        parts = [f"{table}.{self.unit_column}"] if not self.steps else []
+        parts = [f"{table}.{self.unit_column}" if self.unit_column else f"rows of {table}"] if not self.steps else []
         here = table
         for step in self.steps:
             parts.append(f"{here}.{step.column} -> {step.table}.{step.key}")
@@ -41,9 +41,14 @@ def routes_to_unit(unit: UnitFile, tables: Mapping[str, TableFile], name: str) -
     """Every way from a protected table to the unit, without going in circles; at most 16.
 
     A table's `unit_via` leaves only the ways that begin with that reference, also where the table is a step of
-    another table's way. References to public tables are no ways.
+    another table's way. References to public tables are no ways. Where the rows of a table are the units, no other
+    table has rows of units: nothing in it could say which ones.
     """
     table = tables[name]
+    if unit.key is None:
+        if name == unit.table:
+            yield Route((), None, one_row=True)
+        return
     if name == unit.table:
         yield Route((), unit.key, one_row=table.key == unit.key)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from server.datasets.identifiers import identifier_for, is_identifier, nearest
-from server.datasets.model import ColumnFile, DatasetFile, PolicyFile, TableFile, UnitFile
+from server.datasets.identifiers import column_name_for, identifier_for, is_identifier, nearest
+from server.datasets.model import ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
 
@@ -90,7 +91,7 @@ def _remove(data: dict[str, Any], item: Any) -> bool:
         path = path[:-1]
     # Inside a column or a contribution, what is missing or wrong takes its nearest optional part away.
     if path[:1] == ("columns",) and len(path) >= 2:
-        optional = len(path) >= 3 and path[2] in ("bounds", "keys", "description")
+        optional = len(path) >= 3 and path[2] in ("bounds", "keys", "description", "source_name")
         known = path[2:3] and path[2] in ColumnFile.model_fields
         path = path[:3] if optional or (len(path) >= 3 and not known) else path[:2]
     elif path[:1] == ("contribution",):
@@ -227,6 +228,8 @@ _EXAMPLES = {
     "type": "Write one of: integer, number, text, boolean, date, timestamp.",
     "dataset": "Add: dataset: a_short_name.",
     "source": "Write: source: {file: people.csv}.",
+    "rows": "Write rows: true when each row is one unit, or key: COLUMN when a column names the unit.",
+    "source_name": "Write the name in quotes, as the header of the data file has it.",
     "bounds": "Write the lowest and the highest plausible value: bounds: [0, 110].",
     "keys": "Write keys: [a, b], keys: {range: [0, 110]} or keys: {table: regions, column: name}.",
     "contribution": "Write: contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}.",
@@ -254,7 +257,7 @@ def _known_names(path: Path) -> tuple[str, ...]:
     if above[0] == "tables" and len(above) == 2:
         return tuple(TableFile.model_fields)
     if above[-1] == "source":
-        return ("file", "format", "table")
+        return tuple(SourceFile.model_fields)
     if above[-1] == "contribution":
         return ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
     if above[-1] == "keys":
@@ -315,5 +318,10 @@ def _lower(message: str) -> str:
 
 
 def _identifier_hint(path: Path, text: str) -> str:
-    same = "; the data file must use the same name" if "columns" in path else ""
-    return f'Rename it, for instance "{identifier_for(text)}"{same}.'
+    if path[:1] == ("tables",) and path[2:3] == ("columns",) and len(path) == 4:
+        # Quoted as in JSON, which is YAML too.
+        return (
+            f"Give it a name for SQL, and say what it is called in the data file: "
+            f"{column_name_for(text)}: {{source_name: {json.dumps(text, ensure_ascii=False)}, type: ...}}."
+        )
+    return f'Rename it, for instance "{identifier_for(text)}".'

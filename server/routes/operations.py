@@ -37,6 +37,7 @@ router = APIRouter()
 
 _STATIC = Path(__file__).resolve().parent.parent / "static"
 _READY_SECONDS = 2.0
+_NOT_READY_SECONDS = 0.1
 _CHECK_SECONDS = 10.0
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -136,15 +137,21 @@ async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
     ),
 )
 async def get_readiness(request: Request, access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
-    """GET /readyz. Remembered for two seconds, so that asking often costs nothing."""
+    """GET /readyz. Remembered for two seconds (a failure for a tenth), so that asking often costs nothing."""
     state = request.app.state
     async with state.readiness_lock:
-        if time.monotonic() - state.readiness[0] > _READY_SECONDS:
+        at, known = state.readiness
+        fresh = _READY_SECONDS if _all_ok(known) else _NOT_READY_SECONDS
+        if time.monotonic() - at > fresh:
             checks = await _run_checks(services_of(request))
             state.readiness = (time.monotonic(), checks)
         checks = state.readiness[1]
-    ready = all(outcome == "ok" for outcome in checks.values())
+    ready = _all_ok(checks)
     return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, status=200 if ready else 503)
+
+
+def _all_ok(checks: Mapping[str, str]) -> bool:
+    return all(outcome == "ok" for outcome in checks.values())
 
 
 async def _run_checks(services: Services) -> Mapping[str, str]:

@@ -177,7 +177,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     services = services_of(request)
     body, raw = await body_of(request, QueryBody)
     question = _question(caller, body, raw, key=None)
-    return json_response(await services.jobs.call(lambda: services.journey.estimate(question)))
+    return json_response(await services.jobs.call(lambda: services.journey.estimate(question), owner=caller.name))
 
 
 @router.post(
@@ -225,6 +225,7 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
             lambda: journey.admit(question),
             journey.complete,
             journey.abandon,
+            owner=caller.name,
         )
     except BudgetExhausted as error:
         exhausted = error.account

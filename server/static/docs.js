@@ -10,6 +10,13 @@ function element(name, text, className) {
   return node;
 }
 
+// Text in which words between backticks are code.
+function prose(name, text) {
+  const node = element(name);
+  text.split(/`([^`]+)`/).forEach((part, place) => node.append(place % 2 ? element("code", part) : part));
+  return node;
+}
+
 function resolve(document_, schema) {
   const found = /^#\/components\/schemas\/(.+)$/.exec(schema.$ref || "");
   return found ? document_.components.schemas[found[1]] : schema;
@@ -40,7 +47,7 @@ function schemaTable(document_, schema, seen) {
     cell.append(element("code", name));
     if ((whole.required || []).includes(name)) cell.append(element("span", " (required)"));
     row.append(cell, element("td", typeText(document_, part)));
-    const meaning = element("td", part.description || "");
+    const meaning = prose("td", part.description || "");
     const options = [part, ...(part.anyOf || []), part.items || {}];
     for (const option of options) {
       if (option.$ref && !seen.includes(option.$ref)) {
@@ -143,7 +150,7 @@ function operationBox(document_, path, method, operation) {
     element("code", path),
     element("span", " " + (operation.summary || "")),
   );
-  box.append(summary, element("p", operation.description || ""));
+  box.append(summary, prose("p", operation.description || ""));
   const roles = operation["x-roles"];
   box.append(element("p", roles ? "Roles: " + roles.join(", ") + "." : "Everybody, without a key.", "roles"));
   const media = operation.requestBody && operation.requestBody.content["application/json"];
@@ -151,7 +158,7 @@ function operationBox(document_, path, method, operation) {
   const answers = element("div");
   for (const [status, response] of Object.entries(operation.responses)) {
     const inner = element("div");
-    inner.append(element("p", response.description || ""));
+    inner.append(prose("p", response.description || ""));
     for (const content of Object.values(response.content || {})) {
       if (content.example) inner.append(element("pre", JSON.stringify(content.example, null, 2)));
       if (content.schema) inner.append(schemaTable(document_, content.schema, [content.schema.$ref]));
@@ -172,7 +179,8 @@ async function main() {
   const place = document.getElementById("operations");
   const response = await fetch("/openapi.json", { credentials: "omit" });
   const document_ = await response.json();
-  document.getElementById("about").textContent = document_.info.description + "Version " + document_.info.version + ".";
+  const about = document_.info.description + "\n\nVersion " + document_.info.version + ".";
+  document.getElementById("about").append(...about.split(/\n{2,}/).map((part) => prose("p", part)));
   const groups = new Map();
   for (const [path, item] of Object.entries(document_.paths)) {
     for (const method of METHODS) {

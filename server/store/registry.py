@@ -60,7 +60,6 @@ _VERIFY = (
     .join(principals, principals.c.name == api_keys.c.principal)
     .where(api_keys.c.id == bindparam("key"))
 )
-"""Made once: every request runs it."""
 
 
 class RegistryError(Exception):
@@ -145,6 +144,8 @@ class Registry:
     def __init__(self, url: str, *, secret: bytes, clock: Callable[[], datetime.datetime]) -> None:
         assert len(secret) >= 32, "the secret for key hashes is too short"
         self._engine = open_engine(url, pool_size=4)
+        # Every request runs it: as text it takes half the time.
+        self._verify = str(_VERIFY.compile(dialect=self._engine.dialect))
         self._secret = secret
         self._clock = clock
 
@@ -296,7 +297,7 @@ class Registry:
             raise KeyRefused("invalid")
         identifier, secret = parts
         with self._engine.connect() as connection:
-            row = connection.execute(_VERIFY, {"key": identifier}).first()
+            row = connection.exec_driver_sql(self._verify, {"key": identifier}).first()
         # An unknown identifier costs one hash too, so that the time does not tell whether it exists.
         salt, expected = (bytes(16), bytes(32)) if row is None else (row.salt, row.digest)
         right = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
@@ -341,14 +342,15 @@ class Registry:
         """
         if DATASET_NAME.match(name) is None:
             raise ValueError("a dataset's name starts with a letter and has letters, digits, _ . - only")
-        stored = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        # In the order of the file: analysts see tables and columns as their owner wrote them.
+        stored = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         table = dataset_versions
         same = (
             (table.c.name == name) & (table.c.policy_version == policy_version) & (table.c.data_version == data_version)
         )
         with self._writing() as connection:
             row = connection.execute(select(table).where(same)).first()
-            if row is not None and (row.document != stored or row.snapshot != snapshot):
+            if row is not None and (json.loads(row.document) != json.loads(stored) or row.snapshot != snapshot):
                 raise VersionConflict("this version of the dataset is stored with other contents")
             if row is None or not row.current:
                 connection.execute(update(table).where(table.c.name == name).values(current=False))

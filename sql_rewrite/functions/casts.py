@@ -58,7 +58,7 @@ _NEVER_FAILS = {
 
 
 def _resolve(target: ColumnType) -> Callable[[tuple[Expression, ...]], Resolved]:
-    forms = f"CAST(x AS {target.value.upper()})"
+    forms = f"CAST(x AS {_SQL_TYPES[target]})"
 
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 1)
@@ -165,7 +165,7 @@ def _operator(target: ColumnType) -> Operator:
     sources = ", ".join(kind.value.upper() for kind in _SOURCES[target])
     return Operator(
         name=f"cast_{target.value}",
-        forms=f"CAST(x AS {target.value.upper()}), TRY_CAST, x::{target.value.upper()}",
+        forms=f"CAST(x AS {_SQL_TYPES[target]}), TRY_CAST, x::{_SQL_TYPES[target]}",
         signature=f"{sources} -> {target.value.upper()}",
         meaning=_MEANINGS[target],
         totality="TRY_CAST gives NULL where CAST would raise; text is checked against a fixed pattern first.",

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from accountant.account import FilterKind, Limit
+from accountant.account import Account, FilterKind, Limit
 from accountant.connection import open_engine
 from accountant.entry import GENESIS, Amounts, Entry
 from accountant.errors import (
@@ -418,13 +418,77 @@ class TestReuse:
         """Releases are found by identifier, by core and by query; an estimate uses the same look-up."""
         leaf = analyst(ledger, root(ledger))
         reserved = spend(ledger, request(leaf, core("a")))
-        (found,) = ledger.find_releases(sha256("a"), quality=Fraction(1, 10), principal="analyst")
+        found = ledger.find_release(sha256("a"), quality=Fraction(1, 10), principal="analyst")
+        assert found is not None
         assert ledger.release(found.id) == found
         assert ledger.releases_of(reserved.query_id) == [found]
         assert found.created is not None
-        assert ledger.find_releases(sha256("a"), quality=Fraction(1, 5)) == []
-        assert ledger.find_releases(sha256("a"), principal="somebody") == []
+        assert ledger.find_release(sha256("a"), quality=Fraction(1, 5)) is None
+        assert ledger.find_release(sha256("a"), principal="somebody") is None
         assert ledger.release("r_none") is None
+
+
+class TestRepeats:
+    """An answer that is known before the query is asked is settled in one transaction, and for nothing."""
+
+    def served(self, ledger: Ledger) -> tuple[Account, dict[str, str]]:
+        """An account that paid for the core "a", and the release by core key."""
+        leaf = analyst(ledger, root(ledger))
+        reserved = spend(ledger, request(leaf, core("a")))
+        return leaf, {release.core_key: release.id for release in ledger.releases_of(reserved.query_id)}
+
+    def test_a_repeat_is_settled_for_nothing(self, ledger: Ledger) -> None:
+        """The record is that of a reused query, nothing is charged, and the answer is stored under its key."""
+        leaf, stored = self.served(ledger)
+        before = ledger.path(leaf.id)
+        asked = request(leaf, core("a"), reuse="own", idempotency_key="k")
+        repeated = ledger.repeat(asked, stored, b"again")
+        assert repeated is not None
+        assert (repeated.state, repeated.fresh, repeated.answer, repeated.charged) == ("settled", True, b"again", ())
+        record = ledger.query(asked.query_id)
+        assert record is not None
+        assert (record.state, record.answer, record.reused, record.charged) == ("settled", b"again", stored, ())
+        assert ledger.path(leaf.id) == before
+        retried = ledger.repeat(request(leaf, core("a"), reuse="own", idempotency_key="k"), stored, b"other")
+        assert retried is not None
+        assert (retried.query_id, retried.fresh, retried.answer) == (asked.query_id, False, b"again")
+        with pytest.raises(IdempotencyConflict):
+            ledger.repeat(
+                request(leaf, core("a"), reuse="own", idempotency_key="k", body_hash=sha256("other")), stored, b""
+            )
+        assert ledger.audit().ok
+
+    @pytest.mark.parametrize("case", ["better", "worse", "another core", "one more core", "none", "reuse none"])
+    def test_what_a_reservation_would_decide_otherwise_changes_nothing(self, ledger: Ledger, case: str) -> None:
+        """None when the ledger would take another release or charge; then nothing was written."""
+        leaf, stored = self.served(ledger)
+        cores: tuple[CoreCharge, ...] = (core("a"),)
+        if case == "better":
+            spend(ledger, request(leaf, core("a", quality="0.2")))
+        elif case == "worse":
+            cores = (core("a", quality="0.3"),)
+        elif case == "another core":
+            cores = (core("b"),)
+        elif case == "one more core":
+            cores = (core("a"), core("b"))
+        elif case == "none":
+            cores, stored = (), {}
+        asked = request(leaf, cores=cores, reuse="none" if case == "reuse none" else "own")
+        before = ledger.path(leaf.id)
+        assert ledger.repeat(asked, stored, b"again") is None
+        assert ledger.query(asked.query_id) is None
+        assert ledger.path(leaf.id) == before
+
+    def test_releases_of_others_and_accounts_of_others(self, ledger: Ledger) -> None:
+        """Somebody else's release serves only where releases are shared; somebody else's account never."""
+        leaf, stored = self.served(ledger)
+        other = analyst(ledger, ledger.path(leaf.id)[-1], principal="other")
+        theirs = request(other, core("a"), principal="other", reuse="own")
+        assert ledger.repeat(theirs, stored, b"") is None
+        shared = request(other, core("a"), principal="other", reuse="any")
+        assert ledger.repeat(shared, stored, b"") is not None
+        with pytest.raises(UnknownAccount):
+            ledger.repeat(request(leaf, core("a"), principal="other", reuse="any"), stored, b"")
 
 
 class TestSteps:

@@ -73,6 +73,10 @@ def journey(url: str, mark: Path, diary: Diary) -> None:
             answer = os.urandom(20)
             ledger.post(reserved.query_id, releases_for(ledger, reserved, asked.cores, os.urandom(20)), answer)
             diary.tell(key=key, answer=answer.hex())
+            again, answer = request(leaf, core(key), idempotency_key="repeated", reuse="own"), os.urandom(20)
+            stored = {release.core_key: release.id for release in ledger.releases_of(reserved.query_id)}
+            assert ledger.repeat(again, stored, answer) is not None
+            diary.tell(key="repeated", answer=answer.hex())
         else:
             getattr(ledger, last)(reserved.query_id)
             diary.tell(key=key, ended=last)
@@ -111,6 +115,9 @@ def check_after_crash(url: str, mark: Path, diary: Diary) -> None:
         if not leaves:
             return
         charged = [query for query in queries.values() if query.state in ("settled", "failed_charged")]
+        repeated = [query for query in charged if query.idempotency_key == "repeated"]
+        assert all((query.state, query.charged) == ("settled", ()) for query in repeated)
+        charged = [query for query in charged if query not in repeated]
         spent = ledger.account(leaves[0]).spent.pure
         assert spent == len(charged) * 10**11, "what is spent is not one tenth for each charged query"
         for key in ("answered", "failed", "voided"):
@@ -164,6 +171,7 @@ def test_the_journey_without_a_crash(url: str, tmp_path: Path) -> None:
     diary, mark = Diary(tmp_path / "diary"), tmp_path / "mark"
     assert in_child(lambda: journey(url, mark, diary)) == 0
     assert [fact.get("ended", "answer") for fact in diary.read() if "ended" in fact or "answer" in fact] == [
+        "answer",
         "answer",
         "fail",
         "void",

@@ -437,6 +437,7 @@ class _Grammar:
             lambda: f"COALESCE({self.words(0)}, 'none')",
             lambda: f"date_trunc('month', {self.day(0)})",
             lambda: f"({self.whole(1)}) // 10",
+            lambda: f"{self.r.choice(['FLOOR', 'CEIL', 'ROUND', 'TRUNC'])}(({self.bounded(1)}) / 10) * 10",
         ]
         return self.r.choice(makers)()
 

@@ -273,7 +273,7 @@ def test_stored_key_goes_to_its_own_server_only(stand: Stand, tmp_path: Path) ->
     assert stand.requests == []
 
 
-ESTIMATE = {
+ESTIMATE: dict[str, Any] = {
     "verdict": "affordable",
     "price": {"budget": "b_1", "epsilon": "0.1", "delta": "0"},
     "columns": [
@@ -302,6 +302,27 @@ def test_estimate_shows_price_errors_and_curve(stand: Stand) -> None:
         assert words in ran.out
     assert stand.requests[0][1] == "/v1/estimates"
     assert "Idempotency-Key" not in stand.requests[0][2]
+
+
+def test_estimate_shows_averages_by_the_number_of_rows(stand: Stand) -> None:
+    """A ratio has no error before its group is known: the errors of some group sizes are shown, and the worst."""
+    sizes = [
+        {"rows": rows, "standard_error": 400 / rows, "half_width": 800 / rows, "standard_error_at_most": 560 / rows}
+        for rows in (100, 1_000, 10_000)
+    ]
+    columns = [
+        {"name": "n", "kind": "released", "standard_error": 14.1, "half_width": 30.0, "by_rows": []},
+        {"name": "mean", "kind": "released", "standard_error": None, "half_width": None, "by_rows": sizes},
+    ]
+    curve = [
+        {**point, "standard_errors": {"AVG(age)": None}, "by_rows": {"AVG(age)": sizes}} for point in ESTIMATE["curve"]
+    ]
+    stand.replies = [(200, {**ESTIMATE, "columns": columns, "curve": curve})]
+    ran = stand.ask("estimate", "SELECT 1", "--dataset", "d")
+    assert ran.code == 0
+    assert "unknown" not in ran.out
+    for words in ("1,000", "8 (4)", "0.8 (0.4)", "0.08 (0.04)", "mean 0.056", "AVG(age) of 1,000 rows"):
+        assert words in ran.out
 
 
 def test_statement_from_the_input(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,12 +139,20 @@ def test_message_of_a_failure() -> None:
         (None, None, None, "NULL"),
         (True, None, None, "true"),
         ("a\nb", None, None, "a\N{REPLACEMENT CHARACTER}b"),
-        (3.0, 3.0, 3.0, "3.00 ± 0.00"),
+        (3.0, 3.0, 3.0, "3.00 [3.00, 3.00]"),
     ],
 )
 def test_cells(value: object, low: float | None, high: float | None, expected: str) -> None:
     """Two digits of the error, thousands apart, both ends where the interval is not even, no control characters."""
     assert output._cell(value, low, high) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"), [(1, 1.0, 1.0, "1 [1, 1]"), (1, 1.0, 2.0, "1 [1, 2]"), (3, 2.0, 4.0, "3 ± 1")]
+)
+def test_a_rank_has_the_ends_of_its_interval(value: int, low: float, high: float, expected: str) -> None:
+    """A computed integer is shown with both ends where ± would say too much, or that it is exact."""
+    assert output._cell(value, low, high, derived=True) == expected
 
 
 def test_a_number_that_is_a_key_is_a_name() -> None:

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
+from engines.snapshot import DateOrder, DecimalMark
 from server.datasets import check_text
-from server.datasets.model import ColumnFile, ContributionFile, DatasetFile, PolicyFile, TableFile
+from server.datasets.model import (
+    ColumnFile,
+    ContributionFile,
+    DatasetFile,
+    PolicyFile,
+    SourceFile,
+    TableFile,
+    UnitFile,
+)
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
 
 
 def test_the_example_is_sound() -> None:
-    """What the page shows can be used as it is."""
-    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    """What the page shows can be used as it is; rows as units come with their warning."""
+    example, rows = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert check_text(example) == []
+    assert [(item.severity, item.place) for item in check_text("dataset: survey\n" + rows)] == [
+        ("warning", "unit.rows")
+    ]
 
 
 def test_every_name_has_its_line() -> None:
@@ -22,6 +35,14 @@ def test_every_name_has_its_line() -> None:
     rows = set(re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE))
     for model in (DatasetFile, TableFile, ColumnFile, ContributionFile, PolicyFile):
         assert set(model.model_fields) - {"description"} <= rows, model
+    for model in (UnitFile, SourceFile):
+        assert all(f"`{name}`" in PAGE or f"`{name}: true`" in PAGE for name in model.model_fields), model
+
+
+def test_every_date_order_is_listed() -> None:
+    """The orders of days on the page are those that are read."""
+    assert all(f"`{order}`" in PAGE for order in get_args(DateOrder))
+    assert all(f'`"{mark}"`' in PAGE for mark in get_args(DecimalMark))
 
 
 def test_the_defaults_are_those_of_the_model() -> None:

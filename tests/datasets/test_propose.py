@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import duckdb
 import pytest
 
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
 from server.datasets import check_text, load_text, propose
+from server.datasets.identifiers import RESERVED, is_identifier
+from server.datasets.propose import named_columns, tables_with_unit
 
 
 @dataclass(frozen=True)
 class Column:
     name: str
     type: ColumnType | None
+    source_type: str = ""
 
 
 @dataclass(frozen=True)
 class Table:
     name: str
     columns: tuple[Column, ...]
+    decimal: str = "."
+    dates: str = "YYYY-MM-DD"
 
 
 PEOPLE = Table(
@@ -44,16 +50,23 @@ def test_a_proposal_is_a_sound_file_at_once() -> None:
     file = load_text(text)
     assert (file.dataset, file.unit.table, file.unit.key) == ("people_2024", "people_2024", "person_id")
     (table,) = file.tables.values()
-    assert list(table.columns) == ["person_id", "age", "city", "born", "no"]
-    assert [column.bounds for column in table.columns.values()] == [None] * 5
-    assert [column.keys for column in table.columns.values()] == [None] * 5
+    assert [(name, column.source_name) for name, column in table.columns.items()] == [
+        ("person_id", None),
+        ("age", None),
+        ("city", None),
+        ("born", None),
+        ("hours_per_week", "hours per week"),
+        ("AGE_2", "AGE"),
+        ("no", None),
+    ]
+    assert [column.bounds for column in table.columns.values()] == [None] * 7
+    assert [column.keys for column in table.columns.values()] == [None] * 7
     assert table.key == "person_id"
-    assert [problem.severity for problem in check_text(text)] == ["warning"]
-    assert text.count("# bounds: [LOWEST, HIGHEST]") == 1
+    assert [problem.severity for problem in check_text(text)] == ["warning"] * 3
+    assert text.count("# bounds: [LOWEST, HIGHEST]") == 3
     assert text.count("# keys: [A, B, C]") == 1
-    assert "left out: hours per week" in text
-    assert "left out: photo" in text
-    assert "left out: AGE" in text
+    assert 'source_name: "hours per week"   # its name in the file; SQL says hours_per_week' in text
+    assert "left out: photo (its type is not supported)" in text
 
 
 def test_many_rows_per_unit_are_said() -> None:
@@ -103,7 +116,89 @@ def test_file_names_cannot_break_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["x\ninjected: 1", "a: b", "- c", "{", "'"])
 def test_column_names_cannot_break_out(name: str) -> None:
-    """A hostile header is left out in a comment of one line."""
-    table = Table("t", (Column("id", ColumnType.INTEGER), Column(name, ColumnType.TEXT)))
+    """A hostile header is one quoted text, and reads back as it was; as a column without a type it stays a comment."""
+    table = Table("t", (Column("id", ColumnType.INTEGER), Column(name, ColumnType.TEXT), Column(name + "!", None)))
     (found,) = load_text(propose([table], unit="id", file="t.csv")).tables.values()
-    assert list(found.columns) == ["id"]
+    _, given = found.columns
+    assert found.columns[given].source_name == name
+    assert is_identifier(given)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (["Person ID", "age (years)"], ["Person_ID", "age_years"]),
+        (["Größe (cm)", "Übergröße", "Straße"], ["Grosse_cm", "Ubergrosse", "Strasse"]),
+        (["a b", "a_b", "A-B"], ["a_b_2", "a_b", "A_B_3"]),
+        (["2024", "100 %", "€"], ["_2024", "_100_percent", "EUR"]),
+        (["年齢", "名前"], ["field", "field_2"]),
+        (["order", "Group", "select"], ["order_", "Group_", "select_"]),
+        (["x" * 80, "x" * 81], ["x" * 63, "x" * 58 + "_2"]),
+        (["id", "ID"], ["id", "ID_2"]),
+    ],
+)
+def test_headers_become_names_that_sql_reads_without_quotes(header: list[str], expected: list[str]) -> None:
+    """Marks leave their letters, words of SQL get an underscore, and no two names are alike; plain names stay."""
+    columns = named_columns(Table("", tuple(Column(name, ColumnType.TEXT) for name in header)))
+    assert [item.name for item in columns] == expected
+    assert all(is_identifier(item.name) and item.name.lower() not in RESERVED for item in columns)
+    assert len({item.name.lower() for item in columns}) == len(columns)
+
+
+def test_columns_that_cannot_be_named_are_left_out_with_the_reason() -> None:
+    """No name, the same name twice, no type: each says why."""
+    table = Table("", tuple(Column(name, ColumnType.TEXT) for name in ("id", "", " ", "x", "x")))
+    text = propose([table], unit="id", file="t.csv")
+    assert list(load_text(text).tables["t"].columns) == ["id"]
+    assert text.count("it has no name in the header") == 2
+    assert text.count("the file has several columns of this name") == 2
+
+
+def test_words_of_sql_are_those_of_the_engine_and_the_parser() -> None:
+    """Every word that the engine reserves is known, so that no proposed name needs quotes."""
+    with duckdb.connect(":memory:") as connection:
+        found = connection.execute(
+            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+        ).fetchall()
+    assert {word for (word,) in found} <= RESERVED
+
+
+@pytest.mark.parametrize("unit", ["Person ID", "Person_ID", "person id", "PERSON_ID"])
+def test_the_unit_is_found_by_either_name(unit: str) -> None:
+    """The file's name and the SQL name mean the same column, in any case."""
+    table = Table("t", (Column("Person ID", ColumnType.INTEGER), Column("x", ColumnType.TEXT)))
+    file = load_text(propose([table], unit=unit, file="t.csv"))
+    assert (file.unit.key, file.tables["t"].key) == ("Person_ID", "Person_ID")
+    assert tables_with_unit([table], unit) == (table,)
+
+
+def test_rows_as_units() -> None:
+    """Without a column of persons each row is a unit, which is said, and the warning stays in the check."""
+    text = propose([PEOPLE], unit=None, file="people.csv", rows_are_units=True)
+    file = load_text(text)
+    assert (file.unit.key, file.unit.rows) == (None, True)
+    assert file.tables["people"].key is None
+    assert "a person with several rows is several units" in text
+    assert "unit.rows" in [problem.place for problem in check_text(text)]
+
+
+def test_a_contribution_goes_to_the_tables_that_refer() -> None:
+    """Where other tables refer to the table of the units, that one keeps its key and the others get the bound."""
+    bound = ContributionBound(rows_per_unit=8, groups_per_unit=2, rows_per_unit_and_group=4)
+    visits = Table("visits", (Column("person_id", ColumnType.INTEGER), Column("cost", ColumnType.NUMBER)))
+    people = Table("people", PEOPLE.columns)
+    text = propose([visits, people], unit="person_id", file="all.duckdb", unit_table="people", contribution=bound)
+    file = load_text(text)
+    assert (file.tables["people"].key, file.tables["people"].contribution) == ("person_id", None)
+    assert file.tables["visits"].contribution is not None
+    assert [problem.severity for problem in check_text(text) if problem.severity == "error"] == []
+
+
+def test_conventions_of_the_file_are_written_down() -> None:
+    """A decimal comma and an order of days become part of the source; a doubtful column says why it is text."""
+    column = Column("when", ColumnType.TEXT, "DATE")
+    table = Table("", (Column("id", ColumnType.INTEGER), column), ",", "DD.MM.YYYY")
+    text = propose([table], unit="id", file="t.csv")
+    source = load_text(text).tables["t"].source
+    assert (source.decimal, source.dates) == (",", "DD.MM.YYYY")
+    assert "most values look like DATE" in text

@@ -15,12 +15,12 @@ from typing import Any
 
 import duckdb
 import pytest
-import structlog
 
 from engines.handlers.shell import ShellHandler
 from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, ShellTable
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
+from tests.engines.logs import capture_logs
 
 CANARY = "CANARY4711"
 RELEASE = ShellTable(
@@ -196,7 +196,7 @@ def test_what_does_not_bind_is_invalid_without_words(
     """ShellInvalid carries no engine text, no cause and no part of the SQL; the worker lives on."""
     assert shell.wait_ready()
     processes = shell.process_ids()
-    with structlog.testing.capture_logs() as logs, pytest.raises(ShellInvalid) as caught:
+    with capture_logs() as logs, pytest.raises(ShellInvalid) as caught:
         shell.check((RELEASE,), sql)
     error = caught.value
     assert error.__cause__ is None
@@ -238,7 +238,7 @@ def test_runs_share_nothing(tmp_path: Path) -> None:
         fails(shell, "SELECT * FROM query_table('secret')")
     finally:
         shell.close()
-    handler = ShellHandler({"threads": 1, "memory_limit_mb": 100, "rows_max": 10})
+    handler = ShellHandler({"threads": 1, "memory_limit_mb": 100, "rows_max": 10, "cells_max": 100})
     first = handler._fresh
     assert first is not None
     first.execute(
@@ -317,7 +317,7 @@ def test_check_is_bounded_too() -> None:
 def test_errors_say_nothing(shell: ShellEngine, capfd: pytest.CaptureFixture[str]) -> None:
     """A run that fails is the one constant failure, without text, cause or log of values."""
     table = ShellTable("release", (ShellColumn("v", ColumnType.TEXT, (CANARY,)),))
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         failure = fails(shell, "SELECT CAST(v AS INTEGER) FROM release", table)
     assert failure.started
     assert failure.__cause__ is None

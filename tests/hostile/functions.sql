@@ -233,7 +233,7 @@ SELECT COUNT(*) FROM people WHERE date_sub('day', born, born) IS NULL
 SELECT COUNT(*) FROM people WHERE last_day(born) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE monthname(born) IS NULL
+SELECT COUNT(*) FROM people WHERE weekday(born) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE epoch_ms(age) IS NULL

@@ -223,10 +223,10 @@ CHECKPOINT
 -- refused: not_a_query
 FORCE CHECKPOINT
 
--- refused: parse_error
+-- refused: not_a_query
 EXPORT DATABASE 'd'
 
--- refused: parse_error
+-- refused: not_a_query
 IMPORT DATABASE 'd'
 
 -- refused: not_a_query

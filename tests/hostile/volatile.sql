@@ -73,7 +73,7 @@ SELECT COUNT(*) FROM people WHERE current_schemas(true) IS NULL
 -- refused: volatile_function
 SELECT COUNT(*) FROM people WHERE current_database() IS NULL
 
--- refused: unsupported_function
+-- refused: volatile_function
 SELECT COUNT(*) FROM people WHERE version() IS NULL
 
 -- refused: volatile_function

@@ -47,9 +47,12 @@ def main(home: str, point: str, key: str) -> None:
         elif point == "reply.before":
             journey.complete = dying(journey.complete, before=False)
         else:
+            if point.startswith("repeat."):
+                journey.complete(journey.admit(question(SQL, "crash", idempotency_key=f"{key}-first", reuse="none")))
             faults.install(lambda reached: die() if reached == point else None)
-        admitted = journey.admit(question(SQL, "crash", idempotency_key=key, reuse="none"))
-        answer = journey.complete(admitted)
+        reuse = "own" if point.startswith("repeat.") else "none"
+        admitted = journey.admit(question(SQL, "crash", idempotency_key=key, reuse=reuse))
+        answer = admitted.stored or journey.complete(admitted)
         faults.install(None)
         sys.stdout.buffer.write(answer)
         sys.stdout.flush()

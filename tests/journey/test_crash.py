@@ -88,3 +88,28 @@ def test_a_killed_query_is_charged_or_never_happened(home: Path, point: str) -> 
             after = services.ledger.accounts(dataset="clinic", principal="crash")[0]
             assert before - after.remaining_epsilon() == spent
         assert not services.ledger.audit().findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["decided", "written", "before_commit", "after_commit", "answered"])
+def test_a_killed_repeat_is_settled_or_never_happened(home: Path, stage: str) -> None:
+    """Shows that a repeat costs nothing wherever it dies, and that a retry gets the stored bytes or a new repeat."""
+    key = f"repeat-{stage}"
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.journey.crash_child", str(home), f"repeat.{stage}", key],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    with services_of(home) as services:
+        known = [q for q in services.ledger.queries("crash") if q.idempotency_key == key]
+        assert [q.state for q in known] == (["settled"] if stage in ("after_commit", "answered") else [])
+        before = services.ledger.accounts(dataset="clinic", principal="crash")[0]
+        asked = question(SQL, "crash", idempotency_key=key, reuse="own")
+        admitted = services.journey.admit(asked)
+        answer = admitted.stored or services.journey.complete(admitted)  # type: ignore[arg-type]
+        assert services.journey.admit(asked).stored == answer
+        assert services.ledger.accounts(dataset="clinic", principal="crash")[0] == before
+        assert not services.ledger.audit().findings

@@ -89,6 +89,25 @@ def test_the_estimate_is_the_price(services: Services, analyst: Analyst) -> None
     assert services.journey.estimate(question(sql, who))["verdict"] == "free"
 
 
+def test_an_estimate_tells_the_errors_of_averages_by_rows(services: Services, analyst: Analyst) -> None:
+    """Shows that no error is unknown in advance: counts have theirs, ratios one for each number of rows."""
+    sql = "SELECT sex, COUNT(*) AS n, AVG(age) AS mean, STDDEV(age) AS spread FROM people GROUP BY sex ORDER BY n"
+    estimate = services.journey.estimate(question(sql, analyst()))
+    key, count, mean, spread = estimate["columns"]
+    assert key["by_rows"] == count["by_rows"] == []
+    assert count["standard_error"] > 0
+    assert count["half_width"] > count["standard_error"]
+    for column in (mean, spread):
+        assert column["standard_error"] is None
+        assert [100, 1_000, 10_000] == [size["rows"] for size in column["by_rows"]]
+        for size in column["by_rows"]:
+            assert 0 < size["standard_error"] <= size["standard_error_at_most"]
+            assert size["half_width"] > size["standard_error"]
+    for point in estimate["curve"]:
+        named = {name for name, error in point["standard_errors"].items() if error is None}
+        assert named == set(point["by_rows"]) == {"AVG(age)", "STDDEV(age)"}
+
+
 def test_an_idempotency_key_charges_once(services: Services, analyst: Analyst) -> None:
     """Shows that a retry gets the same bytes, and another body under the same key a conflict."""
     who = analyst()

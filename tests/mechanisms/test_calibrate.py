@@ -16,6 +16,7 @@ from mechanisms.calibrate import (
     calibrate,
     calibrate_for_half_width,
 )
+from mechanisms.estimates import estimate_column, linear_form
 from mechanisms.gateway import perturb
 from mechanisms.measurement import (
     GaussianMeasurement,
@@ -245,6 +246,58 @@ def test_predicted_errors_are_those_of_the_noise() -> None:
     assert {name for name, width in widths.items() if width is None} == {
         name for name, e in errors.items() if e is None
     }
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("price", [LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))])
+def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: LaplacePrice | GaussianPrice) -> None:
+    """For 1,000 values spread evenly over the bounds the noisy ratios stray as an estimate says, before any noise."""
+    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (EstimateKind.AVERAGE, EstimateKind.SUM)]
+    core = cells_core([moments(degree=degree)], estimates, 20_000)
+    calibration = calibrate([core], price)
+    expected = calibration.expected_errors("core", Fraction(95, 100))
+    assert {e.name for e in estimates if linear_form(core.statistics[0], e.kind) is None} == set(expected)
+    measurement = calibration.measurements[0]
+    assert measurement.statistic.encoding is not None
+    size = measurement.statistic.encoding.highest**degree
+    sums = np.full((20_000, degree + 1), 1_000 * size // (degree + 1), dtype=np.int64)
+    noisy = perturb(measurement, sums, SeededBits(7)).values
+    for estimate in estimates:
+        if estimate.name in expected:
+            of_rows = {error.rows: error for error in expected[estimate.name]}
+            assert list(of_rows) == [100, 1_000, 10_000]
+            values = np.array(estimate_column(measurement, estimate, noisy, alpha=0.05).values, dtype=np.float64)
+            told = of_rows[1_000]
+            assert told.standard_error == pytest.approx(np.nanstd(values), rel=0.05)
+            assert told.standard_error is not None
+            assert told.half_width is not None
+            assert 1.9 < told.half_width / told.standard_error < 3
+            assert of_rows[10_000].standard_error == pytest.approx(told.standard_error / 10, rel=0.05)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> None:
+    """Whatever the values are, the standard error is at most the one that is told; values at one bound reach it."""
+    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind is EstimateKind.AVERAGE]
+    calibration = calibrate([scalar_core([moments(degree=degree)], estimates)], LaplacePrice(Fraction(1), Fraction(0)))
+    measurement = calibration.measurements[0]
+    assert measurement.statistic.encoding is not None
+    width = measurement.statistic.encoding.highest
+    generator = np.random.default_rng(3)
+    shapes = [generator.beta(generator.uniform(0.05, 4), generator.uniform(0.05, 4), size=1_000) for _ in range(300)]
+    shapes += [np.zeros(1_000), np.ones(1_000), generator.integers(0, 2, size=1_000).astype(float), np.full(1_000, 0.5)]
+    values = np.rint(np.array(shapes) * width).astype(np.int64)
+    parts = [width - values, values]
+    if degree == 2:
+        parts = [parts[0] ** 2, 2 * parts[0] * parts[1], parts[1] ** 2]
+    sums = np.stack([part.sum(axis=1) for part in parts], axis=1)
+    for estimate in estimates:
+        if linear_form(measurement.statistic, estimate.kind) is None:
+            told = calibration.expected_errors("core", Fraction(95, 100))[estimate.name][1]
+            assert told.standard_error_at_most is not None
+            errors = np.array(estimate_column(measurement, estimate, sums, alpha=0.05).standard_errors, dtype=float)
+            assert errors.max() == pytest.approx(told.standard_error_at_most, rel=1e-9)
+            assert errors[-1] <= told.standard_error_at_most
 
 
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])

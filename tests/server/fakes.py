@@ -239,6 +239,17 @@ def _validator(schema: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator({**json.loads(schema), "components": _DOCUMENTS[0]["components"]})
 
 
+def check_words(body: Mapping[str, Any]) -> None:
+    """No problem leaves its reader without a reason or a next step."""
+    for part in (body, *body["findings"]):
+        assert part["what"], body
+        assert part["why"], body
+        assert part["instead"], body
+        assert all(isinstance(line, str) and line for line in part["instead"]), body
+    assert body["title"], body
+    assert body["detail"], body
+
+
 class Api:
     """A synchronous client of one application; `key` is sent as the bearer."""
 
@@ -289,6 +300,8 @@ class Api:
         if response.status_code >= 400:
             assert media_type == "application/problem+json" or response.status_code == 503
             assert "charged" in response.json() or response.status_code == 503
+        if media_type == "application/problem+json":
+            check_words(response.json())
 
     def get(self, path: str, **arguments: Any) -> httpx.Response:
         return self.call("GET", path, **arguments)

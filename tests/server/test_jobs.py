@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +119,50 @@ def test_a_shutdown_with_time_lets_running_queries_end() -> None:
     asyncio.run(run())
     assert pool.close(seconds=10) == 0
     assert completed == ["a", "b"]
+
+
+_DEEP = """
+import asyncio, sys, threading
+from sqlglot.dialects.duckdb import DuckDB
+from server.jobs import JobPool
+from sql_rewrite import metered
+
+def read():
+    text = "SELECT " + "NOT " * 20_000 + "a"
+    metered.read(DuckDB().tokenize(text), text, steps=10**7)
+    print("read", flush=True)
+
+sys.setrecursionlimit(10**8)
+pool = JobPool(threads=1, queue=0)
+if sys.argv[1] == "pool":
+    asyncio.run(pool.call(read))
+else:
+    threading.stack_size(2**21)
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+pool.close(seconds=1)
+"""
+
+
+@pytest.mark.parametrize(("thread", "expected"), [("pool", (0, "read\n")), ("other", (-signal.SIGSEGV, ""))])
+def test_threads_that_read_texts_have_a_large_stack(thread: str, expected: tuple[int, str]) -> None:
+    """Four times the words of the longest text, nested, are read on the pool's threads; another thread crashes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _DEEP, thread],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert expected == (done.returncode, done.stdout), done.stderr
+
+
+def test_the_stack_of_other_threads_stays_as_it_was() -> None:
+    """The size is a setting of the process: the pool gives it back, and its reading threads are there already."""
+    before = threading.stack_size()
+    pool = JobPool(threads=1, queue=0)
+    assert before == threading.stack_size()
+    assert sum(thread.name.startswith("admit") for thread in threading.enumerate()) >= 4
+    pool.close(seconds=1)

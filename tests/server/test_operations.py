@@ -26,7 +26,7 @@ from tests.server.fakes import SECRET_LITERAL, Api, query
 def lines(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """The program's log at its most talkative."""
     stream = io.StringIO()
-    monkeypatch.setattr(log, "_logger", log._make(10, stream))
+    monkeypatch.setattr(log, "_logger", log.Log(level=10, stream=stream))
     return stream
 
 

@@ -221,6 +221,15 @@ def test_a_version_never_changes(registry: Registry) -> None:
         register(registry, unit="patient", snapshot="s2")
 
 
+def test_a_document_keeps_its_order(registry: Registry) -> None:
+    """Names come back as their owner wrote them; the same ones in another order are the same version."""
+    register(registry, tables={"visits": 1, "people": 2}, dataset="clinic")
+    (stored,) = registry.datasets()
+    assert list(stored.document) == ["tables", "dataset"]
+    assert list(stored.document["tables"]) == ["visits", "people"]
+    assert register(registry, dataset="clinic", tables={"people": 2, "visits": 1}) == stored
+
+
 def test_a_removed_dataset_keeps_its_versions(registry: Registry) -> None:
     """It is not served any more, its versions stay, and it can be registered again."""
     register(registry)

@@ -200,7 +200,7 @@ _DESCRIBED = [
     (build("like", (S, text("a!%"), text("!"))), "s LIKE 'a!%' ESCAPE '!'"),
     (build("divide", (J, K)), "j / k"),
     (build("not", (B,)), "NOT b"),
-    (cast(S, INTEGER), "CAST(s AS INTEGER)"),
+    (cast(S, INTEGER), "CAST(s AS BIGINT)"),
     (clip_columns(build("sqrt", (I,))), "SQRT(clip(i, -5 to 10))"),
     (build("nullif", (J, integer(9))), "NULLIF(j, 9)"),
     (build("date_trunc", (text("month"), D)), "date_trunc('month', d)"),

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -16,12 +19,15 @@ import sqlglot
 from sqlglot.tokenizer_core import TokenType
 
 from privacy.refusal import Refused
+from server.jobs import STACK_BYTES
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.plan import Plan
+from sql_rewrite.syntax import TEXT_BYTES_MAX
 from tests.hostile.corpus import refused
 from tests.hostile.duck import Clinic, Expressions, same_rows, same_values
+from tests.hostile.families import FAMILIES, LEGITIMATE
 from tests.hostile.good import GOOD
 from tests.sql_rewrite.datasets import CLINIC
 
@@ -421,3 +427,86 @@ def test_texts_at_the_limits_take_little_time(name: str) -> None:
         size = sum(len(lower(bounded).sql) for bounded in bound(plan)) + len(plan.shell.sql)
         assert size < 2_000_000
     assert time.process_time() - begun < SECONDS_MAX
+
+
+def fate(text: str) -> str:
+    """The codes of a text's refusal, or "answered" when its statements could be written."""
+    try:
+        for bounded in bound(lift(text, CLINIC)):
+            lower(bounded)
+    except Refused as refusal:
+        return " ".join(sorted({finding.code for finding in refusal.findings}))
+    return "answered"
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_constructs_repeated_without_end_meet_their_fate_soon(name: str) -> None:
+    """Shows that a construct repeated as often as a text can hold it gets its code within two seconds of work."""
+    text, expected = FAMILIES[name]
+    assert len(text.encode()) <= TEXT_BYTES_MAX
+    begun = time.process_time()
+    assert expected == fate(text)
+    assert time.process_time() - begun < SECONDS_MAX
+
+
+@pytest.mark.parametrize("name", list(LEGITIMATE))
+def test_long_texts_of_analysts_are_answered(name: str) -> None:
+    """Shows that the limits leave room for hundreds of terms, branches, list entries, columns and CTEs."""
+    begun = time.process_time()
+    assert fate(LEGITIMATE[name]) == "answered"
+    assert time.process_time() - begun < SECONDS_MAX
+
+
+@pytest.mark.parametrize(
+    "name", ["alternatives", "conjunctions", "alternatives of conjunctions", "groups of alternatives"]
+)
+def test_long_chains_mean_what_duckdb_means(name: str, clinic: Clinic) -> None:
+    """Shows that a long chain, which is read as a balanced tree, counts the people that DuckDB counts."""
+    text = LEGITIMATE[name]
+    assert same_rows(clinic.direct(text), clinic.planned(text))
+    assert clinic.direct(text) != [(0,)]
+
+
+# Lifts every large text in a thread of a given stack.
+_LARGE = """
+import sys, threading
+from privacy.refusal import Refused
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from tests.hostile.corpus import large
+from tests.hostile.families import FAMILIES, LEGITIMATE
+from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.test_fuzz import LIMITS
+
+def work():
+    texts = [*LIMITS.values(), *(entry.text for entry in large())]
+    for text in [*texts, *(text for text, _ in FAMILIES.values()), *LEGITIMATE.values()]:
+        try:
+            for core in bound(lift(text, CLINIC)):
+                lower(core)
+        except Refused:
+            pass
+    print("lifted")
+
+threading.stack_size(int(sys.argv[1]))
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_large_texts_need_a_quarter_of_the_stack_at_most() -> None:
+    """Shows that no large text ends the process when its thread has a quarter of the stack that the server gives.
+
+    Its twin is `test_more_words_would_run_over_the_end_of_the_stack`: without the limit of words the process ends.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _LARGE, str(STACK_BYTES // 4)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert (done.returncode, done.stdout) == (0, "lifted\n"), done.stderr

@@ -1,0 +1,162 @@
+"""Whose turn it is: places for requests, shared fairly between the people who ask.
+
+Requests are served in the order of their arrival as long as nobody has used much time lately. Then whoever used least
+goes first, and nobody who used much takes the last place while others are about: a quick question waits for a
+free place, never behind somebody's slow ones.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+__all__ = ["Places", "Turns"]
+
+HALF_LIFE_SECONDS = 10.0
+"""After how long used time counts half."""
+
+HEAVY_SECONDS = 1.0
+"""From how much used time on somebody leaves the last place to others."""
+
+STEP_SECONDS = 0.5
+"""Used time is compared in steps of this size; within one step the order of arrival decides."""
+
+ABOUT_SECONDS = 60.0
+"""How long somebody who asked counts as being about."""
+
+OWNERS_MAX = 10_000
+"""Most owners that are remembered; who has been away longest is forgotten first."""
+
+
+class _Owner:
+    __slots__ = ("at", "seen", "starts", "used")
+
+    def __init__(self, now: float) -> None:
+        self.used = 0.0
+        self.at = now
+        self.seen = now
+        self.starts: list[float] = []
+
+
+class Turns:
+    """The rule of a number of places. Not safe to use from many threads: whoever uses it has a lock."""
+
+    def __init__(self, places: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        assert places >= 1
+        self._places = places
+        self._clock = clock
+        self._owners: OrderedDict[str, _Owner] = OrderedDict()
+        self._running = 0
+
+    @property
+    def running(self) -> int:
+        """Places that are taken."""
+        return self._running
+
+    def arrive(self, owner: str) -> None:
+        """Somebody asks for a place."""
+        self._of(owner)
+
+    def choose(self, waiting: Iterable[str]) -> int | None:
+        """Which of the waiting (owners in the order of their arrival) may begin now; None when nobody may."""
+        if self._running >= self._places:
+            return None
+        best: tuple[int, int] | None = None
+        seen: set[str] = set()
+        for place, owner in enumerate(waiting):
+            if owner in seen:
+                continue
+            seen.add(owner)
+            used = self._used(owner)
+            if used >= HEAVY_SECONDS and self._is_last_place() and self._others_are_about(owner):
+                continue
+            rank = (int(used / STEP_SECONDS), place)
+            if best is None or rank < best:
+                best = rank
+        return None if best is None else best[1]
+
+    def begin(self, owner: str) -> None:
+        """The owner takes a place."""
+        self._running += 1
+        self._of(owner).starts.append(self._clock())
+
+    def end(self, owner: str) -> None:
+        """The owner gives a place back."""
+        self._running -= 1
+        known, now = self._of(owner), self._clock()
+        known.used, known.at = self._decayed(known, now) + now - known.starts.pop(0), now
+
+    def _is_last_place(self) -> bool:
+        return 1 < self._places <= self._running + 1
+
+    def _others_are_about(self, owner: str) -> bool:
+        since = self._clock() - ABOUT_SECONDS
+        # They stand in the order of when they were seen: the last one who is somebody else tells.
+        other = next((known for name, known in reversed(self._owners.items()) if name != owner), None)
+        return other is not None and (other.seen >= since or bool(other.starts))
+
+    def _used(self, owner: str) -> float:
+        """Seconds that the owner used lately, what runs now included."""
+        known, now = self._owners.get(owner), self._clock()
+        if known is None:
+            return 0.0
+        return self._decayed(known, now) + sum(now - start for start in known.starts)
+
+    @staticmethod
+    def _decayed(known: _Owner, now: float) -> float:
+        return known.used * math.exp2(-max(0.0, now - known.at) / HALF_LIFE_SECONDS)
+
+    def _of(self, owner: str) -> _Owner:
+        known = self._owners.get(owner)
+        if known is None:
+            known = self._owners[owner] = _Owner(self._clock())
+            if len(self._owners) > OWNERS_MAX:
+                away = next((name for name, other in self._owners.items() if not other.starts), None)
+                if away is not None:
+                    del self._owners[away]
+        else:
+            self._owners.move_to_end(owner)
+            known.seen = self._clock()
+        return known
+
+
+class Places:
+    """Places that threads wait for in turn. Safe to use from many threads."""
+
+    def __init__(self, places: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._turns = Turns(places, clock=clock)
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[object, str]] = []
+
+    def take(self, owner: str, *, seconds: float | None) -> bool:
+        """Waits for a place, for ever when `seconds` is None; whether there was one. Give it back with `give`."""
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        ticket = (object(), owner)
+        with self._changed:
+            self._turns.arrive(owner)
+            self._waiting.append(ticket)
+            try:
+                while not self._is_next(ticket):
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        return False
+                    # Whose turn it is also changes as used time is forgotten, of which nobody is told.
+                    self._changed.wait(min(left, STEP_SECONDS))
+                self._turns.begin(owner)
+                return True
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+
+    def give(self, owner: str) -> None:
+        """Gives a place back."""
+        with self._changed:
+            self._turns.end(owner)
+            self._changed.notify_all()
+
+    def _is_next(self, ticket: tuple[object, str]) -> bool:
+        chosen = self._turns.choose(name for _, name in self._waiting)
+        return chosen is not None and self._waiting[chosen] is ticket

@@ -1,0 +1,78 @@
+"""Answers that this process has told before, kept so that the same question is answered by the ledger alone.
+
+Only released numbers and what was computed from them are kept here; nothing of it is newer knowledge about rows. The
+ledger decides at every repeat whether the same releases would serve, so an entry can be useless, never wrong.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from accountant.request import StoredRelease
+from privacy.release import MechanismNote
+from server.answer_rows import AnswerRows
+from server.pricing import Priced
+
+__all__ = ["Repeats", "Told"]
+
+CELLS_MAX = 200_000
+"""Most cells of all kept answers together: some tens of megabytes."""
+
+ANSWERS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer's rows and where they came from, in the order of the query's cores.
+
+    `notes` say what was done to each core's statistics; `releases` are the ledger's records by core key, without
+    their bodies.
+    """
+
+    rows: AnswerRows
+    notes: tuple[tuple[MechanismNote, ...], ...]
+    releases: Mapping[str, StoredRelease]
+    priced: Priced | None
+
+    @property
+    def cells(self) -> int:
+        """How many cells the answer has; each comes with an error and an interval."""
+        return len(self.rows.columns) * len(self.rows.rows)
+
+
+class Repeats:
+    """The answers told last, least recently asked ones forgotten first. Safe to use from many threads."""
+
+    def __init__(self, *, cells_max: int = CELLS_MAX, answers_max: int = ANSWERS_MAX) -> None:
+        self._cells_max = cells_max
+        self._answers_max = answers_max
+        self._lock = threading.Lock()
+        self._told: OrderedDict[Hashable, Told] = OrderedDict()
+        self._cells = 0
+
+    def get(self, key: Hashable) -> Told | None:
+        """What was told for a question, None when it is not kept."""
+        with self._lock:
+            told = self._told.get(key)
+            if told is not None:
+                self._told.move_to_end(key)
+        return told
+
+    def keep(self, key: Hashable, told: Told) -> None:
+        """Keeps an answer in place of an earlier one; one that is too large by itself is not kept."""
+        with self._lock:
+            self._forget(key)
+            if told.cells > self._cells_max // 4:
+                return
+            self._told[key] = told
+            self._cells += told.cells
+            while self._cells > self._cells_max or len(self._told) > self._answers_max:
+                self._forget(next(iter(self._told)))
+
+    def _forget(self, key: Hashable) -> None:
+        told = self._told.pop(key, None)
+        if told is not None:
+            self._cells -= told.cells

@@ -1,0 +1,168 @@
+"""Statements that are no query: refused by their first word, each with what to do instead.
+
+The words of the text decide, before it is parsed: a statement that the parser cannot read is refused with the same
+friendly reason as one that it can.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from privacy.refusal import Finding, Position, Refused
+from sql_rewrite.kinds import Kind
+
+__all__ = ["NO_BEGINNING", "begins_query", "check_statement"]
+
+NO_BEGINNING = "A query begins with SELECT, or with WITH."
+
+
+class _Spans(Protocol):
+    """What turns places of the text into positions."""
+
+    def span(self, start: int, stop: int) -> Position: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Statements of one kind: the words they begin with, why they are refused, and what to do instead."""
+
+    words: tuple[str, ...]
+    why: str
+    instead: tuple[str, ...]
+
+
+_DESCRIBED = "GET /v1/datasets lists the datasets, GET /v1/datasets/{name} the tables, columns, types and bounds of one"
+
+_KINDS = (
+    _Kind(
+        ("explain",),
+        "Only the query itself is answered; what it would mean and cost is told without running it.",
+        ('send the SELECT alone to POST /v1/estimates (or "noisegate estimate"): its price and errors, for free',),
+    ),
+    _Kind(
+        ("describe", "desc", "show"),
+        "Only SELECT queries are answered; tables and columns are described elsewhere.",
+        (_DESCRIBED, "POST /v1/estimates tells the columns of an answer, for free"),
+    ),
+    _Kind(
+        ("summarize",),
+        "It would show values of people: least, greatest and exact counts of every column.",
+        ("SELECT COUNT(*), AVG(x), STDDEV(x) FROM ...", _DESCRIBED),
+    ),
+    _Kind(
+        ("pragma", "set", "reset", "call", "install", "load", "checkpoint", "vacuum", "analyze", "analyse", "kill"),
+        "Only SELECT queries are answered; the engine and its settings belong to the server.",
+        ('the request has the options of a query: "spend", "accuracy", "parameters", "reuse"', _DESCRIBED),
+    ),
+    _Kind(
+        ("use", "attach", "detach"),
+        'Only SELECT queries are answered; the dataset is chosen by "dataset" of the request.',
+        (_DESCRIBED,),
+    ),
+    _Kind(
+        ("insert", "update", "delete", "merge", "replace", "truncate", "upsert"),
+        "Only SELECT queries are answered; no query can change data.",
+        ("an administrator attaches new data as a new version of the dataset",),
+    ),
+    _Kind(
+        ("create", "drop", "alter", "comment", "grant", "revoke"),
+        "Only SELECT queries are answered; no query can make, change or drop anything.",
+        ("name an intermediate result with WITH name AS (SELECT ...)", "datasets are attached by an administrator"),
+    ),
+    _Kind(
+        ("copy", "export", "import"),
+        "Only SELECT queries are answered; no query reads or writes files.",
+        ("send the SELECT alone, and choose CSV, Parquet or Arrow for its answer with the header Accept",),
+    ),
+    _Kind(
+        ("begin", "start", "commit", "rollback", "abort", "savepoint", "release", "end"),
+        "Only SELECT queries are answered; each of them stands alone, so there is nothing to begin or to undo.",
+        ("send the SELECT alone",),
+    ),
+    _Kind(
+        ("prepare", "execute", "deallocate"),
+        "Only SELECT queries are answered, each in its own request.",
+        ('write $name in the query and give its value in "parameters" of the request',),
+    ),
+    _Kind(
+        ("pivot", "unpivot", "pivot_wider", "pivot_longer"),
+        "Which columns its answer has would depend on rows.",
+        ("SELECT ..., COUNT(*) FILTER (WHERE key = 'value') AS value FROM ... GROUP BY ...",),
+    ),
+    _Kind(
+        ("values",),
+        "Only SELECT queries are answered.",
+        ("SELECT 1 AS a, 2 AS b",),
+    ),
+)
+_BY_WORD = {word: kind for kind in _KINDS for word in kind.words}
+
+_BEGINNINGS = frozenset(("select", "with", "from", "table"))
+_QUOTED = (Kind.STRING, Kind.IDENTIFIER)
+_KEYWORDS = ("select", "with", "from")
+
+
+def check_statement(sql: str, tokens: Sequence[Any], text: _Spans) -> None:
+    """Refuses a text that holds no query, more than one statement, or a statement of another kind.
+
+    Errors: Refused (parse_error, many_statements, not_a_query). Depends on the text only.
+    """
+    statements = list(_statements(tokens))
+    if not statements:
+        nothing = not sql.replace(";", "").strip()
+        raise _refused(
+            "parse_error",
+            "the text is empty" if nothing else "the text holds nothing but comments",
+            "There is no statement in it.",
+            ("write a SELECT query, for instance SELECT COUNT(*) AS n FROM ...", _DESCRIBED),
+            None,
+        )
+    if len(statements) > 1:
+        raise _refused(
+            "many_statements",
+            "the text is refused",
+            f"It holds {len(statements)} statements; one request is one statement.",
+            ("send the statements one by one", "put intermediate results into WITH name AS (SELECT ...)"),
+            text.span(statements[1].start, statements[1].end + 1),
+        )
+    first = statements[0]
+    word = first.text.lower()
+    if first.token_type in _QUOTED or begins_query(tokens):
+        return
+    place = text.span(first.start, first.end + 1)
+    kind = _BY_WORD.get(word)
+    if kind is not None:
+        raise _refused("not_a_query", f"{place.text[:40].upper()} is refused", kind.why, kind.instead, place)
+    close = difflib.get_close_matches(word, _KEYWORDS, n=1, cutoff=0.7)
+    if close:
+        raise _refused(
+            "parse_error",
+            f'the text could not be read as SQL near "{place.text[:40]}"',
+            NO_BEGINNING,
+            (f'did you mean "{close[0].upper()}"?',),
+            place,
+        )
+
+
+def begins_query(tokens: Sequence[Any]) -> bool:
+    """Whether the first word is one with which a query may begin."""
+    first = next(_statements(tokens), None)
+    return first is not None and (first.token_type is Kind.L_PAREN or first.text.lower() in _BEGINNINGS)
+
+
+def _statements(tokens: Sequence[Any]) -> Iterator[Any]:
+    """The first word of each statement."""
+    fresh = True
+    for token in tokens:
+        if token.token_type is Kind.SEMICOLON:
+            fresh = True
+        elif fresh:
+            fresh = False
+            yield token
+
+
+def _refused(code: str, what: str, why: str, instead: tuple[str, ...], position: Position | None) -> Refused:
+    return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])

@@ -1,0 +1,279 @@
+"""Free SQL over released numbers that took everything: workers, the queue, memory, the disk, a paid answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from accountant.request import QueryRecord
+from engines.pool import Failure
+from engines.shell import ShellColumn, ShellEngine, ShellTable
+from engines.turns import HALF_LIFE_SECONDS, Places, Turns
+from privacy.policy import ColumnType
+from privacy.refusal import ExecutionFailed
+from server import answer_rows
+from server.errors import Problem
+from server.fair import FairThreads
+from server.jobs import JobPool
+from server.services import Services
+from tests.journey.clinic import question
+
+TABLE = ShellTable("t", (ShellColumn("n", ColumnType.INTEGER, tuple(range(2000))),))
+QUICK = "SELECT sum(n) AS s FROM t"
+SLOW = "SELECT count(*) AS c FROM t AS a, t AS b, t AS c, t AS d WHERE a.n * b.n % 7 + c.n * d.n % 11 = 5"
+GROUPS = "WITH t AS (SELECT age, COUNT(*) AS n FROM people GROUP BY age) "
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_turns_go_by_arrival_until_somebody_used_much() -> None:
+    """Light owners are served in order; whoever used seconds goes last; used time is forgotten."""
+    clock = Clock()
+    turns = Turns(1, clock=clock)
+    for owner in "abc":
+        turns.arrive(owner)
+    assert turns.choose(["b", "a", "b", "c"]) == 0
+    turns.begin("b")
+    assert turns.choose(["a"]) is None
+    clock.now = 4.0
+    turns.end("b")
+    assert turns.choose(["b", "b", "a", "c"]) == 2
+    assert turns.choose(["b"]) == 0
+    clock.now += 4 * HALF_LIFE_SECONDS
+    assert turns.choose(["b", "a"]) == 0
+
+
+def test_the_last_place_is_not_for_whoever_used_much_while_others_are_about() -> None:
+    """An owner alone may use every place; with somebody else about, one place stays free for them."""
+    clock = Clock()
+    turns = Turns(2, clock=clock)
+    turns.arrive("busy")
+    turns.begin("busy")
+    clock.now = 2.0
+    assert turns.choose(["busy"]) == 0
+    turns.arrive("other")
+    turns.arrive("busy")
+    assert turns.choose(["busy", "busy"]) is None
+    assert turns.choose(["busy", "other"]) == 1
+    clock.now += 61
+    assert turns.choose(["busy"]) == 0
+
+
+def test_places_are_given_back_and_waiting_ends() -> None:
+    """Whoever waits longer than allowed gets nothing and takes nothing; whoever waits long enough gets the place."""
+    places = Places(1)
+    assert places.take("a", seconds=None)
+    begun = time.monotonic()
+    assert not places.take("b", seconds=0.2)
+    assert 0.1 < time.monotonic() - begun < 2
+    threading.Timer(0.2, places.give, ["a"]).start()
+    assert places.take("b", seconds=5)
+    places.give("b")
+    assert places.take("a", seconds=0)
+
+
+def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
+    """Two slow queries kept both workers: everybody else waited for them, and was told to come back."""
+    shell = ShellEngine(workers=2)
+    try:
+        assert shell.wait_ready()
+        stop = threading.Event()
+
+        def keep_asking() -> None:
+            while not stop.is_set():
+                with pytest.raises(ExecutionFailed):
+                    shell.run([TABLE], SLOW, timeout_seconds=1.5, owner="attacker")
+
+        with ThreadPoolExecutor(6) as threads:
+            attacks = [threads.submit(keep_asking) for _ in range(6)]
+            time.sleep(0.5)
+            # The first one may come while the attacker is not yet known to be slow, and waits for one end.
+            waits = []
+            for _ in range(8):
+                begun = time.monotonic()
+                assert shell.run([TABLE], QUICK, timeout_seconds=1.5, owner="victim").rows == [(1999000,)]
+                waits.append(time.monotonic() - begun)
+                begun = time.monotonic()
+                assert shell.check([TABLE], QUICK, owner="victim") == (("s", "HUGEINT"),)
+                assert time.monotonic() - begun < 1.4
+                time.sleep(0.3)
+            stop.set()
+            for attack in attacks:
+                attack.result(timeout=30)
+        assert sorted(waits)[len(waits) // 2] < 1.0
+    finally:
+        shell.close()
+
+
+def test_slow_queries_of_one_analyst_do_not_fill_the_server() -> None:
+    """One owner cannot take every thread or the whole queue: another one's query is taken in and answered at once."""
+    threads = FairThreads(ThreadPoolExecutor(2), 2)
+    free = threading.Event()
+    threads.submit("victim", lambda: None).result(timeout=5)
+    slow = [threads.submit("attacker", free.wait, 20) for _ in range(2)]
+    time.sleep(1.2)
+    later = [threads.submit("attacker", free.wait, 20) for _ in range(20)]
+    slow_ends = threading.Timer(0.1, free.set)
+    assert all(not work.done() for work in (*slow, *later))
+    slow_ends.start()
+    assert threads.submit("victim", lambda: "answered").result(timeout=5) == "answered"
+    for work in (*slow, *later):
+        assert work.result(timeout=20)
+    threads.close(cancel=False)
+
+    pool = JobPool(threads=1, queue=31)
+
+    stopped = threading.Event()
+
+    async def fill() -> int:
+        taken = 0
+        try:
+            for i in range(100):
+                await pool.start(lambda i=i: _Admitted(f"q{i}"), _until(stopped), _nothing, owner="attacker")  # type: ignore[misc]
+                taken += 1
+        except Problem as problem:
+            assert problem.code == "rate_limited"
+        assert await pool.call(lambda: 7, owner="victim") == 7
+        await pool.start(lambda: _Admitted("v"), _until(stopped), _nothing, owner="victim")
+        stopped.set()
+        return taken
+
+    assert asyncio.run(fill()) == 24
+    pool.close(seconds=5)
+
+
+class _Admitted:
+    stored = None
+    running = False
+
+    def __init__(self, query_id: str) -> None:
+        self.query_id = query_id
+
+
+def _until(stopped: threading.Event) -> Callable[[_Admitted], bytes]:
+    def complete(_: _Admitted) -> bytes:
+        stopped.wait(20)
+        return b""
+
+    return complete
+
+
+def _nothing(_: object) -> None:
+    return None
+
+
+def test_joins_of_released_numbers_do_not_make_answers_without_measure(
+    services: Services, attacker: Callable[..., str]
+) -> None:
+    """Seventy released groups joined with themselves made 400 MB of answer and 40 s of work, for nothing, each time."""
+    name = attacker()
+    ask = services.journey
+    first = json.loads(ask.complete(ask.admit(question(GROUPS + "SELECT * FROM t ORDER BY n", name))))
+    assert len(first["rows"]) > 40
+    spent = _charges(services, name)
+    wide = ", ".join(f"x.n + {i} AS a{i}" for i in range(60))
+    for columns, joins in (("x.n", 3), (wide, 3), ("x.n", 5)):
+        tables = " CROSS JOIN ".join(("t AS x", "t AS y", "t AS z", "t AS v", "t AS w")[:joins])
+        begun = time.monotonic()
+        with pytest.raises(ExecutionFailed):
+            ask.complete(ask.admit(question(f"{GROUPS} SELECT {columns} FROM {tables}", name)))
+        assert time.monotonic() - begun < 12
+    pairs = json.loads(ask.complete(ask.admit(question(GROUPS + "SELECT x.n - y.n AS d FROM t AS x, t AS y", name))))
+    assert len(pairs["rows"]) == len(first["rows"]) ** 2
+    assert _charges(services, name) == spent
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "length(replace(replace(replace(concat(x.age, '{ones}'), '1', '{ones}'), '1', '{ones}'), '1', '{ones}'))",
+        "length(concat({many}))",
+        "(SELECT COUNT(*) FROM t AS a, t AS b, t AS c, t AS d, t AS e WHERE a.n * b.n % 7 + c.n * d.n % 5 + e.n = x.n)",
+        "round(x.n / 3, 2000000000)",
+        "quantile(x.n, 0.5) OVER (ORDER BY x.n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    ],
+)
+def test_bombs_of_allowed_functions_end_and_harm_nobody(
+    services: Services, attacker: Callable[..., str], expression: str
+) -> None:
+    """Time and memory of a shell end at its own worker: the next question is answered."""
+    ones = "1" * 1900
+    expression = expression.format(ones=ones, many=", ".join([f"concat(x.n, '{ones}')"] * 12))
+    name = attacker()
+    ask = services.journey
+    begun = time.monotonic()
+    try:
+        answer = ask.complete(ask.admit(question(f"{GROUPS} SELECT {expression} AS v FROM t AS x", name)))
+        assert len(answer) < 1 << 20
+    except ExecutionFailed:
+        pass
+    assert time.monotonic() - begun < 20
+    other = attacker()
+    assert ask.complete(ask.admit(question(GROUPS + "SELECT MAX(n) AS m FROM t", other)))
+
+
+def test_a_shell_that_fails_does_not_lose_what_was_paid(
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer lost between release and reply was charged and gone: the release stays, and asking again is free."""
+    name = attacker()
+    asked = question("SELECT COUNT(*) * 3 AS n FROM people WHERE age < 41", name)
+    with monkeypatch.context() as patch:
+        patch.setattr(services.journey._shell._pool, "call", lambda *_, **__: Failure.TIMEOUT)  # type: ignore[attr-defined]
+        patch.setattr(services.journey._shell, "check", lambda *_, **__: (("n", "BIGINT"), ("id$0", "BIGINT")))  # type: ignore[attr-defined]
+        admitted = services.journey.admit(asked)
+        with pytest.raises(ExecutionFailed) as failed:
+            services.journey.complete(admitted)
+    assert failed.value.started
+    record = services.ledger.query(admitted.query_id)
+    assert isinstance(record, QueryRecord)
+    assert record.state == "failed_charged"
+    (release,) = services.ledger.releases_of(admitted.query_id)
+    spent = _charges(services, name)
+    answer = json.loads(services.journey.complete(services.journey.admit(asked)))
+    assert answer["accounting"]["reused"] is True
+    assert answer["provenance"]["releases"] == [release.id]
+    assert _charges(services, name) == spent
+    assert services.ledger.audit().findings == ()
+
+
+def test_an_answer_that_cannot_be_written_does_not_lose_what_was_paid(
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same for any fault after the release, here in making the rows; the fault says nothing of itself."""
+    name = attacker()
+    asked = question("SELECT COUNT(*) AS n FROM people WHERE age < 42", name)
+
+    def broken(*_: object, **__: object) -> None:
+        raise UnicodeEncodeError("utf-8", "x", 0, 1, "secret")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(answer_rows, "assemble", broken)
+        admitted = services.journey.admit(asked)
+        with pytest.raises(ExecutionFailed) as failed:
+            services.journey.complete(admitted)
+    assert failed.value.__cause__ is None
+    assert "secret" not in str(failed.value)
+    (release,) = services.ledger.releases_of(admitted.query_id)
+    answer = json.loads(services.journey.complete(services.journey.admit(asked)))
+    assert answer["provenance"]["releases"] == [release.id]
+    assert answer["accounting"]["charged"] == []
+
+
+def _charges(services: Services, principal: str) -> int:
+    (account,) = services.ledger.accounts(dataset="clinic", principal=principal)
+    return len([entry for entry in services.ledger.entries(account.id, count=1000) if entry.kind == "reserve"])

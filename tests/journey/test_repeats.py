@@ -1,0 +1,159 @@
+"""A question that was answered before is settled in one transaction: no engine, no charge, the same numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from accountant.account import FilterKind
+from server.answer_rows import AnswerRows
+from server.repeats import Repeats, Told
+from server.services import Services
+from tests.journey.clinic import question
+
+Analyst = Callable[..., str]
+
+SHELL = "SELECT town, COUNT(*) * 2.0 AS n FROM people GROUP BY town ORDER BY n DESC LIMIT 3"
+"""Its errors are simulated, so making it anew would give other intervals."""
+
+COMPARED = ("columns", "rows", "standard_errors", "lows", "highs", "confidence", "provenance")
+
+
+def asked(services: Services, sql: str, principal: str, **options: Any) -> tuple[dict[str, Any], bool]:
+    """The answer, and whether `admit` had it."""
+    admitted = services.journey.admit(question(sql, principal, **options))
+    content = admitted.stored or services.journey.complete(admitted)
+    return dict(json.loads(content)), admitted.stored is not None
+
+
+def test_a_repeat_is_the_same_answer_for_nothing(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that numbers and intervals are the same, the identifier is new, and no engine is asked."""
+    who = analyst()
+    first, settled = asked(services, SHELL, who)
+    assert not settled
+    journey: Any = services.journey
+
+    def touched(*_: object, **__: object) -> None:
+        raise AssertionError("an engine was called")
+
+    monkeypatch.setattr(journey._private, "run", touched)
+    monkeypatch.setattr(journey._shell, "run", touched)
+    before = services.ledger.accounts(dataset="clinic", principal=who)
+    second, settled = asked(services, SHELL, who)
+    assert settled
+    assert {name: second[name] for name in COMPARED} == {name: first[name] for name in COMPARED}
+    assert second["accounting"]["reused"]
+    assert second["accounting"]["charged"] == []
+    assert second["accounting"]["saved"]["epsilon"] == "1"
+    assert second["id"] != first["id"]
+    assert services.ledger.accounts(dataset="clinic", principal=who) == before
+    record = services.ledger.query(second["id"])
+    assert record is not None
+    assert record.state == "settled"
+    assert json.loads(record.answer or b"") == second
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": "2"}, {"reuse": "none"}, {"max_staleness_s": 0}, {"confidence": Fraction(1, 2)}]
+)
+def test_another_question_goes_the_whole_way(services: Services, analyst: Analyst, change: dict[str, Any]) -> None:
+    """Shows that less noise, fresh noise, fresher numbers and other intervals are not what was told before."""
+    who = analyst()
+    sql = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    first, _ = asked(services, sql, who)
+    second, settled = asked(services, sql, who, **change)
+    assert not settled
+    assert second["accounting"]["reused"] == ("confidence" in change)
+    assert (second["provenance"]["releases"] == first["provenance"]["releases"]) == ("confidence" in change)
+
+
+def test_the_newest_of_the_best_releases_is_told(services: Services, analyst: Analyst) -> None:
+    """Shows that after a fresh answer of the same quality a repeat tells that one, and settles at once."""
+    who = analyst()
+    sql = "SELECT COUNT(*) FROM visits"
+    for _ in range(3):
+        fresh, settled = asked(services, sql, who, reuse="none")
+        assert not settled
+        repeated, settled = asked(services, sql, who)
+        assert settled
+        assert repeated["rows"] == fresh["rows"]
+        assert repeated["provenance"]["releases"] == fresh["provenance"]["releases"]
+
+
+def test_a_better_release_from_elsewhere_is_told_instead(services: Services, analyst: Analyst) -> None:
+    """Shows that an answer kept here gives way to a better release that this kept answer does not know."""
+    who = analyst()
+    sql = "SELECT COUNT(*) FROM people WHERE age > 50"
+    asked(services, sql, who)
+    better, _ = asked(services, "SELECT COUNT(*) AS n FROM people WHERE age > 50", who, epsilon="3")
+    second, settled = asked(services, sql, who)
+    assert not settled
+    assert second["rows"] == better["rows"]
+    third, settled = asked(services, sql, who)
+    assert settled
+    assert third["rows"] == better["rows"]
+
+
+def test_others_get_their_own(services: Services, analyst: Analyst) -> None:
+    """Shows that what one analyst was told is not told to another."""
+    sql = "SELECT COUNT(*) FROM people WHERE age = 51"
+    first, _ = asked(services, sql, analyst())
+    second, settled = asked(services, sql, analyst())
+    assert not settled
+    assert not second["accounting"]["reused"]
+    assert second["provenance"]["releases"] != first["provenance"]["releases"]
+
+
+def told(rows: int) -> Told:
+    """An answer of one column."""
+    values: list[list[Any]] = [[0]] * rows
+    return Told(AnswerRows((("n", "BIGINT", "released"),), values, values, values, values), (), {}, None)
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """Shows that cells and answers are bounded, the least recently asked going first, and large ones never kept."""
+    repeats = Repeats(cells_max=100, answers_max=6)
+    for name in "abcd":
+        repeats.keep(name, told(25))
+    assert repeats.get("a") is not None
+    repeats.keep("e", told(25))
+    assert [name for name in "abcde" if repeats.get(name) is not None] == ["a", "c", "d", "e"]
+    repeats.keep("large", told(26))
+    assert repeats.get("large") is None
+    repeats.keep("a", told(1))
+    for name in "fgh":
+        repeats.keep(name, told(1))
+    assert [name for name in "acdefgh" if repeats.get(name) is not None] == ["a", "d", "e", "f", "g", "h"]
+
+
+@pytest.mark.parametrize("kind", [FilterKind.PURE, FilterKind.APPROXIMATE])
+def test_stored_numbers_at_another_confidence(services: Services, analyst: Analyst, kind: FilterKind) -> None:
+    """Shows intervals of a reused release: kept at a lower confidence, wider for counts and unknown for ratios above.
+
+    The wider interval of a count is the one that a fresh answer would have, up to the rounding to whole numbers.
+    """
+    who = analyst(kind=kind)
+    sql = "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY sex"
+    first, _ = asked(services, sql, who)
+    lower, _ = asked(services, sql, who, confidence=Fraction(1, 2))
+    assert (lower["rows"], lower["lows"], lower["highs"]) == (first["rows"], first["lows"], first["highs"])
+    higher, _ = asked(services, sql, who, confidence=Fraction(999, 1000))
+    fresh, _ = asked(services, sql, who, confidence=Fraction(999, 1000), reuse="none")
+    assert higher["rows"] == first["rows"]
+    for row, n in enumerate(answer[1] for answer in higher["rows"]):
+        low, high, width = (
+            higher["lows"][row][1],
+            higher["highs"][row][1],
+            fresh["highs"][row][1] - fresh["rows"][row][1],
+        )
+        assert [type(low), type(high)] == [int, int]
+        assert width <= n - low <= width * 1.3 + 3
+        assert width <= high - n <= width * 1.3 + 3
+        assert (higher["lows"][row][2], higher["highs"][row][2]) == (None, None)
+        assert higher["lows"][row][0] is None
