@@ -4,18 +4,21 @@
 
 Starts a server of its own on 127.0.0.1 with the demo data (or, with --csv, the UCI Adult table), asks each question
 with fresh noise and again from the release store, and times the plain query on DuckDB with the same number of threads
-in the same run, in turn. Prints one JSON object: medians in milliseconds, and what the request took beyond DuckDB.
+in the same run, in turn. The client is the standard library's, on one open connection. Prints one JSON object: medians
+in milliseconds, what the request took beyond DuckDB, and the fastest tenth of the repeats.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +111,7 @@ def measure(ready: dict[str, Any], home: Path, options: argparse.Namespace) -> d
         ).raise_for_status()  # fmt: skip
     snapshot = next((home / "snapshots" / dataset).glob("*.duckdb"))
     plain = duckdb.connect(str(snapshot), read_only=True, config={"threads": 2})
-    client = httpx.Client(
-        base_url=ready["url"], headers={"Authorization": f"Bearer {ready['analyst_key']}"}, timeout=60
-    )
+    client = Client(ready["url"], ready["analyst_key"])
     figures: dict[str, Any] = {"up_seconds_first_time": ready["up_seconds"]}
     for name, sql in questions:
         figures[name] = question(client, plain, dataset, sql, options.rounds)
@@ -121,27 +122,45 @@ def _items(body: Any) -> list[dict[str, Any]]:
     return body if isinstance(body, list) else next(value for value in body.values() if isinstance(value, list))
 
 
-def question(client: httpx.Client, plain: Any, dataset: str, sql: str, rounds: int) -> dict[str, float]:
+class Client:
+    """One connection to the server."""
+
+    def __init__(self, url: str, key: str) -> None:
+        address = urllib.parse.urlsplit(url)
+        self._connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+
+    def seconds(self, body: bytes) -> float:
+        """How long one query takes, from the first byte sent to the last one read."""
+        start = time.perf_counter()
+        self._connection.request("POST", "/v1/queries", body=body, headers=self._headers)
+        response = self._connection.getresponse()
+        content = response.read()
+        took = time.perf_counter() - start
+        if response.status != 200:
+            raise SystemExit(content.decode())
+        return took
+
+
+def question(client: Client, plain: Any, dataset: str, sql: str, rounds: int) -> dict[str, float]:
     """One question: DuckDB alone, the request with fresh noise, and the request from the store, in turn."""
     engine, fresh, stored = [], [], []
     body = {"dataset": dataset, "sql": sql, "spend": {"epsilon": "0.001"}, "wait_ms": 30_000}
+    bodies = {reuse: json.dumps({**body, "reuse": reuse}).encode() for reuse in ("none", "own")}
     for _ in range(rounds):
         start = time.perf_counter()
         plain.execute(sql).fetchall()
         engine.append(time.perf_counter() - start)
-        for times, reuse in ((fresh, "none"), (stored, "own")):
-            start = time.perf_counter()
-            response = client.post("/v1/queries", json={**body, "reuse": reuse})
-            times.append(time.perf_counter() - start)
-            if response.status_code != 200:
-                raise SystemExit(response.text)
-    medians = {
+        fresh.append(client.seconds(bodies["none"]))
+        stored.append(client.seconds(bodies["own"]))
+    figures = {
         "duckdb_ms": statistics.median(engine) * 1e3,
         "request_ms": statistics.median(fresh) * 1e3,
         "repeat_ms": statistics.median(stored) * 1e3,
+        "repeat_fastest_tenth_ms": sorted(stored)[rounds // 10] * 1e3,
     }
-    medians["beyond_duckdb_ms"] = medians["request_ms"] - medians["duckdb_ms"]
-    return {name: round(value, 2) for name, value in medians.items()}
+    figures["beyond_duckdb_ms"] = figures["request_ms"] - figures["duckdb_ms"]
+    return {name: round(value, 2) for name, value in figures.items()}
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class ShellEngine:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
         Errors: ShellInvalid when the SQL does not bind, has a result type that answers do not have, or takes
-        longer than `timeout_seconds` to bind; ExecutionFailed(started=False) when no worker was free.
+        longer than `timeout_seconds` to bind; ExecutionFailed(started=False) when no worker was free or it died.
         """
         items = encode_parameters(parameters)
         if items is None or not _carried(sql, *_names(tables)):
@@ -122,7 +122,7 @@ class ShellEngine:
         ]
         request = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
         answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
-        if answer is Failure.UNAVAILABLE:
+        if answer in (Failure.UNAVAILABLE, Failure.CRASHED):
             raise ExecutionFailed(started=False)
         if isinstance(answer, Failure):
             raise ShellInvalid

@@ -276,7 +276,11 @@ class Journey:
                         code="unknown_dataset",
                         what=f'dataset "{question.dataset[:63]}" is refused',
                         why="It does not exist, or you have no account for it.",
-                        instead=("see GET /v1/datasets", "ask an administrator for a budget"),
+                        instead=(
+                            "GET /v1/datasets lists those you may ask",
+                            "ask an administrator for a budget: "
+                            "noisegate budget set --dataset NAME --principal YOU --epsilon 5 --delta 0.000001",
+                        ),
                     )
                 ]
             )
@@ -324,16 +328,20 @@ class Journey:
     def cancel(self, query_id: str, principal: str) -> str:
         """Voids a query of this process that did not reach the engine; returns its state afterwards."""
         with self._lock:
-            if self._waiting.get(query_id) == principal:
+            waiting = self._waiting.get(query_id) == principal
+            if waiting:
                 self._cancelled.add(query_id)
-        if query_id in self._cancelled:
+        if waiting:
             return "failed_void"
         record = self._ledger.query(query_id)
         return "unknown" if record is None or record.principal != principal else record.state
 
     def abandon(self, admitted: Admitted) -> None:
-        """Voids an admitted query whose turn never came (shutdown)."""
-        if self._take(admitted.query_id):
+        """Voids an admitted query whose turn never came (shutdown), cancelled or not."""
+        with self._lock:
+            waiting = self._waiting.pop(admitted.query_id, None) is not None
+            self._cancelled.discard(admitted.query_id)
+        if waiting:
             self._ledger.void(admitted.query_id)
 
     def _take(self, query_id: str) -> bool:
@@ -348,10 +356,11 @@ class Journey:
 
     def complete(self, admitted: Admitted) -> bytes:
         """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
-        assert admitted.prepared is not None
         if not self._take(admitted.query_id):
             self._ledger.void(admitted.query_id)
             raise ExecutionFailed(started=False)
+        admitted = replace(admitted, started=self._begun(admitted.started))
+        assert admitted.prepared is not None
         answer: bytes | None = None
         untouched = False
         kept: list[StoredRelease] = []
@@ -451,6 +460,17 @@ class Journey:
         if releases:
             self._repeats.keep(_repeat_key(question, prepared), told)
         return answer
+
+    def _begun(self, started: float) -> float:
+        """The moment from which visible moments are counted: that of the question, and the whole ticks it waited.
+
+        A thread waits with its query and becomes free at a visible moment, so how long others waited for it is no
+        secret. Counted from the question, every query that waits in line would wait that long once more, with its
+        thread: the line would take twice as long with each one.
+        """
+        if self._tick <= 0:
+            return started
+        return started + self._tick * max(0.0, (self._clock() - started) // self._tick)
 
     def _until_visible(self, started: float) -> None:
         """Waits for the next visible moment: started + tick * 2^k.

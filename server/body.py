@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from server.errors import Problem, RequestFinding
 
-__all__ = ["canonical_hash", "findings_of", "parse_json", "read_body", "validate"]
+__all__ = ["NOT_TEXT", "canonical_hash", "findings_of", "parse_json", "read_body", "validate"]
 
 DEPTH_MAX = 32
 INTEGER_DIGITS_MAX = 19
@@ -191,6 +191,9 @@ def _known_names(model: type[BaseModel], seen: set[type[BaseModel]] | None = Non
     return names
 
 
+NOT_TEXT = "decimal written as text"
+"""What the refusal of a JSON number says about an amount; the advice follows from it."""
+
 _MESSAGES = {
     "missing": "The field is required.",
     "extra_forbidden": "The object has a field that is not known here.",
@@ -208,6 +211,14 @@ _MESSAGES = {
     "too_long": "The list or object has too many members.",
     "too_short": "The list or object has too few members.",
 }
+
+
+_NESTED = {
+    "epsilon": ("spend", '"spend": {"epsilon": "0.5"}'),
+    "half_width": ("accuracy", '"accuracy": {"half_width": "10"}'),
+    "confidence": ("accuracy", '"accuracy": {"half_width": "10", "confidence": "0.95"}'),
+}
+"""Fields that people write beside their object instead of into it: the object's field, and how it is written."""
 
 
 def _message(error: Mapping[str, Any]) -> str:
@@ -241,7 +252,13 @@ def findings_of(
         ]
         path = ".".join(parts)
         why = _message(error)
-        instead = (f"Known fields: {', '.join(fields)}.",) if error["type"] == "extra_forbidden" and fields else ()
+        instead: tuple[str, ...] = ()
+        if error["type"] == "extra_forbidden" and fields:
+            nested = _NESTED.get(path)
+            hint = (f"Write it as {nested[1]}.",) if nested is not None and nested[0] in fields else ()
+            instead = (*hint, f"Known fields: {', '.join(fields)}.")
+        elif NOT_TEXT in why:
+            instead = ('Write it in quotes: "0.5".',)
         what = f'field "{path}" is not accepted' if path else "the object is not accepted"
         findings.setdefault((path, why), RequestFinding("invalid_request", what, why, instead, path or None))
     return tuple(findings.values())

@@ -22,7 +22,7 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statistic import CoreStatistics
 
-__all__ = ["Calibrations", "Priced", "price_for_epsilon", "price_for_half_width"]
+__all__ = ["Calibrations", "Priced", "cost_on", "price_for_epsilon", "price_for_half_width"]
 
 
 _PRICES_KEPT = 64
@@ -47,6 +47,27 @@ class Priced:
     def delta(self) -> Fraction:
         """Delta of partition selection, charged beside epsilon."""
         return self.loss.delta
+
+
+def cost_on(account: Account, loss: Loss) -> Fraction:
+    """What the ledger would say that a loss costs on this account, also of a loss that no longer fits.
+
+    The remainder cannot fall below zero, so of a loss that does not fit the difference of remainders would show what
+    is left as its price. Such a loss has the price that it has on an account of this limit that spent nothing.
+    """
+    if account.admits(loss):
+        return account.cost(loss)
+    unspent = Account.opened(
+        id=account.id,
+        dataset=account.dataset,
+        parent=account.parent,
+        principal=account.principal,
+        name=account.name,
+        limit=account.limit,
+        filter=account.filter,
+        created=account.created,
+    )
+    return max(account.cost(loss), unspent.cost(loss))
 
 
 class Calibrations:
@@ -138,7 +159,11 @@ def price_for_half_width(
                     what="the asked accuracy is refused",
                     why=f"It needs epsilon {float(best.epsilon):.6g}; one query may spend at most "
                     f"{float(dataset.limits.epsilon_max):.6g}.",
-                    instead=("ask for a wider half_width", "ask for fewer statistics at once"),
+                    instead=(
+                        "ask for a wider half_width; the narrowest stands in an estimate with "
+                        f'"spend": {{"epsilon": "{float(dataset.limits.epsilon_max):.6g}"}}',
+                        "ask for fewer statistics at once",
+                    ),
                 )
             ]
         )
@@ -152,13 +177,14 @@ def _delta(cores: Sequence[CoreStatistics], dataset: Dataset) -> Fraction:
 def _within_policy(epsilon: Fraction, dataset: Dataset) -> None:
     limit = dataset.limits.epsilon_max
     if epsilon > limit:
+        most = f"{float(limit):.6g}"
         raise Refused(
             [
                 Finding(
                     code="policy_forbids",
                     what="the asked spend is refused",
-                    why=f"One query of this dataset may spend at most epsilon {float(limit):.6g}.",
-                    instead=(f'"spend": {{"epsilon": "{float(limit):.6g}"}}',),
+                    why=f"One query of this dataset may spend at most epsilon {most}.",
+                    instead=(f'"spend": {{"epsilon": "{most}"}}, or --epsilon {most} on a command line',),
                 )
             ]
         )
@@ -183,7 +209,8 @@ def _try(
         Priced(
             family=family,
             epsilon=epsilon,
-            cost=path[0].cost(loss),
+            # More than the whole limit cannot show as a share of it, so what was asked is the price then.
+            cost=cost_on(path[0], loss) if path[0].admits(loss) else max(cost_on(path[0], loss), epsilon),
             calibration=calibration,
             loss=loss,
             admitted=all(account.admits(loss) for account in path),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 
 from accountant.filter import DELTA_MAX, EPSILON_MAX
 from privacy.numbers import ATTO, PICO, parse_decimal
+from server.body import NOT_TEXT
 from server.store.tables import ROLES
 
 __all__ = [
@@ -59,7 +60,7 @@ def _amount(name: str, *, maximum: Fraction, unit: Fraction, zero_allowed: bool 
         if not isinstance(value, str):
             # pydantic collects ValueError only.
             raise ValueError(  # noqa: TRY004
-                f'{name} must be a decimal written as text, such as "0.5": JSON numbers are not exact'
+                f'{name} must be a {NOT_TEXT}, such as "0.5": JSON numbers are not exact'
             )
         return parse_decimal(value, name=name, maximum=maximum, unit=unit, zero_allowed=zero_allowed)
 

@@ -18,7 +18,7 @@ from mechanisms.estimates import ExpectedError
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
-from server.pricing import Priced
+from server.pricing import Priced, cost_on
 from server.question import Question
 from server.repeats import Told
 
@@ -90,7 +90,9 @@ def estimate(
     free = priced is None or len(reusable) == len(prepared.cores)
     verdict = "free" if free else ("affordable" if priced is not None and priced.admitted else "rejected_budget")
     loss = None if free or priced is None else _loss(prepared, priced, reusable)
-    cost = Fraction(0) if loss is None else leaf.cost(loss)
+    cost = Fraction(0)
+    if loss is not None and priced is not None:
+        cost = cost_on(leaf, loss) if reusable else priced.cost
     delta = Fraction(0) if loss is None else loss.delta
     return {
         "verdict": verdict,

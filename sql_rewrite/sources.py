@@ -367,8 +367,9 @@ def _ordered(
     if not root.table.protected:
         raise refuse(
             "unsupported_sql",
-            "a query that counts rows of a public table is refused",
+            "a query of public tables alone is refused",
             "Public tables are known to everybody; reading them through the server is not answered yet.",
+            *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
             position=text.position(node),
         )
     result, placed = [root], {root.relation}

@@ -31,6 +31,7 @@ _UNREADABLE = (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFE
 _GZIP = b"\x1f\x8b"
 _PART_ROWS = 2_048
 _DECIMAL_COMMA = "[+-]?([0-9]{4,}|0[0-9]*),[0-9]*|[+-]?[0-9]+,([0-9]{0,2}|[0-9]{4,})"
+_THOUSANDS_POINT = "[+-]?[1-9][0-9]{0,2}[.][0-9]{3}"
 _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
 _INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
@@ -665,7 +666,10 @@ def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, 
             types = [str(column["type"]) for column in sniffed[0]] if sniffed else []
             if len(types) != len(columns):
                 types = ["VARCHAR"] * len(columns)
-            rows, proposed, decimal, dates = _written(connection, relation, types)
+            # Where commas are decimal marks, semicolons part the columns and points may part thousands.
+            rows, proposed, decimal, dates = _written(
+                connection, relation, types, points_part=f"delim={literal(';')}" in relation
+            )
             columns = [
                 (original, engine, type_name) for (original, engine, _), type_name in zip(columns, types, strict=True)
             ]
@@ -693,19 +697,20 @@ def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, 
 
 
 def _written(
-    connection: duckdb.DuckDBPyConnection, relation: str, types: Sequence[str]
+    connection: duckdb.DuckDBPyConnection, relation: str, types: Sequence[str], *, points_part: bool
 ) -> tuple[int, list[str], str, str]:
     """Rows of a CSV file, the type to propose for each column, its decimal mark and its order of days.
 
     A guessed type is proposed when every value of the column converts to it under our own rules: what is proposed
     can be attached. One mark and one order hold for the file; where it cannot be told which one, the columns are
-    text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand.
+    text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand. So is
+    "1.250" where `points_part` says that points may part thousands.
     """
     guessed = [_proposed(type_name) or "text" for type_name in types]
     readings = [(place, reading) for place, word in enumerate(guessed) for reading in _readings(word)]
     # First on a part: a wide file has many readings, and most are wrong at once.
     _, part = _conversions(connection, f"(SELECT * FROM {relation} LIMIT {_PART_ROWS})", readings, shown=False)
-    rows, holding = _conversions(connection, relation, part, shown=True)
+    rows, holding = _conversions(connection, relation, part, shown=True, points_part=points_part)
     found = set(holding)
     places = range(len(types))
 
@@ -747,7 +752,12 @@ def _readings(guessed: str) -> list[_Reading]:
 
 
 def _conversions(
-    connection: duckdb.DuckDBPyConnection, relation: str, readings: Sequence[tuple[int, _Reading]], *, shown: bool
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    readings: Sequence[tuple[int, _Reading]],
+    *,
+    shown: bool,
+    points_part: bool = False,
 ) -> tuple[int, list[tuple[int, _Reading]]]:
     """Rows, and the readings under which every value of a column converts; with `shown` it has values to show it."""
     counts = ["count(*)"]
@@ -757,7 +767,13 @@ def _conversions(
         assert rule is not None
         # A decimal comma needs a value that shows it: one that would not do as a separator of thousands.
         telling = f" AND regexp_full_match(trim({column}), '{_DECIMAL_COMMA}')" if mark == "," else ""
-        counts += [f"count(*) FILTER (WHERE {rule.failed})", f"count(*) FILTER (WHERE {column} IS NOT NULL{telling})"]
+        telling_values = f"count(*) FILTER (WHERE {column} IS NOT NULL{telling})"
+        if kind == "number" and mark == "." and points_part:
+            # Values with a point, of which none tells that it is not one of thousands, show nothing.
+            points = f"count(*) FILTER (WHERE contains({column}, '.')"
+            thousands = f"{points} AND regexp_full_match(trim({column}), '{_THOUSANDS_POINT}'))"
+            telling_values = f"CASE WHEN {points}) > 0 AND {points}) = {thousands} THEN 0 ELSE {telling_values} END"
+        counts += [f"count(*) FILTER (WHERE {rule.failed})", telling_values]
     row = connection.execute(f"SELECT {', '.join(counts)} FROM {relation}").fetchone()
     assert row is not None
     numbers = [int(value) for value in row]

@@ -306,10 +306,18 @@ def _show_estimate(answer: dict[str, Any]) -> None:
     names = list(dict.fromkeys(name for point in curve for name in point["standard_errors"]))
     if len(curve) > 1 and len(names) <= 6:
         say("\nPrice and standard errors:")
-        rows = [[short(point["epsilon"]), *(_at_price(point, name) for name in names)] for point in curve]
+        rows = [
+            [
+                short(point["epsilon"]) + ("" if point.get("affordable", True) else " *"),
+                *(_at_price(point, name) for name in names),
+            ]
+            for point in curve
+        ]
         ratio = {name for point in curve for name in point.get("by_rows", {})}
         heads = [printable(name) + (f" of {_CURVE_ROWS:,} rows" if name in ratio else "") for name in names]
         say(table(["epsilon", *heads], rows, right=frozenset(range(len(names) + 1))))
+        if not all(point.get("affordable", True) for point in curve):
+            say("  (* more than the budget covers now)")
 
 
 _CURVE_ROWS = 1_000

@@ -12,6 +12,7 @@ import httpx
 
 from server.cli.failure import CommandFailed, usage_error
 from server.cli.home import Home
+from server.cli.options import home_option
 from server.cli.output import printable
 
 __all__ = ["DEFAULT_URL", "Client", "choose_key", "choose_url", "problem_failure"]
@@ -73,7 +74,10 @@ def choose_key(given: str | None, key_file: Path | None, home: Home, url: str) -
         raise usage_error(
             "an API key is missing, and no server serves this home",
             why=f'Nothing serves "{home.path}" now, and its stored key goes to no other server.',
-            instead=("Start it: noisegate up", "For another server set NOISEGATE_URL and NOISEGATE_KEY."),
+            instead=(
+                f"Start it: noisegate up{home_option(home.path)}",
+                "For another server set NOISEGATE_URL and NOISEGATE_KEY.",
+            ),
         )
     if not key:
         raise usage_error(

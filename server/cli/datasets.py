@@ -14,7 +14,7 @@ import typer
 from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import Home
 from server.cli.options import HomeOption, JsonOption, absolute, default_home, operator
-from server.cli.output import print_json, printable, say, table
+from server.cli.output import print_json, printable, program, say, table
 
 if TYPE_CHECKING:
     from server.datasets import Problem
@@ -84,8 +84,9 @@ def init(
         unit_table=unit_table,
         rows_are_units=each_row,
     )
+    text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
     if output is None:
-        say(text.rstrip("\n"))
+        say(text.rstrip("\n"), verbatim=True)
         return
     with explained():
         temporary = output.with_name(f".{output.name}.{os.getpid()}.part")

@@ -220,7 +220,11 @@ def _snapshots(place: Home, settings: Settings) -> Result:
             "snapshots", "fail", f"missing or damaged: {', '.join(lost)}",
             "Make them again: noisegate dataset add FILE (what was spent on them stays known).",
         )  # fmt: skip
-    return Result("snapshots", "ok", f"{count} datasets, each with its snapshot")
+    return Result(
+        "snapshots",
+        "ok",
+        "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot",
+    )
 
 
 def _port(place: Home, settings: Settings) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ __all__ = [
     "absolute",
     "amount",
     "default_home",
+    "home_option",
     "operator",
 ]
 
@@ -72,6 +74,12 @@ def default_home(given: Path | None) -> Path:
     checkout = Path(__file__).resolve().parents[2]
     base = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
     return base / ".noisegate"
+
+
+def home_option(home: Path) -> str:
+    """What other commands need in order to find this home; nothing for the usual one."""
+    usual = default_home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
+    return "" if home == usual else f" --home {shlex.quote(str(home))}"
 
 
 def operator() -> str:

@@ -78,7 +78,7 @@ def column_list(tables: tuple[InspectedTable, ...]) -> str:
 
 
 def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
-    """Says which columns SQL knows by another name than the file, and which are left out; empty for neither."""
+    """Says which columns SQL knows by another name than the file, which are left out, and how it is written."""
     from server.datasets.propose import named_columns
 
     items = [item for table in tables for item in named_columns(table)]
@@ -89,6 +89,11 @@ def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
         if listed:
             more = f" and {len(listed) - 20} more" if len(listed) > 20 else ""
             lines.append(what + ", ".join(listed[:20]) + more)
+    lines += [
+        f'read in {printable(table.name)}: numbers with decimal "{table.decimal}", days as {table.dates}'
+        for table in tables
+        if (table.decimal, table.dates) != (".", "YYYY-MM-DD")
+    ]
     return lines
 
 

@@ -152,6 +152,8 @@ def take_home(place: Home, settings: Settings) -> Iterator[ServingLock]:
                 instead=(
                     f"Use that one: {record['url']}/docs" if record.get("url") else "Use that one.",
                     f"Stop it: kill {record['pid']}" if record.get("pid") else "Stop it first.",
+                    "To add data to it: noisegate init FILE --unit COLUMN -o FILE.yaml, "
+                    "then noisegate dataset add FILE.yaml",
                     "Or choose another home with --home DIR.",
                 ),
             )

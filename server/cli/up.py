@@ -16,7 +16,7 @@ import typer
 
 from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import KEY_NAMES, Home
-from server.cli.options import HomeOption, absolute, default_home, operator
+from server.cli.options import HomeOption, absolute, default_home, home_option, operator
 from server.cli.output import answer_table, price_lines, print_json, printable, say
 from server.cli.questions import first_question, next_question
 
@@ -520,14 +520,9 @@ class _Up:
         for line in price_lines(answer):
             self.tell(line)
 
-    def _home_option(self) -> str:
-        """What other commands need in order to find this home; nothing for the usual one."""
-        usual = default_home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
-        return "" if self._place.path == usual else f" --home {shlex.quote(str(self._place.path))}"
-
     def _next_steps(self, url: str, dataset: Dataset) -> None:
         sql = NEXT_DEMO if dataset.name == DEMO else next_question(dataset)
-        home = self._home_option()
+        home = home_option(self._place.path)
         self.tell(
             f"""
 Next, from another terminal:

@@ -672,7 +672,7 @@ class _Meaning:
                 self.problem(
                     ("policy", name),
                     what=f'"{name}" of the policy cannot be used',
-                    why=f"{str(error)[:1].upper()}{str(error)[1:]}.",
+                    why=f"{error}.",
                     instead='Write a decimal in quotes, such as "0.1" for an epsilon or "1e-7" for a delta.',
                 )
         if {"epsilon_default", "epsilon_max"} <= values.keys() and values["epsilon_default"] > values["epsilon_max"]:

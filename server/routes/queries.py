@@ -338,7 +338,11 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, Any]:
         "principal": record.principal,
         "status": record.state,
         "charged": [
-            {"budget": part.account, "epsilon": decimal_text(part.epsilon), "delta": decimal_text(part.delta)}
+            {
+                "budget": part.account,
+                "epsilon": decimal_text(part.epsilon, places=12),
+                "delta": decimal_text(part.delta),
+            }
             for part in record.charged
             if overseen or part.account == record.account
         ],

@@ -304,6 +304,26 @@ def test_estimate_shows_price_errors_and_curve(stand: Stand) -> None:
     assert "Idempotency-Key" not in stand.requests[0][2]
 
 
+def test_estimate_marks_what_the_budget_does_not_cover(stand: Stand) -> None:
+    """A price beyond the budget has a star; a list without such prices has none."""
+    dear = {**ESTIMATE["curve"][1], "affordable": False}
+    stand.replies = [(200, {**ESTIMATE, "curve": [ESTIMATE["curve"][0], dear]}), (200, ESTIMATE)]
+    marked = stand.ask("estimate", "SELECT 1", "--dataset", "d").out
+    assert "0.2 *" in marked
+    assert "0.1 *" not in marked
+    assert "more than the budget covers" in marked
+    assert "*" not in stand.ask("estimate", "SELECT 1", "--dataset", "d").out
+
+
+def test_stopped_home_is_started_with_its_own_option(tmp_path: Path) -> None:
+    """The command that starts a home names the home, because the plain one would start another."""
+    home = tmp_path / "elsewhere"
+    (home / "secrets").mkdir(parents=True)
+    (home / "secrets" / "analyst.apikey").write_text(KEY)
+    ran = cli("query", "SELECT 1", "--dataset", "d", "--home", str(home))
+    refused(ran, "no server serves this home", f"up --home {home}", code=2)
+
+
 def test_estimate_shows_averages_by_the_number_of_rows(stand: Stand) -> None:
     """A ratio has no error before its group is known: the errors of some group sizes are shown, and the worst."""
     sizes = [

@@ -46,6 +46,7 @@ def test_a_european_csv_is_attached_as_proposed(leute: Path, empty_home: Path) -
     """Every column is there with its type, under a name that SQL reads, and what was renamed is told."""
     described, proposed = attached(leute, empty_home, "--unit", "Personen-Nr")
     assert 'Names for SQL: "Personen-Nr" is Personen_Nr, "Größe (cm)" is Grosse_cm, "order" is order_' in proposed.out
+    assert 'Read in leute: numbers with decimal ",", days as DD.MM.YYYY' in proposed.out
     table = load(described).tables["leute"]
     assert (table.source.decimal, table.source.dates, table.key) == (",", "DD.MM.YYYY", "Personen_Nr")
     assert [(name, column.source_name, column.type) for name, column in table.columns.items()] == [

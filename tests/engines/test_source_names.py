@@ -190,6 +190,9 @@ def test_days_are_read_in_the_declared_order_only(
         (["0,250", "0,500"], ColumnType.NUMBER, ",", "YYYY-MM-DD"),
         (["1.250,5", "2,5"], ColumnType.TEXT, ".", "YYYY-MM-DD"),
         (["1.5", "2.25"], ColumnType.NUMBER, ".", "YYYY-MM-DD"),
+        (["1.250", "900"], ColumnType.TEXT, ".", "YYYY-MM-DD"),  # semicolons: thousands, or thousandths?
+        (["1.250", "0.500"], ColumnType.NUMBER, ".", "YYYY-MM-DD"),
+        (["1250.125", "2.500"], ColumnType.NUMBER, ".", "YYYY-MM-DD"),
         (["31.12.2024", "01.02.2024"], ColumnType.DATE, ".", "DD.MM.YYYY"),
         (["31/12/2024", "01/02/2024"], ColumnType.DATE, ".", "DD/MM/YYYY"),
         (["12/31/2024", "01/02/2024"], ColumnType.DATE, ".", "MM/DD/YYYY"),
@@ -210,6 +213,12 @@ def test_what_is_proposed_can_be_attached(
     assert (table.columns[1].type, table.decimal, table.dates) == (kind, decimal, dates)
     source = TableSource("people", path, "csv", decimal=table.decimal, dates=table.dates)
     assert attach(tmp_path, (column("x", kind.value),), source).report.units == len(values)
+
+
+def test_points_between_commas_are_decimal(tmp_path: Path) -> None:
+    """Where commas part the columns nobody writes decimal commas: a point does not part thousands."""
+    (table,) = inspect_source(write_csv(tmp_path / "p.csv", "id,x", "1,1.250", "2,2.500")).tables
+    assert (table.columns[1].type, table.decimal) == (ColumnType.NUMBER, ".")
 
 
 def test_a_late_value_is_seen(tmp_path: Path) -> None:

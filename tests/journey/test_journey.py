@@ -108,6 +108,19 @@ def test_an_estimate_tells_the_errors_of_averages_by_rows(services: Services, an
         assert named == set(point["by_rows"]) == {"AVG(age)", "STDDEV(age)"}
 
 
+def test_what_cannot_be_afforded_has_its_own_price(services: Services, analyst: Analyst) -> None:
+    """Shows that the price of too much is not the little that is left, in the verdict and on the curve."""
+    for kind in (FilterKind.APPROXIMATE, FilterKind.PURE):
+        who = analyst(epsilon="1", kind=kind)
+        ask(services, "SELECT COUNT(*) FROM people", who, epsilon="0.75", reuse="none")
+        estimate = services.journey.estimate(question("SELECT COUNT(*) FROM visits", who, epsilon="0.5"))
+        assert (estimate["verdict"], estimate["price"]["epsilon"]) == ("rejected_budget", "0.5")
+        assert estimate["remaining_after"]["epsilon"] == "0"
+        assert [("0.125", True), ("0.25", True), ("0.5", False), ("1", False), ("2", False)] == [
+            (point["epsilon"], point["affordable"]) for point in estimate["curve"]
+        ]
+
+
 def test_an_idempotency_key_charges_once(services: Services, analyst: Analyst) -> None:
     """Shows that a retry gets the same bytes, and another body under the same key a conflict."""
     who = analyst()

@@ -178,6 +178,18 @@ def test_all_findings_come_at_once(world: World) -> None:
     }
 
 
+def test_advice_says_how_the_price_is_written(world: World) -> None:
+    """A JSON number and a price outside its object are the first mistakes of everybody: both refusals show the cure."""
+    for body, advice in (
+        (query(spend={"epsilon": 0.5}), 'Write it in quotes: "0.5".'),
+        (query(epsilon="0.5"), 'Write it as "spend": {"epsilon": "0.5"}.'),
+        (query(half_width="10"), 'Write it as "accuracy": {"half_width": "10"}.'),
+    ):
+        response = send(world, json.dumps(body))
+        assert response.status_code == 422
+        assert response.json()["instead"][0] == advice
+
+
 def test_unknown_query_parameters_are_refused(world: World) -> None:
     """?dry_run=true must not be ignored on a request that spends; nor an unknown parameter anywhere else."""
     for response in (

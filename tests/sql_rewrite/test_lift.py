@@ -190,6 +190,15 @@ def test_a_misspelt_column_is_suggested() -> None:
     assert (finding.position.line, finding.position.column, finding.position.text) == (2, 19, "agee")
 
 
+def test_a_public_table_alone_is_refused_with_a_join_that_is_answered() -> None:
+    """Shows that whoever reads a public table alone is told the join that leads to it."""
+    with pytest.raises(Refused) as caught:
+        plan("SELECT COUNT(*) FROM hospitals")
+    finding = caught.value.findings[0]
+    assert finding.what == "a query of public tables alone is refused"
+    assert finding.instead == ("visits JOIN hospitals ON visits.hospital_id = hospitals.hospital_id",)
+
+
 def test_too_many_public_cells_are_refused() -> None:
     """Shows that the product of public keys is limited before anything is charged."""
     with pytest.raises(Refused) as caught:
