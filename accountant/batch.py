@@ -24,7 +24,6 @@ from sqlalchemy import (
     Table,
     any_,
     bindparam,
-    func,
     insert,
     literal_column,
     or_,
@@ -58,7 +57,8 @@ class Needs:
     accounts: set[str] = field(default_factory=set)
     queries: set[str] = field(default_factory=set)
     keys: set[tuple[str, str]] = field(default_factory=set)
-    cores: set[str] = field(default_factory=set)
+    cores: set[tuple[str, str]] = field(default_factory=set)
+    """Cores whose best release is wanted: of this principal ("" for everybody's), the core's key."""
     charges: set[str] = field(default_factory=set)
     roots: bool = False
     expired: bool = False
@@ -329,7 +329,7 @@ class Statements:
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
-        self.releases = compiled(self._best_releases())
+        self.releases = self._best_releases()
         self.charges = compiled(
             select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
                 self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
@@ -395,22 +395,30 @@ class Statements:
             return column.in_(text(f"SELECT value FROM json_each(:{parameter})").columns(accounts.c.id))
         return column == any_(bindparam(parameter, type_=ARRAY(Text)))
 
-    def _best_releases(self) -> Select[Any]:
-        """The best release of each core, principal and dataset: what `Batch.best_release` may choose."""
-        heads = (
-            releases.c.id,
-            releases.c.core_key,
-            releases.c.quality,
-            releases.c.principal,
-            releases.c.dataset,
-            releases.c.created,
+    def _best_releases(self) -> str:
+        """The best release for each wanted core: one step into an index, however many there are."""
+        if self._sqlite:
+            principal, core_key = "json_extract(wanted.value, '$[0]')", "json_extract(wanted.value, '$[1]')"
+            source = "json_each(:wanted) AS wanted"
+        else:
+            principal, core_key = "wanted.principal", "wanted.core_key"
+            source = (
+                "unnest(CAST(%(principals)s AS text[]), CAST(%(core_keys)s AS text[])) AS wanted (principal, core_key)"
+            )
+        return (
+            "SELECT r.id, r.core_key, r.quality, r.principal, r.dataset, r.created "
+            f"FROM {source} JOIN releases AS r ON r.id = ("
+            f"SELECT b.id FROM releases AS b WHERE b.core_key = {core_key} "
+            f"AND ({principal} = '' OR b.principal = {principal}) "
+            "ORDER BY b.quality DESC, b.created DESC, b.id DESC LIMIT 1)"
         )
-        place = func.row_number().over(
-            partition_by=[releases.c.core_key, releases.c.principal, releases.c.dataset],
-            order_by=[releases.c.quality.desc(), releases.c.created.desc(), releases.c.id.desc()],
-        )
-        ranked = select(*heads, place.label("place")).where(self._in(releases.c.core_key, "ids")).subquery("ranked")
-        return select(*(ranked.c[head.name] for head in heads)).where(ranked.c.place == literal_column("1"))
+
+    def wanted(self, cores: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """The parameters of `releases`."""
+        listed = sorted(cores)
+        if self._sqlite:
+            return {"wanted": json.dumps(listed)}
+        return {"principals": [principal for principal, _ in listed], "core_keys": [key for _, key in listed]}
 
     def _by_keys(self) -> Select[Any]:
         if self._sqlite:
@@ -470,7 +478,7 @@ class Batch:
             for row in run(statements.queries, statements.ids(missing)):
                 self._remember(QueryState(*row))
         if needs.cores:
-            for row in run(statements.releases, statements.ids(needs.cores)):
+            for row in run(statements.releases, statements.wanted(needs.cores)):
                 self._releases.setdefault(row[1], []).append(ReleaseHead(*row))
         if needs.charges:
             for row in run(statements.charges, statements.ids(needs.charges)):
@@ -537,7 +545,7 @@ class Batch:
     def best_release(self, core_key: str, *, dataset: str, quality: int, principal: str | None) -> ReleaseHead | None:
         """The stored release of greatest quality, at least the asked one; only the principal's when one is given.
 
-        Of equal ones the newest serves.
+        Of equal ones the newest serves. Looks at what `Needs.cores` asked for, and at what this batch added.
         """
         fitting = [
             release

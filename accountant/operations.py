@@ -210,7 +210,8 @@ class Reserve:
         if self.request.idempotency_key is not None:
             needs.keys.add((self.request.principal, self.request.idempotency_key))
         if self.request.reuse != "none":
-            needs.cores.update(core.core_key for core in self.cores)
+            owner = self.request.principal if self.request.reuse == "own" else ""
+            needs.cores.update((owner, core.core_key) for core in self.cores)
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """Decides: a retry, a reuse, a refusal or a charge."""

@@ -208,7 +208,7 @@ releases = Table(
     Column("events", Text, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
-    Index("ix_releases_core_key", "core_key"),
+    Index("ix_releases_best", "core_key", "quality", "created"),
     Index("ix_releases_query_id", "query_id"),
 )
 """Noisy tables that may be told again for nothing."""

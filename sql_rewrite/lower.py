@@ -20,7 +20,7 @@ from privacy.policy import ColumnType, KeyValue
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
-from sql_rewrite.expressions import Call, Expression, Literal, needs_wide
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 
@@ -64,7 +64,12 @@ class _Lowering:
         else:
             sums = self._units_summed()
         keys = [f'"g"."{name}" AS "{name}"' for name in self.keys]
-        columns = keys + [part for name in self._coordinates() for part in self._split(name)]
+        columns = keys + [
+            part
+            for b in self.bounded.statistics
+            for i in range(b.statistic.coordinates)
+            for part in self._split(f"{b.statistic.name}_{i}", count=self._is_count(b))
+        ]
         return Statement(
             sql=f'SELECT {", ".join(columns)} FROM ({sums}) AS "g"',
             parameters=tuple(self.parameters.values),
@@ -79,7 +84,16 @@ class _Lowering:
     def _coordinates(self) -> list[str]:
         return [f"{b.statistic.name}_{i}" for b in self.bounded.statistics for i in range(b.statistic.coordinates)]
 
-    def _split(self, name: str) -> tuple[str, str]:
+    def _is_count(self, bounded: BoundedStatistic) -> bool:
+        """Whether the statistic is the engine's COUNT(*): a BIGINT that is never NULL and far below 2^62."""
+        kind = bounded.statistic.kind
+        if not self.bounded.contribution.one_row:
+            return kind is StatisticKind.UNITS
+        return kind in (StatisticKind.UNITS, StatisticKind.COUNT) and bounded.filter is None
+
+    def _split(self, name: str, *, count: bool) -> tuple[str, str]:
+        if count:
+            return f'CAST(0 AS BIGINT) AS "{name}_high"', f'"g"."{name}" AS "{name}_low"'
         value = f'CAST(COALESCE("g"."{name}", 0) AS HUGEINT)'
         return (
             f'CAST({value} // {_SPLIT} AS BIGINT) AS "{name}_high"',
@@ -127,7 +141,14 @@ class _Lowering:
         text = lower_expression(key, self.parameters)
         if key.type is ColumnType.TEXT and not public:
             texts = sum(1 for _, other in self.core.keys if other.type is ColumnType.TEXT)
-            return f"left(CAST({text} AS VARCHAR), {KEY_CHARACTERS_MAX // texts})"
+            most, whole = KEY_CHARACTERS_MAX // texts, f"CAST({text} AS VARCHAR)"
+            cut = f"left({whole}, {most})"
+            # A text of so many bytes has at most so many characters; counting characters takes far longer.
+            return (
+                f"CASE WHEN strlen({whole}) <= {most} THEN {whole} ELSE {cut} END"
+                if isinstance(key, ColumnRef)
+                else cut
+            )
         if key.type is ColumnType.INTEGER and needs_wide(key):
             return f"TRY_CAST({text} AS BIGINT)"
         return f"CAST({text} AS {_SQL_TYPES[key.type]})"
