@@ -16,9 +16,10 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from accountant.batch import ACCOUNT_COLUMNS, AccountState
+from accountant.batch import AccountState
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
 from accountant.filter import Sums, split_limit
+from accountant.statements import ACCOUNT_COLUMNS
 from accountant.tables import entries, ledger_meta, queries, releases
 from privacy.events import event_from_json
 from privacy.loss import compose

@@ -10,44 +10,26 @@ before it changes anything, so one that raises has no effect.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    ClauseElement,
-    Connection,
-    Dialect,
-    Select,
-    Table,
-    any_,
-    bindparam,
-    insert,
-    literal_column,
-    or_,
-    select,
-    text,
-    update,
-)
-from sqlalchemy.types import ARRAY, Text
+from sqlalchemy import Connection, Table
 
 from accountant import faults
 from accountant.account import Account
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
-from accountant.tables import accounts, entries, instances, ledger_meta, queries, releases
+from accountant.statements import OPEN_STATES, Statements
+from accountant.tables import accounts, entries, queries, releases
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["ACCOUNT_COLUMNS", "DEPTH_MAX", "AccountState", "Batch", "Needs", "QueryState", "ReleaseHead", "Statements"]
+__all__ = ["DEPTH_MAX", "AccountState", "Batch", "Needs", "QueryState", "ReleaseHead"]
 
 DEPTH_MAX = 8
 """Most accounts on one path."""
-
-OPEN_STATES = ("reserved", "running")
-"""States in which a query has an outstanding reservation."""
 
 
 @dataclass(slots=True)
@@ -223,36 +205,6 @@ def _spent_columns(spent: Amounts) -> dict[str, int]:
     }
 
 
-ACCOUNT_COLUMNS = [
-    accounts.c.id,
-    accounts.c.dataset,
-    accounts.c.parent,
-    accounts.c.depth,
-    accounts.c.principal,
-    accounts.c.name,
-    accounts.c.filter,
-    accounts.c.limit_epsilon,
-    accounts.c.limit_delta,
-    accounts.c.budget_pure,
-    accounts.c.budget_delta,
-    accounts.c.budget_rho,
-    accounts.c.budget_mu_squared,
-    accounts.c.budget_gaussian_delta,
-    accounts.c.budget_concentrated_delta,
-    accounts.c.entries,
-    accounts.c.hash,
-    accounts.c.created,
-    accounts.c.spent_pure,
-    accounts.c.spent_delta,
-    accounts.c.spent_rho,
-    accounts.c.spent_mu_squared,
-    accounts.c.unbounded_pure,
-    accounts.c.unbounded_rho,
-    accounts.c.unbounded_mu_squared,
-]
-"""The order in which `AccountState.from_row` reads them."""
-
-
 @dataclass(slots=True)
 class QueryState:
     """A query under the lock: the working copy of one row, without its answer."""
@@ -285,156 +237,6 @@ class ReleaseHead:
     principal: str
     dataset: str
     created: int
-
-
-_QUERY_COLUMNS = [
-    queries.c.id,
-    queries.c.principal,
-    queries.c.dataset,
-    queries.c.account,
-    queries.c.idempotency_key,
-    queries.c.body_hash,
-    queries.c.state,
-    queries.c.description,
-    queries.c.cores,
-    queries.c.charged,
-    queries.c.instance,
-    queries.c.created,
-    queries.c.finished,
-]
-_ENTRY_AMOUNTS = [entries.c[name] for name in Amounts._fields]
-
-
-class Statements:
-    """The batch's statements, compiled once for a database and run as text: compiling is most of a short statement.
-
-    Lists travel as one parameter, so their number does not change the text; all parameters are named and have the
-    types of the drivers.
-    """
-
-    def __init__(self, dialect: Dialect) -> None:
-        self._sqlite = dialect.name == "sqlite"
-
-        def compiled(statement: ClauseElement) -> str:
-            return str(statement.compile(dialect=dialect))
-
-        self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash).with_for_update())
-        self.accounts = compiled(
-            select(*ACCOUNT_COLUMNS)
-            .where(self._in(accounts.c.id, "ids"))
-            .order_by(accounts.c.depth, accounts.c.id)
-            .with_for_update()
-        )
-        self.parents = compiled(select(accounts.c.id, accounts.c.parent).where(self._in(accounts.c.id, "ids")))
-        self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
-        self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
-        self.keys = compiled(self._by_keys())
-        self.releases = self._best_releases()
-        self.charges = compiled(
-            select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
-                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
-            )
-        )
-        gone = select(instances.c.id).where(
-            instances.c.id != bindparam("me"),
-            or_(instances.c.expires < bindparam("now"), bindparam("all") == literal_column("1")),
-        )
-        self.expired = compiled(
-            select(queries.c.id).where(
-                queries.c.state.in_([literal_column(f"'{state}'") for state in OPEN_STATES]),
-                queries.c.instance.in_(gone),
-            )
-        )
-        self.insert = {
-            table: compiled(insert(table)) if self._sqlite else _insert_arrays(table, dialect)
-            for table in (accounts, queries, entries, releases)
-        }
-        self.update_queries = compiled(
-            update(queries)
-            .where(queries.c.id == bindparam("key"))
-            .values(state=bindparam("new_state"), answer=bindparam("new_answer"), finished=bindparam("new_finished"))
-        )
-        changing = ("limit_epsilon", "limit_delta", *(c.name for c in accounts.c if c.name.startswith("budget_")))
-        self.update_spent = compiled(
-            update(accounts)
-            .where(accounts.c.id == bindparam("key"))
-            .values({name: bindparam(f"new_{name}") for name in (*_spent_columns(ZERO), "entries", "hash")})
-        )
-        self.update_limits = compiled(
-            update(accounts)
-            .where(accounts.c.id == bindparam("key"))
-            .values({name: bindparam(f"new_{name}") for name in changing})
-        )
-        self.update_head = compiled(
-            update(ledger_meta).values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
-        )
-        self.update_instance = compiled(
-            update(instances)
-            .where(instances.c.id == bindparam("key"))
-            .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))
-        )
-
-    def rows(self, rows: list[dict[str, Any]]) -> Any:
-        """The parameters of an `insert`: the rows, or one array for each column."""
-        return rows if self._sqlite else {name: [row[name] for row in rows] for name in rows[0]}
-
-    def ids(self, values: Iterable[str]) -> dict[str, Any]:
-        """The parameter of a statement that asks for several rows."""
-        listed = sorted(values)
-        return {"ids": json.dumps(listed) if self._sqlite else listed}
-
-    def pairs(self, values: Iterable[tuple[str, str]]) -> dict[str, Any]:
-        """The parameters of `keys`."""
-        listed = sorted(values)
-        if self._sqlite:
-            return {"pairs": json.dumps(listed)}
-        return {"principals": [pair[0] for pair in listed], "idempotency_keys": [pair[1] for pair in listed]}
-
-    def _in(self, column: Any, parameter: str) -> Any:
-        if self._sqlite:
-            return column.in_(text(f"SELECT value FROM json_each(:{parameter})").columns(accounts.c.id))
-        return column == any_(bindparam(parameter, type_=ARRAY(Text)))
-
-    def _best_releases(self) -> str:
-        """The best release for each wanted core: one step into an index, however many there are."""
-        if self._sqlite:
-            principal, core_key = "json_extract(wanted.value, '$[0]')", "json_extract(wanted.value, '$[1]')"
-            source = "json_each(:wanted) AS wanted"
-        else:
-            principal, core_key = "wanted.principal", "wanted.core_key"
-            source = (
-                "unnest(CAST(%(principals)s AS text[]), CAST(%(core_keys)s AS text[])) AS wanted (principal, core_key)"
-            )
-        return (
-            "SELECT r.id, r.core_key, r.quality, r.principal, r.dataset, r.created "
-            f"FROM {source} JOIN releases AS r ON r.id = ("
-            f"SELECT b.id FROM releases AS b WHERE b.core_key = {core_key} "
-            f"AND ({principal} = '' OR b.principal = {principal}) "
-            "ORDER BY b.quality DESC, b.created DESC, b.id DESC LIMIT 1)"
-        )
-
-    def wanted(self, cores: Iterable[tuple[str, str]]) -> dict[str, Any]:
-        """The parameters of `releases`."""
-        listed = sorted(cores)
-        if self._sqlite:
-            return {"wanted": json.dumps(listed)}
-        return {"principals": [principal for principal, _ in listed], "core_keys": [key for _, key in listed]}
-
-    def _by_keys(self) -> Select[Any]:
-        if self._sqlite:
-            pairs = "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:pairs)"
-        else:
-            pairs = "SELECT * FROM unnest(CAST(:principals AS text[]), CAST(:idempotency_keys AS text[]))"
-        return select(*_QUERY_COLUMNS).where(text(f"(queries.principal, queries.idempotency_key) IN ({pairs})"))
-
-
-def _insert_arrays(table: Table, dialect: Dialect) -> str:
-    """One statement for any number of rows: an array for each column. Row by row takes PostgreSQL twice as long."""
-    columns = ", ".join(column.name for column in table.columns)
-    arrays = ", ".join(
-        f"CAST(%({column.name})s AS {column.type.compile(dialect=dialect)}[])" for column in table.columns
-    )
-    return f"INSERT INTO {table.name} ({columns}) SELECT * FROM unnest({arrays})"
 
 
 class Batch:

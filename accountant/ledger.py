@@ -22,7 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.audit import AuditReport, audit_ledger
-from accountant.batch import ACCOUNT_COLUMNS, OPEN_STATES, AccountState
+from accountant.batch import AccountState
 from accountant.connection import open_engine, parse_url, sqlite_path
 from accountant.entry import GENESIS, Amounts, Entry, from_micros, read_entry, to_micros
 from accountant.errors import (
@@ -51,6 +51,7 @@ from accountant.operations import (
     Void,
 )
 from accountant.request import Charged, QueryRecord, Reserved, ReserveRequest, StoredRelease, storable
+from accountant.statements import ACCOUNT_COLUMNS, OPEN_STATES
 from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries
 from accountant.tables import releases as release_table
 from accountant.writer import Writer

@@ -12,11 +12,12 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from accountant.account import Account
-from accountant.batch import DEPTH_MAX, OPEN_STATES, AccountState, Batch, Needs, QueryState
+from accountant.batch import DEPTH_MAX, AccountState, Batch, Needs, QueryState
 from accountant.entry import GENESIS, ZERO, Amounts, canonical_json, limit_json
 from accountant.errors import BudgetExhausted, IdempotencyConflict, UnknownAccount
 from accountant.filter import FilterKind, Limit, Sums, split_limit
 from accountant.request import CoreCharge, ReserveRequest, StoredRelease
+from accountant.statements import OPEN_STATES
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
 from privacy.loss import ZERO_LOSS, Loss, compose

@@ -30,9 +30,10 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant import faults
-from accountant.batch import Batch, Needs, Statements
+from accountant.batch import Batch, Needs
 from accountant.errors import LedgerError, LedgerUnavailable
 from accountant.operations import Abandon, Operation, Recover
+from accountant.statements import Statements
 from accountant.tables import instances
 
 __all__ = ["BATCH_MAX", "Writer"]
