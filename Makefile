@@ -16,7 +16,11 @@ test:  ## every test that this machine can run
 	@./noisegate test
 
 bench:  ## the benchmarks, as ratios within one run
-	@./noisegate dev python -m benchmarks
+	@./noisegate dev python -m benchmarks.plan
+	@./noisegate dev python -m benchmarks.end_to_end
+	@./noisegate dev python -m benchmarks.noise
+	@./noisegate dev python -m benchmarks.ledger
+	@./noisegate dev python -m benchmarks.engine
 
 format:  ## rewrite the code in the project's format
 	@./noisegate dev ruff format . noisegate

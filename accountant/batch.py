@@ -22,7 +22,7 @@ from accountant.account import Account
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
-from accountant.statements import OPEN_STATES, Statements
+from accountant.statements import OPEN_STATES, SPENT_COLUMNS, Statements
 from accountant.tables import accounts, entries, queries, releases
 from privacy.numbers import ATTO, PICO
 
@@ -194,15 +194,7 @@ def _branches(
 
 
 def _spent_columns(spent: Amounts) -> dict[str, int]:
-    return {
-        "spent_pure": spent.pure,
-        "spent_delta": spent.delta,
-        "spent_rho": spent.rho,
-        "spent_mu_squared": spent.mu_squared,
-        "unbounded_pure": spent.unbounded_pure,
-        "unbounded_rho": spent.unbounded_rho,
-        "unbounded_mu_squared": spent.unbounded_mu_squared,
-    }
+    return dict(zip(SPENT_COLUMNS, spent, strict=True))
 
 
 @dataclass(slots=True)

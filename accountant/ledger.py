@@ -457,12 +457,9 @@ class Ledger:
         _require_text(reason)
         if self._behind is None or self._writer is None:
             raise ValueError("the ledger is not behind its high-water mark")
-        lost, self._behind = self._behind, None
-        try:
-            self._write(Acknowledge(actor=actor, reason=reason, lost=lost))
-        except BaseException:
-            self._behind = lost
-            raise
+        # Past the check of `_write`: the ledger is behind for everybody else until this is durable.
+        self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind))
+        self._behind = None
         with self._read() as connection:
             self._remember_head(*connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one())
         self._recover(all_others=False)

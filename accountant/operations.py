@@ -459,8 +459,9 @@ class Void(_QueryStep):
         """reserved or running to failed_void."""
         query = batch.open_query(self.query_id, step="void")
         charges = dict(batch.charges(query.id))
-        path = batch.path(query.account) if charges else []
-        assert charges.keys() == {account.id for account in path}, "a reservation is on its whole path"
+        path = batch.path(query.account) if json.loads(query.cores)["charged"] else []
+        if charges.keys() != {account.id for account in path}:
+            raise ValueError("a reservation is on its whole path, or nothing of it is given back")
         for account in path:
             amounts = charges[account.id].reversed_sign()
             batch.add_entry(account, "void", query_id=query.id, details="{}", amounts=amounts)

@@ -133,7 +133,11 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRecord:
-    """A query as the ledger knows it. `releases` are the identifiers of what it released itself and what it reused."""
+    """A query as the ledger knows it.
+
+    `core_keys` are the cores that it was charged for; `reused` maps the keys of its other cores to the releases that
+    served them; `answer` is None unless it is settled and was asked for (`Ledger.query`).
+    """
 
     id: str
     principal: str

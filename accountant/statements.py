@@ -30,6 +30,17 @@ __all__ = ["ACCOUNT_COLUMNS", "OPEN_STATES", "SPENT_COLUMNS", "Statements"]
 OPEN_STATES = ("reserved", "running")
 """States in which a query has an outstanding reservation."""
 
+SPENT_COLUMNS = (
+    "spent_pure",
+    "spent_delta",
+    "spent_rho",
+    "spent_mu_squared",
+    "unbounded_pure",
+    "unbounded_rho",
+    "unbounded_mu_squared",
+)
+"""The columns of `accounts` that hold what was spent, in the order of `Amounts`."""
+
 ACCOUNT_COLUMNS = [
     accounts.c.id,
     accounts.c.dataset,
@@ -49,27 +60,10 @@ ACCOUNT_COLUMNS = [
     accounts.c.entries,
     accounts.c.hash,
     accounts.c.created,
-    accounts.c.spent_pure,
-    accounts.c.spent_delta,
-    accounts.c.spent_rho,
-    accounts.c.spent_mu_squared,
-    accounts.c.unbounded_pure,
-    accounts.c.unbounded_rho,
-    accounts.c.unbounded_mu_squared,
+    *(accounts.c[name] for name in SPENT_COLUMNS),
 ]
 """The order in which `AccountState.from_row` reads them."""
 
-
-SPENT_COLUMNS = (
-    "spent_pure",
-    "spent_delta",
-    "spent_rho",
-    "spent_mu_squared",
-    "unbounded_pure",
-    "unbounded_rho",
-    "unbounded_mu_squared",
-)
-"""The columns of `accounts` that hold what was spent."""
 
 _QUERY_COLUMNS = [
     queries.c.id,

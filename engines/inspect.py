@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -92,19 +93,21 @@ def source_columns(sources: Sequence[TableSource]) -> list[tuple[str, ...] | Sna
         ],
     }
     with LoneWorker(attach_options()) as worker:
-        answer = worker.call(request, timeout_seconds=_INSPECT_SECONDS, parse=_parse_columns)
+        answer = worker.call(
+            request, timeout_seconds=_INSPECT_SECONDS, parse=partial(_parse_columns, count=len(sources))
+        )
     if isinstance(answer, Failure):
         return [SnapshotFinding("not_completed", source.table) for source in sources]
-    if len(answer) != len(sources):
-        raise FrameFault
     return [
         SnapshotFinding(names, source.table) if isinstance(names, str) else names
         for source, names in zip(sources, answer, strict=True)
     ]
 
 
-def _parse_columns(frame: Frame) -> list[tuple[str, ...] | str]:
+def _parse_columns(frame: Frame, *, count: int) -> list[tuple[str, ...] | str]:
     """For each source its names, or the code of the finding."""
+    if len(frame.header["sources"]) != count:
+        raise FrameFault
     answers: list[tuple[str, ...] | str] = []
     for item in frame.header["sources"]:
         code = item.get("code")

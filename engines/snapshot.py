@@ -18,7 +18,7 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -116,7 +116,7 @@ class SnapshotFinding:
     code: str
     table: str | None = None
     column: str | None = None
-    count: int | None = None
+    count: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         assert self.code in SNAPSHOT_CODES, self.code
@@ -136,7 +136,7 @@ class SnapshotRefused(Exception):
         super().__init__(self.findings[0].text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TableReport:
     """Counts of one table, true values: for administrators only. `non_finite` counts NaN and infinities by column."""
 
@@ -147,7 +147,7 @@ class TableReport:
     non_finite: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SnapshotReport:
     """What was read, true counts: for administrators only."""
 

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-__all__ = ["Places", "Turns"]
+__all__ = ["STEP_SECONDS", "Places", "Turns"]
 
 HALF_LIFE_SECONDS = 10.0
 """After how long used time counts half."""

@@ -127,11 +127,6 @@ def _first_form(statistic: Statistic) -> Form:
     return _padded(statistic, Fraction(0), Fraction(1, 2), Fraction(1))
 
 
-def _second_form(statistic: Statistic) -> Form:
-    """Sum of t^2."""
-    return _padded(statistic, Fraction(0), Fraction(0), Fraction(1))
-
-
 def linear_half_width(measurement: Measurement, form: Form, alpha: float) -> float:
     """Half the width of the interval of a linear estimate; the same for every cell and independent of data."""
     if len(form) == 1:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -157,8 +156,3 @@ def two_sided_alpha(confidence: Fraction) -> float:
     if not Fraction(1, 2) <= confidence <= Fraction(9999, 10000):
         raise ValueError("confidence must lie between 0.5 and 0.9999")
     return float(1 - confidence)
-
-
-def shown(value: Any) -> Any:
-    """A float for people: None where it is not finite."""
-    return float(value) if math.isfinite(value) else None

@@ -61,9 +61,12 @@ _SAFE = 2**59
 """Integers within this stay in 64 bits: small multiples and sums of a few of them must fit as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Perturbed:
-    """Noisy sums in units of the measurement's grid (cells x coordinates), and for a selection which cells to keep."""
+    """Noisy sums in units of the measurement's grid (cells x coordinates), and for a selection which cells to keep.
+
+    No readable repr: under a selection it holds groups that are not shown.
+    """
 
     values: Integers
     kept: npt.NDArray[np.bool_] | None = None

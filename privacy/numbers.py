@@ -18,8 +18,6 @@ __all__ = [
     "dyadic_up",
     "float_down",
     "float_up",
-    "fraction_down",
-    "fraction_up",
     "parse_decimal",
     "units_down",
     "units_up",
@@ -86,20 +84,6 @@ def units_up(value: Fraction, unit: Fraction) -> int:
 def units_down(value: Fraction, unit: Fraction) -> int:
     """Whole units within the value (rounded down): the direction for every limit."""
     return math.floor(value / unit)
-
-
-def fraction_up(value: float, *, relative: float = 1e-12) -> Fraction:
-    """A fraction not below a non-negative result of float arithmetic whose relative error is at most `relative`."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError("only finite non-negative numbers have an upper fraction")
-    return Fraction(value) * (1 + Fraction(relative))
-
-
-def fraction_down(value: float, *, relative: float = 1e-12) -> Fraction:
-    """A fraction not above a non-negative result of float arithmetic whose relative error is at most `relative`."""
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError("only finite non-negative numbers have a lower fraction")
-    return Fraction(value) * (1 - Fraction(relative))
 
 
 def float_up(value: Fraction) -> float:

@@ -117,7 +117,6 @@ class Journey:
         self._repeats = Repeats()
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
-        self._cancelled: set[str] = set()
 
     # Steps 2 to 4: free, and the same for estimates
 
@@ -268,7 +267,8 @@ class Journey:
     def _admission(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
         """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
         dataset = self._served.get(question.dataset)
-        paths = [] if dataset is None else self._ledger.spendable(dataset.name, question.principal)
+        # Read in either case: the time of the refusal must not tell whether the dataset exists.
+        paths = self._ledger.spendable(question.dataset, question.principal)
         if dataset is None or not paths:
             raise Refused(
                 [
@@ -326,39 +326,45 @@ class Journey:
         return result
 
     def cancel(self, query_id: str, principal: str) -> str:
-        """Voids a query of this process that did not reach the engine; returns its state afterwards."""
-        with self._lock:
-            waiting = self._waiting.get(query_id) == principal
-            if waiting:
-                self._cancelled.add(query_id)
-        if waiting:
-            return "failed_void"
+        """Voids a query of this process that did not reach the engine; returns its state afterwards.
+
+        "failed_void" is said only when the ledger has it: until then nobody knows that the charge is given back.
+        """
+        if self._take(query_id, principal):
+            return "failed_void" if self._void(query_id) else "reserved"
         record = self._ledger.query(query_id)
         return "unknown" if record is None or record.principal != principal else record.state
 
     def abandon(self, admitted: Admitted) -> None:
         """Voids an admitted query whose turn never came (shutdown), cancelled or not."""
-        with self._lock:
-            waiting = self._waiting.pop(admitted.query_id, None) is not None
-            self._cancelled.discard(admitted.query_id)
-        if waiting:
-            self._ledger.void(admitted.query_id)
+        if self._take(admitted.query_id):
+            self._void(admitted.query_id)
 
-    def _take(self, query_id: str) -> bool:
-        """Moves a query from waiting to running; False when it was cancelled or taken before."""
+    def _take(self, query_id: str, principal: str | None = None) -> bool:
+        """Ends a query's waiting, for one caller only: it runs, or it is voided. False for all who come later."""
         with self._lock:
-            waiting = self._waiting.pop(query_id, None) is not None
-            cancelled = query_id in self._cancelled
-            self._cancelled.discard(query_id)
-        return waiting and not cancelled
+            if principal is not None and self._waiting.get(query_id) != principal:
+                return False
+            return self._waiting.pop(query_id, None) is not None
+
+    def _void(self, query_id: str) -> bool:
+        """Gives the charge of a query back that no engine saw; whether the ledger has it."""
+        try:
+            self._ledger.void(query_id)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+            return False
+        return True
 
     # Steps 6 to 8: from here on every failure is one opaque outcome, and the charge stays
 
     def complete(self, admitted: Admitted) -> bytes:
         """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
         if not self._take(admitted.query_id):
-            self._ledger.void(admitted.query_id)
-            raise ExecutionFailed(started=False)
+            # Cancelled: what the ledger says is certain, and nothing else is.
+            record = self._ledger.query(admitted.query_id)
+            raise ExecutionFailed(started=record is None or record.state != "failed_void")
         admitted = replace(admitted, started=self._begun(admitted.started))
         assert admitted.prepared is not None
         answer: bytes | None = None
@@ -374,17 +380,16 @@ class Journey:
         if answer is None:
             # Before the ledger is told, which everybody concerned can read. A success waited in `_answer`.
             self._until_visible(admitted.started)
-            self._settle_failure(admitted.query_id, kept, untouched=untouched)
-            raise ExecutionFailed(started=not untouched)
+            voided = untouched and self._void(admitted.query_id)
+            if not untouched:
+                self._fail(admitted.query_id, kept)
+            raise ExecutionFailed(started=not voided)
         return answer
 
-    def _settle_failure(self, query_id: str, kept: Sequence[StoredRelease], *, untouched: bool) -> None:
-        """Keeps the charge, and what it bought; gives it back only when the engine provably never saw the statement."""
+    def _fail(self, query_id: str, kept: Sequence[StoredRelease]) -> None:
+        """Keeps the charge, and what it bought."""
         try:
-            if untouched:
-                self._ledger.void(query_id)
-            else:
-                self._ledger.fail(query_id, kept)
+            self._ledger.fail(query_id, kept)
         except LedgerError as error:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
@@ -399,6 +404,7 @@ class Journey:
         released: list[ReleasedTable] = []
         fresh: list[StoredRelease] = []
         releases: dict[str, StoredRelease] = {}
+        charges = {} if admitted.priced is None else {c.core_key: c for c in _charges(prepared, admitted.priced)}
         for core, statement, key in zip(prepared.cores, prepared.statements, prepared.keys, strict=True):
             stored = reserved.reused.get(key)
             if stored is not None:
@@ -420,7 +426,7 @@ class Journey:
                     confidence=question.confidence,
                     replicates=releasing.REPLICATES if prepared.plan.shell.simulation is not None else 0,
                 )
-                charge = next(c for c in _charges(prepared, admitted.priced) if c.core_key == key)
+                charge = charges[key]
                 fresh.append(
                     StoredRelease(
                         id=f"r_{secrets.token_hex(12)}",

@@ -7,7 +7,8 @@
       accountant.errors.LedgerError   -> problem_of_ledger
 
 `charged` is in every problem. It is false only when it is certain that nothing was reserved: a charge whose fate is
-unknown counts as spent. Texts are written here or come from a refusal; no text of an exception is ever passed on.
+unknown counts as spent. Texts are written here or come from a refusal; no text of a library's exception is ever
+passed on.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["ALLOWED_FIELDS", "Log", "configure_logs", "duration_bucket", "logger", "where"]
+__all__ = ["ALLOWED_FIELDS", "Log", "coarse_seconds", "configure_logs", "duration_bucket", "logger", "where"]
 
 ALLOWED_FIELDS = frozenset(
     {
@@ -56,6 +56,11 @@ _BUCKETS = ((0.01, "<10ms"), (0.1, "<100ms"), (1.0, "<1s"), (10.0, "<10s"))
 def duration_bucket(seconds: float) -> str:
     """A duration in five steps: how long a query ran is a fact about rows, so the log is coarse."""
     return next((name for limit, name in _BUCKETS if seconds < limit), ">=10s")
+
+
+def coarse_seconds(seconds: float) -> float:
+    """A duration as the upper end of its step; 100 for the last step, which has none."""
+    return next((limit for limit, _ in _BUCKETS if seconds < limit), 100.0)
 
 
 def where(error: BaseException) -> str:

@@ -10,10 +10,12 @@ import difflib
 import ipaddress
 import os
 import secrets
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import yaml
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -171,7 +173,7 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """Address of the database with the ledger and the registry. May hold a password: never log it."""
         if self.database_url_file is not None:
-            return self.database_url_file.read_text("utf-8").strip()
+            return _secret_text(self.database_url_file, "database_url_file")
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{(self.home / 'ledger.sqlite').absolute()}"
@@ -188,7 +190,7 @@ class Settings(BaseSettings):
         if self.key_secret is not None:
             return self.key_secret.get_secret_value().encode()
         if self.key_secret_file is not None:
-            text = self.key_secret_file.read_text("utf-8").strip()
+            text = _secret_text(self.key_secret_file, "key_secret_file")
             findings = _weak_secret(text)
             if findings:
                 raise SettingsRefused(tuple(findings))
@@ -232,6 +234,13 @@ def _weak_secret(text: str) -> list[str]:
     return []
 
 
+def _secret_text(path: Path, name: str) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise SettingsRefused((f"{name} names a file that is not plain text",)) from None
+
+
 def load_settings(**values: Any) -> Settings:
     """The settings; arguments win over the environment and the file.
 
@@ -239,6 +248,8 @@ def load_settings(**values: Any) -> Settings:
     """
     try:
         return Settings(**values)
+    except (yaml.YAMLError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise SettingsRefused((f"{_FILE_VARIABLE} names a file that is not valid YAML or TOML",)) from None
     except ValidationError as error:
         findings = []
         for item in error.errors(include_url=False, include_input=False):

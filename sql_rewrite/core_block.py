@@ -26,7 +26,7 @@ from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rend
 __all__ = ["CoreBlock"]
 
 KEYS_MAX = 16
-"""Most nodes that the shell block of one core may have: aliases that name aliases double it with each step."""
+"""Most keys of one GROUP BY."""
 
 _AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
     exp.Sum: AggregateFunction.SUM,
@@ -189,6 +189,7 @@ class CoreBlock:
             having = self.names.qualified(self.node.args["having"].this)
             tree.set("where", exp.Where(this=self._rewrite(having, core, ())))
         if self.node.args.get("qualify") is not None:
+            consume(self.node.args["qualify"], "this", text=self.text, what="QUALIFY")
             qualify = self.names.qualified(self.node.args["qualify"].this)
             tree.set("qualify", exp.Qualify(this=self._rewrite(qualify, core, ())))
         if self.node.args.get("order") is not None:

@@ -135,7 +135,6 @@ _VOLATILE_NAMES = frozenset(
         "version",
     ]
 )
-_NAMED_FUNCTIONS = {"dow": "day_of_week", "isodow": "day_of_week_iso", "strlen": "", "doy": "day_of_year"}
 
 
 class ExpressionLift:

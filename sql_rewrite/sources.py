@@ -21,6 +21,8 @@ __all__ = ["SourceNames", "base_table", "resolve_sources"]
 
 SOURCES_MAX = 8
 _NESTED = (exp.Query, exp.Subquery)
+_RELATION = "relation"
+"""Mark of a column node whose table is a relation's own name and not an alias."""
 
 
 def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[str] = ()) -> Table:
@@ -95,10 +97,13 @@ class SourceNames:
             if found is None:
                 return node.copy()
             source, column = found
+            if _RELATION in node.meta:
+                return node.copy()
             copy = exp.Column(
                 this=exp.Identifier(this=column.name, quoted=True),
                 table=exp.Identifier(this=source.relation, quoted=True),
             )
+            copy.meta[_RELATION] = True
             place = self._place(node)
             if place is not None:
                 copy.meta.update(place)
@@ -125,7 +130,7 @@ class SourceNames:
         consume(node, "this", "table", text=self._text, what="a column reference")
         name, qualifier = node.name, node.table
         if qualifier:
-            relation = self._relation(qualifier)
+            relation = self._relation(node)
             column = None if relation is None else self._by_relation[relation].table.column(name)
             return None if relation is None or column is None else (self._by_relation[relation], column)
         found = [(s, c) for s in self.sources if (c := s.table.column(name)) is not None]
@@ -139,8 +144,12 @@ class SourceNames:
             )
         return found[0] if found else None
 
-    def _relation(self, qualifier: str) -> str | None:
-        return qualifier if qualifier in self._by_relation else self._aliases.get(qualifier.lower())
+    def _relation(self, node: exp.Column) -> str | None:
+        """The relation that a column node names: our own name for it on nodes of ours, an alias on the analyst's.
+
+        The analyst may call a table r1 that is our r0.
+        """
+        return node.table if _RELATION in node.meta else self._aliases.get(node.table.lower())
 
     def _find(self, node: exp.Column) -> tuple[Source, Column]:
         found = self._sought(node)
@@ -148,7 +157,7 @@ class SourceNames:
             return found
         name, qualifier = node.name, node.table
         if qualifier:
-            relation = self._relation(qualifier)
+            relation = self._relation(node)
             if relation is None:
                 raise refuse(
                     "unknown_table",

@@ -25,7 +25,7 @@ __all__ = [
 
 _SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
-_WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT"})
+_WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 
 
 def settings(*, threads: int, memory_limit_mb: int) -> dict[str, str | bool | int | float | list[str]]:

@@ -175,9 +175,6 @@ class Client:
         return response.status_code, body
 
 
-"""Measures of an account as people know them; two of them are explained in accountant/filter.md."""
-
-
 def problem_failure(problem: dict[str, Any]) -> CommandFailed:
     """A problem document in words: every finding with its place, what to do, and whether it was charged."""
     findings = [item for item in problem.get("findings") or [] if isinstance(item, dict)]

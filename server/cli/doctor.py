@@ -51,7 +51,7 @@ def doctor(
 ) -> None:
     """Check this installation: one line per check, with what to do. Exit code 1 when a check fails.
 
-    Changes nothing; safe while a server is running.
+    Changes no balance, key or dataset; safe while a server is running.
 
     \b
     examples

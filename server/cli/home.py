@@ -53,6 +53,8 @@ class ServingLock:
             except BlockingIOError:
                 return False
         self._held = True
+        # What the process before told of itself is no longer so; nobody may send a key there.
+        os.ftruncate(self._descriptor, 0)
         return True
 
     def tell(self, **record: Any) -> None:

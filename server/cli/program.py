@@ -70,6 +70,8 @@ def _noisegate(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns the exit code."""
+    # Ledger, secrets and snapshots are nobody else's, also in a home that was there before with open permissions.
+    os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ __all__ = ["EACH_ROW", "column_list", "inspect_data", "proposal", "renamed_lines
 
 
 EACH_ROW = "Where each row is one person and no column names them: --each-row"
+
+_VALUE = re.compile(r"\s*[-+]?[0-9][0-9.,]*\s*|\s*[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}([ T].*)?")
+"""A cell that is a number or a date."""
 
 
 def stem(path: Path) -> str:
@@ -64,6 +68,13 @@ def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
                 ),
             )
         tables = inspect_source(path, source_format=kind).tables  # type: ignore[arg-type]
+        if kind == "csv" and any(_VALUE.fullmatch(column.name) for table in tables for column in table.columns):
+            # Names of columns are public: a first row that is taken for names would tell about a person.
+            raise CommandFailed(
+                f'could not use the data file "{path.name}"',
+                why="Its first line looks like a row of data: a name in it is a number or a date.",
+                instead="Add a first line with the names of the columns, or give that column a name in words.",
+            )
     return tuple(table if table.name else replace(table, name=stem(path)) for table in tables)
 
 

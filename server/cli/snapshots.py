@@ -27,7 +27,7 @@ def lost_snapshots(settings: Settings, registry: Registry) -> list[str]:
 def lost_failure(name: str) -> CommandFailed:
     """The message about such a dataset."""
     return CommandFailed(
-        f'could not start: the snapshot of dataset "{name}" is missing or damaged',
+        f'the snapshot of dataset "{name}" is missing or damaged',
         why="Queries run on it, and it is not what was stored. The ledger is not touched.",
         instead=(
             "Make it again: noisegate dataset add FILE, with the dataset file that you attached,",

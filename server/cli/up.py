@@ -310,10 +310,10 @@ class _Up:
     def announce(self, port: int) -> None:
         """Says what will be there."""
         home, settings = self._place.path, self._settings
-        fresh = not (home / "ledger.sqlite").exists()
+        own = settings.database_url is None and settings.database_url_file is None
+        fresh = not (home / "ledger.sqlite" if own else settings.datasets_directory).exists()
         self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
         if fresh:
-            own = settings.database_url is None and settings.database_url_file is None
             lines = [("ledger.sqlite" if own else "(database)", "the account of what has been told")]
             if self._guest is None:
                 lines.append(("datasets/", "demo data: 25,000 invented patients and their visits"))

@@ -81,14 +81,29 @@ _EXAMPLE_ANSWER = {
     "accounting": {
         "charged": [{"budget": "b_2c9a", "epsilon": "0.5", "delta": "0"}],
         "reused": False,
+        "saved": {"epsilon": "0"},
         "remaining": {"epsilon": "9.5", "delta": "0.000001"},
     },
     "provenance": {
         "releases": ["r_51aa"],
-        "mechanisms": [{"column": "n", "mechanism": "laplace", "scale": "2", "bounds": None, "share": "1"}],
+        "noise": "laplace",
+        "mechanisms": [
+            {
+                "columns": ["COUNT(*)"],
+                "mechanism": "laplace",
+                "scale": "2",
+                "sensitivity": "l1 1",
+                "argument": "privacy units",
+                "share": "1",
+                "groups_per_unit": 1,
+                "rows_per_unit_and_group": 1,
+            }
+        ],
         "policy_version": 1,
         "data_version": "d_83f0",
+        "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
     },
+    "links": {"self": "/v1/queries/q_7d1f", "releases": ["/v1/releases/r_51aa"], "budget": "/v1/budgets/b_2c9a"},
 }
 _EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/queries/q_7d1f"}}
 

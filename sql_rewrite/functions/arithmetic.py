@@ -73,10 +73,6 @@ def _resolve_to_number(forms: str, count: int) -> Callable[[tuple[Expression, ..
     return resolve
 
 
-def _is_integer(call: Call) -> bool:
-    return call.type is INTEGER
-
-
 # --- + - * and sign ----------------------------------------------------------------------------------------------
 
 

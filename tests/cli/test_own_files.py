@@ -230,6 +230,7 @@ def _parquet(folder: Path) -> bytes:
         ("zip.csv", lambda _: b"PK\x03\x04" + b"x" * 100, "is not CSV text"),
         ("empty.csv", lambda _: b"", "It is empty"),
         ("folder.csv", None, "It is not a file"),
+        ("headless.csv", lambda _: b"4711,Meier,1957-03-02\n4712,Huber,1961-01-30\n", "looks like a row of data"),
         ("ragged.csv", lambda _: b"id,age\n1,2,3,4\n5\n6,7\n", "rows of different length"),
     ],
 )

@@ -16,7 +16,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from engines.handlers.shell import ShellHandler
+from engines.handlers.connection import _as_values
+from engines.handlers.shell import _RESULT_KINDS, ShellHandler
 from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, ShellTable
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
@@ -364,3 +365,8 @@ def test_many_threads(shell: ShellEngine) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(ask, range(40))) == list(range(40))
+
+
+def test_every_type_that_is_checked_can_be_carried() -> None:
+    """A column that passes the check before the charge is never refused after it."""
+    assert [name for name, kind in _RESULT_KINDS.items() if not _as_values(kind, name)] == []

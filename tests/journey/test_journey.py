@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.account import FilterKind
-from accountant.errors import BudgetExhausted, IdempotencyConflict
+from accountant.errors import BudgetExhausted, IdempotencyConflict, LedgerUnavailable
 from privacy.refusal import ExecutionFailed, Refused
 from server.services import Services
 from tests.journey.clinic import PEOPLE, question
@@ -221,6 +221,32 @@ def test_a_cancelled_query_that_waits_is_void(services: Services, analyst: Analy
     with pytest.raises(ExecutionFailed):
         services.journey.complete(admitted)
     assert remaining(services, who) == before
+
+
+@pytest.mark.parametrize("step", ["cancel", "engine"])
+def test_what_the_ledger_could_not_give_back_is_not_called_void(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Shows that "nothing was charged" is said only when the ledger has it, not when it should have had it."""
+    who = analyst()
+    journey: Any = services.journey
+    admitted = journey.admit(question("SELECT COUNT(*) FROM people WHERE age > 57", who))
+
+    def unreachable(_: str) -> None:
+        raise LedgerUnavailable("gone")
+
+    def never_started(*_: object, **__: object) -> None:
+        raise ExecutionFailed(started=False)
+
+    monkeypatch.setattr(journey._ledger, "void", unreachable)
+    if step == "cancel":
+        assert journey.cancel(admitted.query_id, who) == "reserved"
+    else:
+        monkeypatch.setattr(journey._private, "run", never_started)
+    with pytest.raises(ExecutionFailed) as caught:
+        journey.complete(admitted)
+    assert caught.value.started
+    assert remaining(services, who) < services.ledger.accounts(dataset="clinic", principal=who)[0].limit.epsilon
 
 
 def test_answers_appear_at_chosen_moments(services: Services, analyst: Analyst) -> None:

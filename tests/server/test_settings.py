@@ -131,6 +131,26 @@ def test_a_wrong_settings_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("bad.yaml", b"host: [\n"), ("bad.toml", b"host"), ("bad.yml", b"\xff\xfe")]
+)
+def test_a_settings_file_that_cannot_be_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, content: bytes
+) -> None:
+    """Broken YAML, broken TOML and other encodings are one clear finding."""
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setenv("NOISEGATE_SETTINGS_FILE", str(tmp_path / name))
+    with pytest.raises(SettingsRefused, match="SETTINGS_FILE"):
+        load_settings()
+
+
+def test_a_secret_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are one clear finding, without them."""
+    (tmp_path / "key").write_bytes(b"\xff" * 40)
+    with pytest.raises(SettingsRefused, match="not plain text"):
+        load_settings(home=tmp_path, key_secret_file=tmp_path / "key").keys_secret()
+
+
 def test_unknown_names_are_found() -> None:
     """Misspelt variables are named; the program's other variables and everybody else's are not."""
     environ = {"NOISEGATE_PROT": "1", "NOISEGATE_PORT": "1", "NOISEGATE_TEST_X": "1", "NOISEGATE_URL": "", "HOME": "/"}

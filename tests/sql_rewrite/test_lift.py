@@ -247,3 +247,19 @@ def test_doubling_aliases_are_stopped() -> None:
     """Shows that aliases that name aliases are refused before they are written out 2^40 times."""
     columns = ", ".join(f"x{i - 1} + x{i - 1} AS x{i}" for i in range(1, 41))
     assert refusal(f"SELECT COUNT(*) AS x0, {columns} FROM people") == ("too_large",)
+
+
+def test_an_alias_may_be_called_like_our_own_name_for_another_table() -> None:
+    """Shows that r0 and r1 in a text are the analyst's names: the same query under other aliases is the same core."""
+    text = (
+        "SELECT COUNT(*) FROM visits {v} JOIN people {p} ON {v}.person_id = {p}.person_id "
+        "WHERE {p}.person_id = 5 AND {p}.age > 3 GROUP BY {p}.sex HAVING COUNT(*) > 2"
+    )
+    expected = core_key(core(text.format(v="v", p="p")).core, CLINIC)
+    assert expected == core_key(core(text.format(v="r1", p="r0")).core, CLINIC)
+    assert expected == core_key(core(text.format(v="r0", p="r1")).core, CLINIC)
+
+
+def test_our_own_names_are_no_aliases() -> None:
+    """Shows that a relation which the text does not name is unknown, whatever it is called inside."""
+    assert refusal("SELECT COUNT(*) FROM people p WHERE r0.age > 3") == ("unknown_table",)
