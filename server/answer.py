@@ -37,6 +37,7 @@ from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.release import ReleasedTable
 from privacy.statement import Statement
+from privacy.warning import AnswerWarning
 from server import answer_rows, pricing, wire_answer
 from server.log import logger
 from server.question import Question
@@ -46,6 +47,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.plan_warnings import plan_warnings
 
 __all__ = ["Admitted", "Journey", "Served"]
 
@@ -71,6 +73,7 @@ class Prepared:
     statements: tuple[Statement, ...]
     keys: tuple[str, ...]
     types: tuple[tuple[str, str], ...] | None
+    warnings: tuple[AnswerWarning, ...] = ()
     calibrations: pricing.Calibrations = field(default_factory=pricing.Calibrations)
     """Calibrations of this plan by price: they depend on nothing else."""
 
@@ -143,6 +146,7 @@ class Journey:
             statements=tuple(lower(core) for core in cores),
             keys=tuple(core_key(core, dataset) for core in plan.cores),
             types=types,
+            warnings=plan_warnings(plan, cores),
         )
         with self._lock:
             self._plans[key] = prepared

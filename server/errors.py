@@ -32,12 +32,14 @@ from accountant.errors import (
 )
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed, Finding, Position, Refused
+from privacy.warning import AnswerWarning
 
 __all__ = [
     "PROBLEMS",
     "Problem",
     "ProblemKind",
     "RequestFinding",
+    "finding_body",
     "problem_body",
     "problem_of_execution",
     "problem_of_ledger",
@@ -286,13 +288,15 @@ def _position_body(position: Position | None) -> dict[str, Any] | None:
     return {"line": position.line, "column": position.column, "text": position.text}
 
 
-def _finding_body(finding: Finding | RequestFinding) -> dict[str, Any]:
+def finding_body(finding: Finding | RequestFinding | AnswerWarning) -> dict[str, Any]:
+    """A finding of a problem, or a warning of an answer, as JSON. What a problem lacks is filled in from its kind."""
+    usual = () if isinstance(finding, AnswerWarning) else PROBLEMS[finding.code].instead
     body: dict[str, Any] = {
         "code": finding.code,
         "what": finding.what,
         "why": finding.why,
-        "instead": list(finding.instead or PROBLEMS[finding.code].instead),
-        "position": _position_body(finding.position) if isinstance(finding, Finding) else None,
+        "instead": list(finding.instead or usual),
+        "position": None if isinstance(finding, RequestFinding) else _position_body(finding.position),
     }
     if isinstance(finding, RequestFinding):
         body["field"] = finding.field
@@ -317,7 +321,7 @@ def problem_body(problem: Problem, *, request_id: str) -> dict[str, Any]:
         "why": why,
         "instead": list(instead),
         "position": _position_body(problem.position),
-        "findings": [_finding_body(finding) for finding in findings],
+        "findings": [finding_body(finding) for finding in findings],
         "charged": problem.charged,
         "retryable": kind.retryable,
         "available_at": None if problem.available_at is None else problem.available_at.isoformat(),

@@ -246,6 +246,8 @@ def answer_table(content: bytes) -> Table:
         "Noisegate-Reused": "true" if accounting["reused"] else "false",
         "Noisegate-Releases": ", ".join(provenance["releases"]),
     }
+    if warnings := [warning["code"] for warning in body.get("warnings", ())]:
+        headers["Noisegate-Warnings"] = ", ".join(dict.fromkeys(warnings))
     tabular = ("columns", "rows", "standard_errors", "lows", "highs")
     return Table(_arranged(columns), {name: body[name] for name in body if name not in tabular}, headers)
 
@@ -298,6 +300,7 @@ RESULT_HEADERS: Mapping[str, str] = {
     "Noisegate-Remaining-Epsilon": "What remained when the answer was stored.",
     "Noisegate-Remaining-Delta": "What remained when the answer was stored.",
     "Noisegate-Reused": "true when stored releases answered and nothing was charged.",
+    "Noisegate-Warnings": "Codes of the answer's warnings, where it has any; the JSON has their words.",
 }
 """Headers of results that are not JSON, with their meaning. They repeat what the JSON says, in its digits."""
 

@@ -322,6 +322,9 @@ class QueryAnswer(BaseModel):
     lows: list[list[float | None]]
     highs: list[list[float | None]]
     confidence: float
+    warnings: list[FindingAnswer] = Field(
+        description="What to know beside the numbers: from the text and the declarations, never from rows."
+    )
     accounting: dict[str, Any] = Field(description="charged per account, whether reused, what remains")
     provenance: dict[str, Any] = Field(description="releases, mechanisms, policy and data version")
 
@@ -365,6 +368,8 @@ class EstimateAnswer(BaseModel):
     """What a query would cost and how exact it would be. Computed without touching a private row."""
 
     model_config = ConfigDict(extra="allow")
+
+    warnings: list[FindingAnswer] = Field(description="What the answer will say beside its numbers.")
 
 
 class ReleaseAnswer(BaseModel):
@@ -506,6 +511,7 @@ class CapabilitiesAnswer(BaseModel):
     sql: dict[str, Any]
     mechanisms: list[dict[str, str]]
     problems: list[dict[str, Any]]
+    warnings: list[dict[str, str]]
     limits: dict[str, Any]
     formats: list[dict[str, Any]] = Field(
         description="Media types of results; `on` tells whether this server sends it, `needs` what to install."

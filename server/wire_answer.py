@@ -18,6 +18,7 @@ from mechanisms.estimates import ExpectedError
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
+from server.errors import finding_body
 from server.pricing import Priced, cost_on
 from server.question import Question
 from server.repeats import Told
@@ -46,6 +47,7 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
         "lows": rows.lows,
         "highs": rows.highs,
         "confidence": float(question.confidence),
+        "warnings": [finding_body(warning) for warning in prepared.warnings],
         "accounting": {
             "charged": [
                 {
@@ -98,6 +100,7 @@ def estimate(
         "verdict": verdict,
         "price": {"budget": leaf.id, "epsilon": _epsilon(cost, leaf), "delta": decimal_text(delta)},
         "noise": None if priced is None else priced.family,
+        "warnings": [finding_body(warning) for warning in prepared.warnings],
         "columns": _expected(prepared, priced, question),
         "statistics": [] if priced is None else _statistics(prepared, priced),
         "contribution": [

@@ -18,6 +18,7 @@ from sqlglot import exp
 
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
+from privacy.warning import AnswerWarning
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -91,6 +92,7 @@ class _Lift:
         self.parameters = parameters
         self.nodes = ShellNodes(text, parameters)
         self.cores: list[Core] = []
+        self.warnings: list[AnswerWarning] = []
         self.blocks = ShellBlocks(text, self.nodes, self.cores, self.query)
         self.ctes: list[_Cte] = []
         self._derived = 0
@@ -104,7 +106,7 @@ class _Lift:
         if top.bare is not None and len(self.cores) == 1:
             self._check_ctes()
             shell = Shell(sql="", outputs=outputs, identities=0, trivial=True, simulation=None)
-            return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell)
+            return self._plan(shell)
         # Building a form checks every node of the shell, nested queries included; one form at least is built.
         identified = top.form("identified") if any(output.kind != "key" for output in outputs) else None
         tree_to_run = identified if identified is not None else top.form("plain")
@@ -123,7 +125,11 @@ class _Lift:
             trivial=False,
             simulation=simulation,
         )
-        return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell)
+        return self._plan(shell)
+
+    def _plan(self, shell: Shell) -> Plan:
+        warnings = tuple(dict.fromkeys(self.warnings))
+        return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell, warnings=warnings)
 
     def _check_ctes(self) -> None:
         for cte in self.ctes:
@@ -341,6 +347,7 @@ class _Lift:
         lifter = ExpressionLift(self.text, names.resolve, self.parameters)
         block = CoreBlock(node, text=self.text, dataset=self.dataset, names=names, lifter=lifter, nodes=self.nodes)
         core = block.core(len(self.cores))
+        self.warnings.extend(lifter.warnings)
         known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)
         if known is None:
             self.cores.append(core)

@@ -15,6 +15,8 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position, Refused
+from privacy.warning import AnswerWarning
+from sql_rewrite.declared_literals import outside_declaration
 from sql_rewrite.expressions import ColumnRef, Expression, Literal
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
@@ -141,13 +143,14 @@ class ExpressionLift:
     """Reads scalar expressions of one SELECT block against its sources.
 
     `resolve` turns a column node into a typed reference or refuses; `parameters` are the named parameters of the
-    request. Depends on the text and the public metadata only.
+    request. Depends on the text and the public metadata only. `warnings` grows with what was lifted.
     """
 
     def __init__(self, text: Text, resolve: Resolver, parameters: Mapping[str, ParameterValue]) -> None:
         self._text = text
         self._resolve = resolve
         self._parameters = parameters
+        self.warnings: list[AnswerWarning] = []
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
         """The typed form of a node. `like` is a sibling whose type an untyped NULL takes.
@@ -176,7 +179,7 @@ class ExpressionLift:
     def make(self, node: exp.Expr, operator: str, *arguments: Expression) -> Expression:
         """Builds an operator and gives its refusal a place in the text."""
         try:
-            return build(operator, arguments)
+            made = build(operator, arguments)
         except TypeRefused as refusal:
             raise Refused(
                 [
@@ -189,6 +192,8 @@ class ExpressionLift:
                     )
                 ]
             ) from None
+        self.warnings.extend(outside_declaration(operator, arguments, self._text.position(node)))
+        return made
 
     def _as_written(self, node: exp.Expr, what: str) -> str:
         """What was refused, with the name that the analyst wrote when the operator's own forms do not have it."""

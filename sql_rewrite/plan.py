@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from privacy.policy import Dataset, Table
 from privacy.refusal import Position
+from privacy.warning import AnswerWarning
 from sql_rewrite.expressions import ColumnRef, Expression
 
 __all__ = ["Aggregate", "AggregateFunction", "Core", "Join", "Plan", "Shell", "ShellOutput", "Simulation", "Source"]
@@ -123,8 +124,12 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A query after the lift: what touches rows, and what happens to the released numbers afterwards."""
+    """A query after the lift: what touches rows, and what happens to the released numbers afterwards.
+
+    `warnings` is what the text itself gives cause to warn about; `plan_warnings` adds what follows from the cores.
+    """
 
     dataset: Dataset
     cores: tuple[Core, ...]
     shell: Shell
+    warnings: tuple[AnswerWarning, ...] = ()

@@ -9,6 +9,7 @@ import pytest
 
 from mechanisms.measurement import Measurement
 from privacy.refusal import CODES
+from privacy.warning import WARNINGS
 from server.matrix import sql_matrix
 from sql_rewrite.functions import INTERNAL, REGISTRY
 
@@ -28,6 +29,13 @@ def test_every_refusal_code_has_its_line() -> None:
     """Shows that docs/sql.md lists each code with the meaning that the code has."""
     text = (CHECKOUT / "docs" / "sql.md").read_text()
     missing = [code for code, meaning in CODES.items() if f"| `{code}` | {meaning} |" not in text]
+    assert missing == []
+
+
+def test_every_warning_code_has_its_line() -> None:
+    """Shows that docs/sql.md lists each code of a warning with the meaning that the code has."""
+    text = (CHECKOUT / "docs" / "sql.md").read_text()
+    missing = [code for code, meaning in WARNINGS.items() if f"| `{code}` | {meaning} |" not in text]
     assert missing == []
 
 

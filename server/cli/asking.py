@@ -14,7 +14,7 @@ import typer
 from server.cli.failure import CommandFailed, usage_error
 from server.cli.home import Home
 from server.cli.options import HomeOption, JsonOption, KeyFileOption, KeyOption, UrlOption, amount, default_home
-from server.cli.output import answer_table, price_lines, print_json, printable, say, short, table
+from server.cli.output import answer_table, price_lines, print_json, printable, say, short, table, warning_lines
 
 if TYPE_CHECKING:
     from server.cli.client import Client
@@ -97,6 +97,8 @@ def query(
         return
     say(answer_table(answer), verbatim=True)
     say()
+    for line in warning_lines(answer):
+        say(line, verbatim=True)
     for line in price_lines(answer):
         say(line)
 
@@ -273,6 +275,8 @@ def _show_estimate(answer: dict[str, Any]) -> None:
     price, remaining, after = answer["price"], answer["remaining"], answer["remaining_after"]
     verdict = str(answer["verdict"])
     say(_VERDICTS.get(verdict, printable(verdict)))
+    for line in warning_lines(answer):
+        say(line, verbatim=True)
     delta = f", delta {float(price['delta']):g}" if float(price["delta"]) else ""
     say(f"Price: epsilon {short(price['epsilon'])}{delta}. Remains: {short(remaining['epsilon'])} now, "
         f"{short(after['epsilon'])} afterwards.")  # fmt: skip

@@ -26,6 +26,7 @@ __all__ = [
     "say",
     "short",
     "table",
+    "warning_lines",
 ]
 
 ROWS_SHOWN = 50
@@ -171,6 +172,16 @@ def price_lines(answer: Mapping[str, Any]) -> list[str]:
         f"Price: {price}.",
         f"Remains: epsilon {short(remaining['epsilon'])}{_delta(remaining['delta'])}.",
     ]
+
+
+def warning_lines(answer: Mapping[str, Any]) -> list[str]:
+    """The warnings of an answer or estimate: what, why, and what to write instead."""
+    lines = []
+    for warning in answer.get("warnings", []):
+        lines.append(f"Warning: {printable(str(warning['what']))}.")
+        lines.append(f"  {printable(str(warning['why']))}")
+        lines += [f"  - {printable(str(instead))}" for instead in warning["instead"]]
+    return lines
 
 
 def _bound_lines(answer: Mapping[str, Any]) -> list[str]:

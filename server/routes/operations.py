@@ -14,6 +14,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from privacy.refusal import CODES
+from privacy.warning import WARNINGS
 from server import formats
 from server.auth import PUBLIC, Access, Caller, roles, services_of
 from server.body import DEPTH_MAX
@@ -91,6 +92,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
                 }
                 for kind in PROBLEMS.values()
             ],
+            "warnings": [{"code": code, "meaning": meaning} for code, meaning in WARNINGS.items()],
             "limits": {
                 "body_bytes": settings.body_max_bytes,
                 "json_depth": DEPTH_MAX,

@@ -78,6 +78,7 @@ _EXAMPLE_ANSWER = {
     "lows": [[20007]],
     "highs": [[20019]],
     "confidence": 0.95,
+    "warnings": [],
     "accounting": {
         "charged": [{"budget": "b_2c9a", "epsilon": "0.5", "delta": "0"}],
         "reused": False,

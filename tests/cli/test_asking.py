@@ -304,6 +304,27 @@ def test_estimate_shows_price_errors_and_curve(stand: Stand) -> None:
     assert "Idempotency-Key" not in stand.requests[0][2]
 
 
+WARNING: dict[str, Any] = {
+    "code": "literal_outside_declaration",
+    "what": "'mal' is compared with \"sex\"",
+    "why": "It is declared\x1b[2J otherwise.",
+    "instead": ["compare it with one of: 'female', 'male'"],
+    "position": {"line": 1, "column": 8, "text": "sex = 'mal'"},
+}
+
+
+def test_warnings_are_shown_by_estimate_and_query(stand: Stand) -> None:
+    """A warning is told in words before the price, without control characters."""
+    stand.replies = [(200, {**ESTIMATE, "warnings": [WARNING]}), (200, {**ANSWER, "warnings": [WARNING]})]
+    for command in ("estimate", "query"):
+        ran = stand.ask(command, "SELECT 1", "--dataset", "d")
+        assert ran.code == 0
+        for words in ("Warning: 'mal' is compared", "declared", "- compare it with one of"):
+            assert words in ran.out
+        assert "\x1b" not in ran.out
+        assert ran.out.index("Warning") < ran.out.index("Price")
+
+
 def test_estimate_marks_what_the_budget_does_not_cover(stand: Stand) -> None:
     """A price beyond the budget has a star; a list without such prices has none."""
     dear = {**ESTIMATE["curve"][1], "affordable": False}

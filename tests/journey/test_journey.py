@@ -48,6 +48,19 @@ def test_an_answer_has_values_errors_and_its_price(services: Services, analyst: 
     assert answer["provenance"]["mechanisms"][0]["argument"] == "age clipped to [0, 100]"
 
 
+def test_estimate_and_answer_carry_the_same_warnings(services: Services, analyst: Analyst) -> None:
+    """Shows that a warning is in the estimate, in the answer and in its repeat, and absent where there is no cause."""
+    who = analyst()
+    sql = "SELECT COUNT(*) AS n FROM people WHERE sex = 'mal'"
+    expected = services.journey.estimate(question(sql, who))["warnings"]
+    assert [warning["code"] for warning in expected] == ["literal_outside_declaration"]
+    assert expected[0]["position"] == {"line": 1, "column": 40, "text": "sex = 'mal'"}
+    assert set(expected[0]) == {"code", "what", "why", "instead", "position"}
+    assert ask(services, sql, who)["warnings"] == expected
+    assert ask(services, sql, who)["warnings"] == expected
+    assert ask(services, "SELECT COUNT(*) AS n FROM people WHERE sex = 'male'", who)["warnings"] == []
+
+
 def test_an_equal_question_is_free_and_has_the_same_noise(services: Services, analyst: Analyst) -> None:
     """Shows that another spelling with another shell reuses the release (LESSONS 37)."""
     who = analyst()

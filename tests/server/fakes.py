@@ -136,7 +136,7 @@ class FakeJourney:
 
     def estimate(self, question: Question) -> dict[str, Any]:
         self.asked.append(question)
-        return {"verdict": "answered", "price": {"epsilon": "0.1", "delta": "0"}}
+        return {"verdict": "answered", "price": {"epsilon": "0.1", "delta": "0"}, "warnings": []}
 
     def admit(self, question: Question) -> FakeAdmitted:
         self.asked.append(question)
@@ -197,6 +197,7 @@ class FakeJourney:
                 "status": "settled",
                 **self.table,
                 "confidence": 0.95,
+                "warnings": [],
                 "accounting": {"charged": [], "reused": False, "remaining": {"epsilon": "1", "delta": "0"}},
                 "provenance": {"releases": [release_id], "policy_version": 1, "data_version": "d1"},
             }

@@ -318,6 +318,7 @@ def test_the_headers_tell_the_price(world: World) -> None:
                 "id": "q_1",
                 **TABLE,
                 "confidence": 0.95,
+                "warnings": [{"code": "literal_outside_declaration"}, {"code": "literal_outside_declaration"}],
                 "accounting": {
                     "charged": [
                         {"budget": "b_root", "epsilon": "0.7", "delta": "0"},
@@ -341,7 +342,9 @@ def test_the_headers_tell_the_price(world: World) -> None:
         "Noisegate-Remaining-Delta": "0.000001",
         "Noisegate-Reused": "false",
         "Noisegate-Releases": "r_1, r_2",
+        "Noisegate-Warnings": "literal_outside_declaration",
     }
+    assert "noisegate-warnings" not in ask(world, CSV).headers
     sent = ask(world, CSV)
     query_id = sent.headers["noisegate-query"]
     assert sent.headers["content-location"] == f"/v1/queries/{query_id}"

@@ -1,0 +1,83 @@
+"""Constants that a column is declared never to have: `age = 200` where age is declared within [0, 110].
+
+The comparison is answered as it is written, and a condition that no declared value meets gives noise alone, or all
+rows. Declared keys are verified when data is attached; declared bounds are not, so stored values may lie outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from privacy.refusal import Position
+from privacy.warning import AnswerWarning
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe
+
+__all__ = ["outside_declaration"]
+
+_COMPARED = frozenset(
+    {"=", "<>", "<", "<=", ">", ">=", "in", "is_distinct_from", "is_not_distinct_from"}
+)  # BETWEEN is two comparisons
+_EQUALITIES = frozenset({"=", "<>", "in", "is_distinct_from", "is_not_distinct_from"})
+_CONVERSIONS = frozenset({"as_number", "as_timestamp"})
+_SHOWN_MAX = 10
+
+
+def outside_declaration(
+    operator: str, arguments: Sequence[Expression], position: Position | None
+) -> Iterator[AnswerWarning]:
+    """A warning for each constant of one comparison that the compared column is declared never to have.
+
+    Of keys only equalities count: the order of texts says nothing about which of them exist.
+    """
+    if operator not in _COMPARED:
+        return
+    columns = [column for column in map(_column, arguments) if column is not None]
+    if len(columns) != 1:
+        return
+    column = columns[0]
+    for literal in arguments:
+        if isinstance(literal, Literal) and literal.value is not None:
+            found = _outside(column, literal, equality=operator in _EQUALITIES)
+            if found is not None:
+                declared, instead = found
+                yield AnswerWarning(
+                    code="literal_outside_declaration",
+                    what=f'{describe(literal)} is compared with "{column.name}", which is declared never to have it',
+                    why=f'The dataset declares "{column.name}" {declared}.',
+                    instead=instead,
+                    position=position,
+                )
+
+
+def _column(expression: Expression) -> ColumnRef | None:
+    while isinstance(expression, Call) and expression.operator in _CONVERSIONS:
+        expression = expression.arguments[0]
+    return expression if isinstance(expression, ColumnRef) else None
+
+
+def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[str, tuple[str, ...]] | None:
+    """How the column is declared, and what to write instead, when the literal lies outside of that."""
+    value, bounds = literal.value, column.declared
+    if equality and column.domain is not None and not _listed(value, column.domain):
+        listed = [describe(Literal(key, column.type)) for key in column.domain if key is not None]
+        keys = ", ".join(listed[:_SHOWN_MAX]) + (", ..." if len(listed) > _SHOWN_MAX else "")
+        return f"with the keys {keys}", (f"compare it with one of: {keys}",)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if bounds is not None and number and not bounds.contains(Fraction(value)):  # type: ignore[arg-type]
+        low, high = _text(bounds.lower), _text(bounds.upper)
+        return f"within [{low}, {high}]", (f"compare it with a number from {low} to {high}",)
+    return None
+
+
+def _listed(value: Value, domain: Sequence[object]) -> bool:
+    # 2 = 2.0 is a fair comparison; True is no number.
+    if isinstance(value, bool):
+        return any(key is value for key in domain)
+    return any(key == value for key in domain if not isinstance(key, bool))
+
+
+def _text(bound: Fraction | None) -> str:
+    if bound is None:
+        return "?"
+    return str(bound.numerator) if bound.denominator == 1 else f"{float(bound):.12g}"

@@ -1,0 +1,28 @@
+"""What a plan warns about: the findings of the lift, and those of rules over the bounded cores.
+
+A rule is a pure function of the plan and its bounded cores. It reads neither rows nor balances, so an estimate and
+the answer to the same question carry the same warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from privacy.warning import AnswerWarning
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.plan import Plan
+
+__all__ = ["RULES", "plan_warnings"]
+
+Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[AnswerWarning]]
+
+RULES: tuple[Rule, ...] = ()
+"""Rules over the bounded plan, in the order in which answers list their findings."""
+
+
+def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[AnswerWarning, ...]:
+    """Every warning of a plan, without repeats: first those of the text, in its order, then those of the rules."""
+    found = dict.fromkeys(plan.warnings)
+    for rule in RULES:
+        found.update(dict.fromkeys(rule(plan, cores)))
+    return tuple(found)

@@ -1,0 +1,77 @@
+"""Warnings: what a plan says beside its numbers. From text and declarations alone, with a place in the text."""
+
+from __future__ import annotations
+
+import pytest
+
+from privacy.warning import AnswerWarning
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.plan_warnings import plan_warnings
+from tests.sql_rewrite.datasets import CLINIC
+
+
+def warned(sql: str) -> tuple[AnswerWarning, ...]:
+    """The warnings of a text."""
+    plan = lift(sql, CLINIC)
+    return plan_warnings(plan, bound(plan))
+
+
+@pytest.mark.parametrize(
+    ("condition", "place"),
+    [
+        ("sex = 'mal'", "sex = 'mal'"),
+        ("sex IN ('female', 'mal')", "sex IN ('female', 'mal')"),
+        ("NOT (sex <> 'mal')", "sex <> 'mal'"),
+        ("age = 150", "age = 150"),
+        ("age > 150", "age > 150"),
+        ("-1 < age", None),
+        ("age BETWEEN 20 AND 200", None),
+        ("age = 100.5", "age = 100.5"),
+        ("salary >= 200001", "salary >= 200001"),
+        ("hours = 81", "hours = 81"),
+    ],
+)
+def test_literal_outside_declaration_is_never_silent(condition: str, place: str | None) -> None:
+    """Shows that a constant beyond a column's declared keys or bounds is a warning with its place in the text."""
+    for sql in (
+        f"SELECT COUNT(*) FROM people WHERE {condition}",
+        f"SELECT COUNT(*) FILTER (WHERE {condition}) FROM people",
+        f"SELECT {condition} AS k, COUNT(*) FROM people GROUP BY k",
+        f"WITH c AS (SELECT COUNT(*) AS n FROM people WHERE {condition}) SELECT n + 1 FROM c",
+    ):
+        found = warned(sql)
+        assert [warning.code for warning in found] == ["literal_outside_declaration"] * len(found)
+        assert found
+        assert all(warning.what and warning.why and warning.instead and warning.position for warning in found)
+        if place is not None:
+            assert {warning.position.text for warning in found if warning.position} == {place}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sex = 'male'",
+        "sex <> 'female'",
+        "sex IS NULL",
+        "sex > 'mal'",
+        "age = 100",
+        "age BETWEEN 0 AND 100",
+        "age = 20.0",
+        "education = 'none of it'",
+        "income = 1e9",
+        "hours = 80",
+        "LENGTH(sex) = 400",
+    ],
+)
+def test_literals_inside_their_declaration_give_no_warning(condition: str) -> None:
+    """Shows that declared values, columns without declarations and other expressions pass without a word."""
+    assert warned(f"SELECT COUNT(*) FROM people WHERE {condition}") == ()
+
+
+def test_a_warning_comes_once() -> None:
+    """Shows that a text that says the same twice at one place is warned about once, and at two places twice."""
+    once = warned("SELECT sex, COUNT(*) AS n FROM people WHERE age > 150 GROUP BY sex HAVING COUNT(*) > 3")
+    assert len(once) == 1
+    twice = warned("SELECT COUNT(*) FILTER (WHERE age > 150), SUM(age) FILTER (WHERE age > 150) FROM people")
+    assert len(twice) == 2
