@@ -1,0 +1,223 @@
+"""Makes `home-0.1.0.tar.gz`: a small home as version 0.1.0 leaves it behind, for the test that upgrades it.
+
+The archive was made with the program at commit aa1f533 and is never made again with a newer one; this script says how.
+It runs that program's own command line and HTTP interface, as its users did:
+
+    git worktree add ../noisegate-0.1.0 aa1f533
+    python tests/upgrade/make_home.py ../noisegate-0.1.0 tests/upgrade/home-0.1.0.tar.gz
+
+What is in it: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of an
+administrator and two analysts; a root, two accounts of anna side by side, one of ben and a pure one of his; answers
+with public and with hidden keys, an AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query,
+made through the ledger, since no client can make an engine fail. `asked.json` keeps what was asked and answered. The
+keys open nothing but this archive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+DATASET = """\
+dataset: surgery
+description: Patients of an invented surgery and their visits.
+unit: {table: patients, key: patient_id}
+tables:
+  patients:
+    source: {file: patients.csv}
+    key: patient_id
+    columns:
+      patient_id: {type: integer, nullable: false}
+      age: {type: integer, bounds: [0, 100], nullable: false, description: Age in years.}
+      region: {type: text, keys: [coast, hills, plain]}
+      town: {type: text}
+  visits:
+    source: {file: visits.csv}
+    key: visit_id
+    references: {patient_id: patients.patient_id}
+    contribution: {rows_per_unit: 8, groups_per_unit: 2, rows_per_unit_and_group: 4}
+    columns:
+      visit_id: {type: integer, nullable: false}
+      patient_id: {type: integer, nullable: false}
+      month: {type: integer, keys: {range: [1, 12]}}
+      cost: {type: number, bounds: [0, 500]}
+policy: {epsilon_default: "0.1", epsilon_max: "2", delta_per_query: "1e-8", releases_shared: true}
+"""
+
+QUESTIONS: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
+    ("anna", "public_keys", {"sql": "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"}, None),
+    ("anna", "hidden_keys", {"sql": "SELECT town, COUNT(*) AS n FROM patients GROUP BY town"}, None),
+    ("anna", "average", {"sql": "SELECT AVG(cost) AS cost FROM visits", "spend": {"epsilon": "0.5"}}, None),
+    ("ben", "retried", {"sql": "SELECT COUNT(*) AS n FROM visits", "spend": {"epsilon": "0.25"}}, "report-7"),
+    ("anna", "repeated", {"sql": "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"}, "again-1"),
+)
+"""Who asked, under which name `asked.json` keeps it, what, and with which Idempotency-Key."""
+
+CLOSED = """
+import hashlib, sys
+from fractions import Fraction
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, ReserveRequest
+from privacy.events import LaplaceEvent
+with Ledger(sys.argv[1], instance="made", high_water=__import__("pathlib").Path(sys.argv[2])) as ledger:
+    account = ledger.spendable("surgery", "ben")[0][0].id
+    for name in ("void", "fail"):
+        event = LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(8))
+        core = CoreCharge(core_key=hashlib.sha256(name.encode()).hexdigest(), quality=Fraction(1, 8), events=(event,))
+        ledger.reserve(ReserveRequest(query_id=f"q_{name}", principal="ben", account=account, cores=(core,),
+                                      body_hash=hashlib.sha256(name.encode()).hexdigest()))
+        getattr(ledger, name)(f"q_{name}")
+"""
+
+
+def write_sources(folder: Path) -> Path:
+    """Writes the two tables and the dataset file; returns the latter."""
+    folder.mkdir(parents=True)
+    with (folder / "patients.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["patient_id", "age", "region", "town"])
+        for person in range(300):
+            region = ["coast", "hills", "plain"][person * 7 % 3]
+            rows.writerow([person, 18 + person * 13 % 70, region, f"town{person % 3}" if person % 50 else "hamlet"])
+    with (folder / "visits.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["visit_id", "patient_id", "month", "cost"])
+        for visit in range(900):
+            rows.writerow([visit, visit % 300, 1 + visit % 12, 20 + visit * 17 % 400])
+    path = folder / "surgery.yaml"
+    path.write_text(DATASET)
+    return path
+
+
+class Program:
+    """The program of one checkout, on one home."""
+
+    def __init__(self, checkout: Path, home: Path) -> None:
+        self._checkout = checkout
+        self._home = home
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("NOISEGATE_")}
+        self._environment = {**kept, "PYTHONPATH": str(checkout)}
+
+    def command(self, *arguments: str) -> Any:
+        """Runs one command and returns its line of JSON."""
+        line = [sys.executable, "-m", "server.cli", *arguments, "--home", str(self._home), "--json"]
+        done = subprocess.run(line, cwd=self._checkout, env=self._environment, check=True, stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+    def run(self, script: str, *arguments: str) -> None:
+        """Runs a script with the program's modules."""
+        line = [sys.executable, "-c", script, *arguments]
+        subprocess.run(line, cwd=self._checkout, env=self._environment, check=True)
+
+    @contextlib.contextmanager
+    def serving(self) -> Any:
+        """A server on the home; gives its address."""
+        line = [sys.executable, "-m", "server.cli", "serve", "--home", str(self._home), "--port", "0"]
+        lock = self._home / "serving.lock"
+        lock.unlink(missing_ok=True)
+        with subprocess.Popen(line, cwd=self._checkout, env=self._environment, stderr=subprocess.DEVNULL) as server:
+            while server.poll() is None:
+                with contextlib.suppress(OSError, ValueError):
+                    url = json.loads(lock.read_text())["url"]
+                    urllib.request.urlopen(f"{url}/readyz").close()
+                    yield url
+                    break
+                time.sleep(0.1)
+            server.terminate()
+
+
+def ask(url: str, path: str, key: str, body: dict[str, Any], retry: str | None = None) -> Any:
+    """One POST."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    if retry is not None:
+        headers["Idempotency-Key"] = retry
+    request = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def make(checkout: Path, home: Path) -> None:
+    """Does on `home` what the text above says."""
+    program = Program(checkout, home)
+    program.command("migrate")
+    program.command("dataset", "add", str(write_sources(home / "datasets")))
+    keys = {"admin": program.command("key", "create", "admin", "--role", "admin", "--days", "3650")["key"]}
+    for name in ("anna", "ben"):
+        keys[name] = program.command("key", "create", name, "--days", "3650")["key"]
+    asked: dict[str, Any] = {"keys": keys, "questions": {}}
+    with program.serving() as url:
+        root = {"dataset": "surgery", "limit": {"epsilon": "20", "delta": "0.00001"}}
+        ask(url, "/v1/budgets", keys["admin"], root)
+        for name, epsilon, kind in (
+            ("anna", "5", "approximate"),
+            ("anna", "4", "approximate"),
+            ("ben", "3", "approximate"),
+        ):
+            limit = {"epsilon": epsilon, "delta": "0.000001"}
+            ask(
+                url,
+                "/v1/budgets",
+                keys["admin"],
+                {"dataset": "surgery", "principal": name, "limit": limit, "filter": kind},
+            )
+        own = ask_budgets(url, keys["anna"])
+        for name, title, body, retry in QUESTIONS:
+            whole = {"dataset": "surgery", **body}
+            asked["questions"][title] = {
+                "principal": name,
+                "body": whole,
+                "idempotency_key": retry,
+                "answer": ask(url, "/v1/queries", keys[name], whole, retry),
+            }
+        # The second account of anna pays too: today both are spendable.
+        second = {"dataset": "surgery", "sql": "SELECT AVG(age) AS age FROM patients", "budget": own[1]["id"]}
+        asked["questions"]["second_account"] = {
+            "principal": "anna",
+            "body": second,
+            "idempotency_key": None,
+            "answer": ask(url, "/v1/queries", keys["anna"], second),
+        }
+    program.run(CLOSED, f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater"))
+    with program.serving() as url:
+        asked["budgets"] = ask_budgets(url, keys["admin"])
+    (home / "asked.json").write_text(json.dumps(asked, indent=1))
+
+
+def ask_budgets(url: str, key: str) -> list[dict[str, Any]]:
+    """The budgets that a key sees."""
+    request = urllib.request.Request(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(request) as answer:
+        budgets: list[dict[str, Any]] = json.load(answer)["budgets"]
+    return budgets
+
+
+def pack(home: Path, archive: Path) -> None:
+    """One archive of the home, without times, owners and absolute paths."""
+    kept = io.BytesIO()
+    with tarfile.open(fileobj=kept, mode="w") as tar:
+        for path in sorted(home.rglob("*")):
+            if path.is_file() and not path.name.endswith(("-wal", "-shm", "-owner", ".lock")):
+                info = tarfile.TarInfo(path.relative_to(home).as_posix())
+                info.size = path.stat().st_size
+                info.mode = path.stat().st_mode & 0o777
+                with path.open("rb") as file:
+                    tar.addfile(info, file)
+    archive.write_bytes(gzip.compress(kept.getvalue(), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        make(Path(sys.argv[1]).resolve(), Path(folder) / "home")
+        pack(Path(folder) / "home", Path(sys.argv[2]))
