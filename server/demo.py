@@ -221,6 +221,7 @@ def _replace(path: Path, content: bytes) -> None:
 _DATASET_FILE = f"""\
 # The demo dataset of Noisegate. The data is synthetic: it was generated, and nobody in it exists.
 # This file is also an example of how to describe your own data; docs/datasets.md explains every line.
+version: 2
 dataset: demo
 description: {DESCRIPTION}
 unit: {{table: patients, key: patient_id}}   # whose presence is protected

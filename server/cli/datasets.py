@@ -142,6 +142,47 @@ def check_file(
         raise typer.Exit(1)
 
 
+@commands.command("upgrade")
+def upgrade_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit code 1 when the file is of an older version.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rewrite a dataset file for the format of today, with the same meaning.
+
+    Comments and order stay. Where they cannot, the file is left as it is and a new one is written beside it.
+
+    \b
+    examples
+      noisegate dataset upgrade people.yaml
+      noisegate dataset upgrade people.yaml --check
+    """
+    from server.cli.upgrading import upgraded_file, written
+
+    done = upgraded_file(file)
+    if done.changes and not check:
+        written(done)
+    if as_json:
+        print_json({"version": done.version, "changed": bool(done.changes) and not check,
+                    "file": str(done.target), "changes": list(done.changes)})  # fmt: skip
+    elif not done.changes:
+        say(f'"{file}" is of version {done.version} already.', verbatim=True)
+    else:
+        for change in done.changes:
+            say(f"  {printable(change)}", verbatim=True)
+        if check:
+            say(f'"{file}" is of an older version. Rewrite it with: noisegate dataset upgrade {file}')
+        elif done.target == file:
+            say(f'"{file}" is of version {done.version} now.', verbatim=True)
+        else:
+            say(f'Wrote "{done.target}", without comments: the way in which "{file}" is written could not be kept. '
+                "It stays as it is.", verbatim=True)  # fmt: skip
+    if check and done.changes:
+        raise typer.Exit(1)
+
+
 @commands.command("add")
 def add(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],

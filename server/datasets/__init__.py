@@ -6,11 +6,13 @@ from server.datasets.model import DatasetFile
 from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.propose import propose
 from server.datasets.schema import json_schema
+from server.datasets.upgrade import Upgraded, upgrade
 
 __all__ = [
     "DatasetFile",
     "DatasetFileRefused",
     "Problem",
+    "Upgraded",
     "check",
     "check_text",
     "json_schema",
@@ -20,4 +22,5 @@ __all__ = [
     "public_columns",
     "sources",
     "to_dataset",
+    "upgrade",
 ]

@@ -18,7 +18,7 @@ from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, file_format, looks_like
 from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
 from server.datasets.keys import KEYS_MAX, parse_key, range_values
-from server.datasets.model import ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
+from server.datasets.model import VERSION, ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
@@ -76,6 +76,7 @@ class _Meaning:
 
     def check(self) -> None:
         """Adds every finding to the document."""
+        self._version()
         self._same_names((), "tables", list(self.raw))
         for name, table in self.tables.items():
             self._table(name, table)
@@ -86,6 +87,17 @@ class _Meaning:
             self._source_columns(self.headers, self.directory)
         if self.policy is not None:
             self._policy(self.policy)
+
+    def _version(self) -> None:
+        written = self.document.data.get("version", 1)
+        if isinstance(written, int) and written < VERSION:
+            self.problem(
+                ("version",) if "version" in self.document.data else (),
+                severity="warning",
+                what=f"the file is of version {written}, and {VERSION} is the version of today",
+                why="It is read with the meaning that it had; what is new cannot be declared in it.",
+                instead="Rewrite it, with the same meaning: noisegate dataset upgrade FILE.",
+            )
 
     # Known names come from the raw data: a column with a wrong shape is reported as that, not as missing.
 

@@ -29,6 +29,7 @@ from privacy.policy import ColumnType
 from server.datasets.identifiers import IDENTIFIER
 
 __all__ = [
+    "VERSION",
     "ColumnFile",
     "ContributionFile",
     "DatasetFile",
@@ -39,6 +40,9 @@ __all__ = [
     "TableFile",
     "UnitFile",
 ]
+
+VERSION = 2
+"""The version of dataset files that this server writes. Files of version 1 are read too."""
 
 
 Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
@@ -226,6 +230,9 @@ class PolicyFile(_Part):
 class DatasetFile(_Part):
     """A dataset: its tables, its privacy unit, and the limits of its queries."""
 
+    version: Literal[1, 2] = Field(
+        default=1, description="Version of the file's format; a file without it is of version 1."
+    )
     dataset: Identifier = Field(description="Name of the dataset.")
     description: Text = Field(default="", description="Shown to analysts.")
     unit: UnitFile

@@ -13,6 +13,7 @@ from privacy.policy import ColumnType
 from server.datasets.advice import CONTRIBUTION_EXAMPLE
 from server.datasets.files import SUFFIXES, file_format
 from server.datasets.identifiers import RESERVED, column_name_for, identifier_for
+from server.datasets.model import VERSION
 from server.datasets.schema import SCHEMA_PATH
 
 __all__ = ["InspectedColumn", "InspectedTable", "NamedColumn", "named_columns", "propose", "tables_with_unit"]
@@ -168,6 +169,7 @@ def propose(
 
     lines = [f"# yaml-language-server: $schema={SCHEMA_PATH.as_uri()}"] if SCHEMA_PATH.exists() else []
     lines += _HEAD.format(file=_comment(file)).splitlines()
+    lines.append(f"version: {VERSION}")
     lines.append(f"dataset: {identifier_for(dataset or (owner or names[usable[0].name]))}")
     key = None if chosen is None or unit is None else _unit_name(chosen, unit)
     if rows_are_units:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from server.datasets.identifiers import column_name_for, identifier_for, is_identifier, nearest
-from server.datasets.model import ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
+from server.datasets.model import VERSION, ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
 
@@ -176,6 +176,13 @@ def _explain(document: Document, item: Any) -> None:
             what=f"{name} is not a name that can be used" if last == "[key]" else f"{name} cannot be {shown(value)}",
             why="Names have letters A to Z, digits and underscores, no digit first, and 63 characters at most.",
             instead=_identifier_hint(path, str(path[-1] if last == "[key]" else value)),
+        )
+    elif path == ("version",):
+        document.problem(
+            path,
+            what=f"version {shown(value)} of dataset files is not known",
+            why=f"This server reads versions 1 to {VERSION}; the file may be of a newer one.",
+            instead=f"Write version: {VERSION}, or use the server for which the file was written.",
         )
     elif kind == "literal_error":
         choices = str(context.get("expected", ""))

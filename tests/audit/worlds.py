@@ -58,6 +58,7 @@ ALPHA = 1e-8
 TOGETHER = 8
 
 _DATASET = """\
+version: 2
 dataset: {name}
 unit: {{table: people, key: person_id}}
 tables:

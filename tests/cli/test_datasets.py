@@ -140,3 +140,44 @@ def test_add_shows_every_error_of_the_file(empty_home: Path, tmp_path: Path) -> 
     assert ran.err.count("error: line ") >= 3
     assert "could not attach" in ran.err
     refused(cli("dataset", "add", str(tmp_path / "none.yaml"), "--home", str(empty_home)), "could not find")
+
+
+def _old_file(folder: Path, people: Path) -> Path:
+    """A dataset file of version 1, with a comment."""
+    path = folder / "old.yaml"
+    assert cli("init", str(people), "--unit", "person_id", "-o", str(path)).code == 0
+    text = path.read_text()
+    assert "\nversion: 2\n" in text
+    path.write_text(text.replace("\nversion: 2\n", "\n# mine\n"))
+    return path
+
+
+def test_upgrade_rewrites_a_file_once(people: Path, tmp_path: Path) -> None:
+    """--check tells and changes nothing; the upgrade keeps the rest of the text; a second one changes nothing."""
+    path = _old_file(tmp_path, people)
+    path.chmod(0o640)
+    old = path.read_text()
+    checked = cli("dataset", "upgrade", str(path), "--check")
+    assert checked.code == 1
+    assert "older version" in checked.out
+    assert path.read_text() == old
+    done = cli("dataset", "upgrade", str(path), "--json").json
+    assert (done["version"], done["changed"], done["file"]) == (2, True, str(path))
+    assert path.read_text() == old.replace("# mine\n", "# mine\nversion: 2\n")
+    assert path.stat().st_mode & 0o777 == 0o640
+    again = cli("dataset", "upgrade", str(path), "--check")
+    assert (again.code, "of version 2 already" in again.out) == (0, True)
+    assert cli("dataset", "upgrade", str(path), "--json").json["changed"] is False
+    findings = cli("dataset", "check", str(path), "--json").json["findings"]
+    assert all(item["place"] != "" for item in findings)
+
+
+def test_upgrade_of_a_broken_file_changes_nothing(tmp_path: Path) -> None:
+    """A file with errors stays as it is, and its errors are told."""
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(b"dataset: bad\nunit: {table: nobody, key: id}\n")
+    refused(cli("dataset", "upgrade", str(path)), '"tables" is missing', "has errors")
+    assert path.read_bytes() == b"dataset: bad\nunit: {table: nobody, key: id}\n"
+    path.write_bytes(b"\xff\xfe")
+    refused(cli("dataset", "upgrade", str(path)), "not UTF-8")
+    refused(cli("dataset", "upgrade", str(tmp_path / "none.yaml")), "none.yaml")

@@ -7,6 +7,7 @@ from server.datasets import Problem, check_text
 __all__ = ["EXAMPLE", "changed", "errors", "findings"]
 
 EXAMPLE = """\
+version: 2
 dataset: clinic
 description: An example.
 unit: {table: patients, key: patient_id}

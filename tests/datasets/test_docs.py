@@ -25,7 +25,7 @@ def test_the_example_is_sound() -> None:
     """What the page shows can be used as it is; rows as units come with their warning."""
     example, rows = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert check_text(example) == []
-    assert [(item.severity, item.place) for item in check_text("dataset: survey\n" + rows)] == [
+    assert [(item.severity, item.place) for item in check_text("version: 2\ndataset: survey\n" + rows)] == [
         ("warning", "unit.rows")
     ]
 

@@ -76,6 +76,7 @@ def test_a_word_of_sql_as_a_name_is_a_warning() -> None:
 
 
 ROWS = """\
+version: 2
 dataset: survey
 unit: {table: survey, rows: true}
 tables:
@@ -132,6 +133,7 @@ def test_the_schema_knows_the_two_kinds_of_units() -> None:
 # Names in the header of the data file
 
 HEADED = """\
+version: 2
 dataset: people
 unit: {table: people, key: id}
 tables:

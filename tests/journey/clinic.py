@@ -22,6 +22,7 @@ from server.settings import Settings
 PEOPLE = 3_000
 
 DATASET = """\
+version: 2
 dataset: clinic
 unit: {table: people, key: person_id}
 tables:

@@ -29,6 +29,7 @@ pytestmark = [
 ]
 
 DATASET = """\
+version: 2
 dataset: adult
 unit: {table: people, key: person_id}
 tables:

@@ -1,0 +1,51 @@
+"""Older dataset files rewritten to the version of today, with the same meaning.
+
+A step of `STEPS` writes down what an older file left to a rule that has changed. What a file of version 1 means is
+never changed by its upgrade: data that was attached with it is attached with the new one, and answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from server.datasets.check import load_text
+from server.datasets.editing import Editing, written_out
+from server.datasets.model import VERSION
+
+__all__ = ["STEPS", "Upgraded", "upgrade"]
+
+Step = Callable[[Editing], Iterator[str]]
+
+STEPS: tuple[Step, ...] = ()
+"""From version 1 to version 2. Each yields what it changed, one sentence for the owner of the file per change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """A dataset file at the version of today.
+
+    `kept` says that the text is the old one but for the changes; otherwise it was written anew, without comments.
+    `changes` is empty when the file was of this version already: `text` is then the old one.
+    """
+
+    text: str
+    kept: bool
+    changes: tuple[str, ...]
+
+
+def upgrade(text: str) -> Upgraded:
+    """The file at the version of today. Its data files are not looked at. Errors: DatasetFileRefused."""
+    file = load_text(text)
+    if file.version == VERSION:
+        return Upgraded(text, kept=True, changes=())
+    editing = Editing(text.removeprefix("\ufeff"))
+    changes = [sentence for step in STEPS for sentence in step(editing)]
+    if "version" in editing.data:
+        editing.replace(("version",), VERSION)
+    else:
+        editing.add_first((), "version", VERSION)
+    edited = editing.text()
+    new = written_out(editing.data) if edited is None else edited
+    assert load_text(new).version == VERSION
+    return Upgraded(new, kept=edited is not None, changes=(f"version: {VERSION} is written.", *changes))
