@@ -1,7 +1,8 @@
 """A warm pool of worker processes that may be killed at any moment, and one constant failure for everything else.
 
-    call     = wait for a worker, send one frame, wait for one frame until the deadline, parse it
-    failure  = kill the worker, start another one, tell the caller one of the words below
+    lease    = wait for a slot and take a worker into it; nobody else sees either before `release`
+    call     = send one frame, wait for one frame until the deadline, parse it
+    failure  = kill the worker, return one of the words below; another one is started at `release`
 
 Every worker is a fresh interpreter (never a fork: a copy of the server would carry its keys and accounts). One
 more worker than may be busy is kept warm, so that a replacement costs no request its time. All workers are started
@@ -26,13 +27,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from engines.folders import PrivateFolder
 from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
 from engines.turns import Places
 
-__all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerOptions"]
+__all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerLease", "WorkerOptions"]
 
 _log = logging.getLogger("noisegate.engines")
 _Value = TypeVar("_Value")
@@ -204,6 +205,56 @@ class Worker:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
+class WorkerLease:
+    """A slot and the worker in it, for one caller and one thread at a time, until `release`.
+
+    Everything that others can notice of a call's end is put off to `release`: the slot and the worker come back, use is
+    accounted, a worker that failed or served enough is replaced. A caller whose running time is a secret releases at
+    a moment that does not depend on it. Only a pool that closes does not wait.
+    """
+
+    def __init__(self, pool: Pool, slots: Places, owner: str, worker: Worker) -> None:
+        """For the pool, which has taken both."""
+        self._pool = pool
+        self._slots = slots
+        self._owner = owner
+        self._worker = worker
+        self._failure: Failure | None = None
+        self._held = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def call(
+        self,
+        header: Mapping[str, Any],
+        buffers: Sequence[bytes] = (),
+        *,
+        timeout_seconds: float,
+        parse: Callable[[Frame], _Value],
+    ) -> _Value | Failure:
+        """One request. After a failure the worker is killed, and every later call of this lease fails unsent."""
+        usable = self._held and self._failure is None
+        if not (usable and math.isfinite(timeout_seconds) and timeout_seconds > 0):
+            return Failure.UNAVAILABLE
+        value = self._pool._use(self._worker, header, buffers, time.monotonic() + timeout_seconds, parse)
+        if isinstance(value, Failure) and value is not Failure.INVALID:
+            self._failure = value
+        return value
+
+    def release(self) -> None:
+        """Gives the worker and the slot back. The second time nothing happens."""
+        if self._held:
+            self._held = False
+            if self._failure is not None:
+                self._pool._note(self._failure)
+            self._pool._release(self._worker, healthy=self._failure is None)
+            self._slots.give(self._owner)
+
+
 class Pool:
     """Up to `size` requests at a time, each alone in a warm worker. Safe to use from many threads."""
 
@@ -221,6 +272,10 @@ class Pool:
         self._changed = threading.Condition()
         self._idle: deque[Worker] = deque()
         self._all: set[Worker] = set()
+        # Workers of leases, between their calls: whoever closes the pool ends them.
+        self._parked: set[Worker] = set()
+        # Workers that ended with their lease, for the starter to reap and replace.
+        self._ended: list[Worker] = []
         self._closed = False
         self._failed_starts = 0
         self._served_once = False
@@ -240,9 +295,9 @@ class Pool:
         patience_seconds: float | None = None,
         brief: bool = False,
     ) -> _Value | Failure:
-        """One request in one worker.
+        """One request in one worker, whose end shows at once: for what is no secret.
 
-        Waits for its `owner`'s turn at most `patience_seconds` (`timeout_seconds` when None, for ever when infinite),
+        Waits for its `owner`'s turn at most `patience_seconds` (`timeout_seconds` when None, forever when infinite),
         then gives the request `timeout_seconds` before the worker is killed. A `brief` request waits for other brief
         ones only. `parse` turns the answer into a value and may raise what malformed data makes it raise.
         Ensures: never raises for what happens in or to a worker.
@@ -250,19 +305,38 @@ class Pool:
         if not (math.isfinite(timeout_seconds) and timeout_seconds > 0):
             return Failure.UNAVAILABLE
         patience = timeout_seconds if patience_seconds is None else patience_seconds
-        deadline = time.monotonic() + patience
-        places = self._brief if brief else self._places
-        if not places.take(owner, seconds=patience):
+        lease = self.lease(owner=owner, patience_seconds=patience, start_seconds=timeout_seconds, brief=brief)
+        if isinstance(lease, Failure):
+            return lease
+        with lease:
+            return lease.call(header, buffers, timeout_seconds=timeout_seconds, parse=parse)
+
+    def lease(
+        self,
+        *,
+        owner: str = "",
+        patience_seconds: float = math.inf,
+        start_seconds: float = _START_SECONDS,
+        brief: bool = False,
+    ) -> WorkerLease | Failure:
+        """A slot and a worker, or UNAVAILABLE.
+
+        Waits for the `owner`'s turn at most `patience_seconds`, then for a worker that starts what is left of that,
+        and at least `start_seconds`.
+        """
+        deadline = time.monotonic() + patience_seconds
+        slots = self._brief if brief else self._places
+        if not slots.take(owner, seconds=patience_seconds):
             return self._note(Failure.UNAVAILABLE)
+        worker = None
         try:
-            # Whoever has a place gets a worker as soon as one has started: only that takes time from here on.
-            left = max(deadline - time.monotonic(), timeout_seconds)
+            # Whoever has a slot gets a worker as soon as one has started: only that takes time from here on.
+            left = max(deadline - time.monotonic(), start_seconds)
             worker = self._take(time.monotonic() + min(left, _START_SECONDS))
-            if worker is None:
-                return self._note(Failure.UNAVAILABLE)
-            return self._use(worker, header, buffers, time.monotonic() + timeout_seconds, parse)
         finally:
-            places.give(owner)
+            if worker is None:
+                slots.give(owner)
+        return self._note(Failure.UNAVAILABLE) if worker is None else WorkerLease(self, slots, owner, worker)
 
     def warm(self, name: str, header: Mapping[str, Any], *, keep: int) -> None:
         """Send a preparing request to every worker, now and when one is started later (the last `keep` names)."""
@@ -297,10 +371,14 @@ class Pool:
 
     def close(self) -> None:
         """Kill and reap every worker. Calls that are running fail; later calls are unavailable."""
+        self._places.close()
+        self._brief.close()
         with self._changed:
             self._closed = True
-            idle = list(self._idle)
+            idle = [*self._idle, *self._parked, *self._ended]
             self._idle.clear()
+            self._parked.clear()
+            self._ended.clear()
             # A worker in use is only ended here: the thread that reads from its socket closes it.
             for worker in self._all:
                 worker.end()
@@ -322,19 +400,44 @@ class Pool:
         deadline: float,
         parse: Callable[[Frame], _Value],
     ) -> _Value | Failure:
+        with self._changed:
+            if self._closed:
+                return Failure.UNAVAILABLE
+            self._parked.remove(worker)
         healthy = False
-        failure: Failure | None = None
         try:
             value = worker.request(header, buffers, deadline=deadline, parse=parse)
             healthy = True
             return value
         except _Fault as fault:
-            failure = fault.failure
-            healthy = failure is Failure.INVALID
+            healthy = fault.failure is Failure.INVALID
+            return fault.failure
         finally:
             # Also when the caller's thread is interrupted: a worker in an unknown state is never used again.
-            self._finish(worker, healthy=healthy)
-        return failure if failure is Failure.INVALID else self._note(failure)
+            self._park(worker, healthy=healthy)
+
+    def _park(self, worker: Worker, *, healthy: bool) -> None:
+        """Keeps a leased worker between calls. A killed one still counts: its successor starts at the release."""
+        if not healthy:
+            worker.kill()
+        with self._changed:
+            if not self._closed:
+                self._parked.add(worker)
+                return
+        self._finish(worker, healthy=False)
+
+    def _release(self, worker: Worker, *, healthy: bool) -> None:
+        """Takes a worker back at the end of its lease."""
+        with self._changed:
+            if worker not in self._parked:
+                return  # the pool is closed and has ended it
+            self._parked.remove(worker)
+            if healthy and worker.alive and worker.served < self._recycle_after:
+                self._idle.append(worker)
+            else:
+                # Reaping takes longer the larger the worker was: the starter does it, and no caller waits for it.
+                self._ended.append(worker)
+            self._changed.notify_all()
 
     def _take(self, deadline: float) -> Worker | None:
         while True:
@@ -345,6 +448,8 @@ class Pool:
                 worker = self._idle.popleft()
                 # Under the lock, like the starter's look: of two that look at once one is told that it lives.
                 alive = worker.alive
+                if alive:
+                    self._parked.add(worker)
             if alive:
                 return worker
             self._finish(worker, healthy=False)
@@ -365,12 +470,16 @@ class Pool:
         """The starter's life: replace what is missing, remove what died while nobody used it."""
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or len(self._all) <= self._size, _LOOK_SECONDS)
+                self._changed.wait_for(
+                    lambda: self._closed or self._ended or len(self._all) <= self._size, _LOOK_SECONDS
+                )
                 if self._closed:
                     return
                 dead = [worker for worker in self._idle if not worker.alive]
                 for worker in dead:
                     self._idle.remove(worker)
+                dead += self._ended
+                self._ended.clear()
                 missing = self._size + 1 - len(self._all) + len(dead)
                 self._filled = self._filled or missing <= 0
             for worker in dead:

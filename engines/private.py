@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
-from engines.pool import Failure, Pool, WorkerOptions
+from engines.pool import Failure, Pool, WorkerLease, WorkerOptions
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement
 
-__all__ = ["PrivateEngine", "encode_parameters"]
+__all__ = ["PrivateEngine", "PrivateLease", "encode_parameters"]
+
+PrivateLease = WorkerLease
+"""A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
 
 _HALF: Final = 1 << 62
 _OPEN_SNAPSHOTS: Final = 2
@@ -64,11 +67,32 @@ class PrivateEngine:
         )
         self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
 
-    def run(self, snapshot: Path, statement: Statement, *, timeout_seconds: float, owner: str = "") -> Exact:
-        """The exact groups and sums of a statement.
+    def lease(self, *, owner: str = "") -> PrivateLease:
+        """A slot and a worker for the statements of one question.
 
         Waits for the owner's turn as long as it takes: how long others' statements run is a fact about rows, and giving
-        up, which gives the charge back, must not tell it.
+        up, which gives the charge back, must not reveal it. For the same reason the caller releases the lease at the
+        question's visible moment, not when its statements end: what waits for this slot would see that end.
+        Errors: ExecutionFailed with `started` False, when the engine closes or cannot start a worker.
+        """
+        lease = self._pool.lease(owner=owner)
+        if isinstance(lease, Failure):
+            raise ExecutionFailed(started=False)
+        return lease
+
+    def run(
+        self,
+        snapshot: Path,
+        statement: Statement,
+        *,
+        timeout_seconds: float,
+        owner: str = "",
+        lease: PrivateLease | None = None,
+    ) -> Exact:
+        """The exact groups and sums of a statement.
+
+        Runs in the worker of `lease`, which keeps its slot afterwards. Without one, a slot is taken for this statement
+        and comes back at its true end: only for callers that nobody else waits for.
 
         Ensures: names, types, NULLs and bounds are what the statement declares.
         Errors: ExecutionFailed for everything else, without a cause or context; its `started` is False only when
@@ -77,13 +101,8 @@ class PrivateEngine:
         request = _request(snapshot, statement)
         if request is None:
             raise ExecutionFailed(started=False)
-        answer = self._pool.call(
-            request,
-            timeout_seconds=timeout_seconds,
-            parse=lambda frame: _parse(frame, statement),
-            owner=owner,
-            patience_seconds=math.inf,
-        )
+        with contextlib.nullcontext(lease) if lease is not None else self.lease(owner=owner) as held:
+            answer = held.call(request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement))
         if isinstance(answer, Failure):
             raise ExecutionFailed(started=answer.started)
         return answer

@@ -130,9 +130,13 @@ class Places:
         self._turns = Turns(places, clock=clock)
         self._changed = threading.Condition()
         self._waiting: list[tuple[object, str]] = []
+        self._closed = False
 
     def take(self, owner: str, *, seconds: float | None) -> bool:
-        """Waits for a place, for ever when `seconds` is None; whether there was one. Give it back with `give`."""
+        """Waits for a place, forever when `seconds` is None. Returns False on timeout and once they are closed.
+
+        Give it back with `give`.
+        """
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         ticket = (object(), owner)
         with self._changed:
@@ -140,6 +144,8 @@ class Places:
             self._waiting.append(ticket)
             try:
                 while not self._is_next(ticket):
+                    if self._closed:
+                        return False
                     left = deadline - time.monotonic()
                     if left <= 0:
                         return False
@@ -157,6 +163,14 @@ class Places:
             self._turns.end(owner)
             self._changed.notify_all()
 
+    def close(self) -> None:
+        """Ends all waiting, now and later: no caller gets a place any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
     def _is_next(self, ticket: tuple[object, str]) -> bool:
+        if self._closed:
+            return False
         chosen = self._turns.choose(name for _, name in self._waiting)
         return chosen is not None and self._waiting[chosen] is ticket

@@ -15,11 +15,13 @@ Steps 2 to 4 read the text, public metadata and balances; they also make the est
 from __future__ import annotations
 
 import datetime
+import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -29,7 +31,7 @@ from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, ReserveRequest, StoredRelease
-from engines.private import PrivateEngine
+from engines.private import PrivateEngine, PrivateLease
 from engines.shell import ShellEngine, ShellInvalid
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
@@ -369,21 +371,39 @@ class Journey:
             # Cancelled: what the ledger says is certain, and nothing else is.
             record = self._ledger.query(admitted.query_id)
             raise ExecutionFailed(started=record is None or record.state != "failed_void")
-        admitted = replace(admitted, started=self._begun(admitted.started))
+        with ExitStack() as slot:
+            lease: PrivateLease | None = None
+            refused = False
+            if _reads_rows(admitted):
+                assert admitted.question is not None
+                try:
+                    lease = slot.enter_context(self._private.lease(owner=admitted.question.principal))
+                except ExecutionFailed:
+                    refused = True
+            if refused:
+                # The engine closes, or cannot start a worker: no row was read, so no visible moment is needed.
+                raise ExecutionFailed(started=not self._void(admitted.query_id))
+            return self._complete(replace(admitted, started=self._begun(admitted.started)), lease, slot)
+
+    def _complete(self, admitted: Admitted, lease: PrivateLease | None, slot: ExitStack) -> bytes:
+        """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""
         assert admitted.prepared is not None
         answer: bytes | None = None
         untouched = False
         kept: list[StoredRelease] = []
         try:
-            answer = self._answer(admitted, kept)
+            answer = self._answer(admitted, kept, lease, slot)
         except ExecutionFailed as failure:
             untouched = not failure.started and len(admitted.prepared.cores) == 1
-            logger().warning("query_failed", query_id=admitted.query_id, code="execution_failed")
+            failed = (logging.WARNING, {"code": "execution_failed"})
         except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
-            logger().error("query_failed", query_id=admitted.query_id, exception=type(error).__name__)
+            failed = (logging.ERROR, {"exception": type(error).__name__})
         if answer is None:
-            # Before the ledger is told, which everybody concerned can read. A success waited in `_answer`.
+            # Before the ledger and the log are told, which others can read. A success waited in `_answer`.
             self._until_visible(admitted.started)
+            slot.close()
+            level, fields = failed
+            logger().log(level, "query_failed", query_id=admitted.query_id, **fields)
             voided = untouched and self._void(admitted.query_id)
             if not untouched:
                 self._fail(admitted.query_id, kept)
@@ -398,7 +418,9 @@ class Journey:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
-    def _answer(self, admitted: Admitted, kept: list[StoredRelease]) -> bytes:
+    def _answer(
+        self, admitted: Admitted, kept: list[StoredRelease], lease: PrivateLease | None, slot: ExitStack
+    ) -> bytes:
         """Steps 6 to 8. `kept` gets the fresh releases once all are made: what fails afterwards is no secret."""
         question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
         assert question is not None
@@ -420,7 +442,7 @@ class Journey:
                     self._served.snapshot(dataset),
                     statement,
                     timeout_seconds=dataset.limits.timeout_seconds,
-                    owner=question.principal,
+                    lease=lease,
                 )
                 table = releasing.release(
                     core.described,
@@ -446,9 +468,11 @@ class Journey:
                 releases[key] = replace(fresh[-1], body=b"")
             released.append(table)
         if fresh:
-            # Everything that anybody can watch (the shell's workers, the ledger's entries and their times, a poll)
-            # comes after the visible moment: what follows is a function of released numbers alone.
+            # Everything that anybody can watch (the slot that others wait for, the shell's workers, the ledger's
+            # entries and their times, a poll) comes after the visible moment: what follows is a function of released
+            # numbers alone.
             self._until_visible(admitted.started)
+            slot.close()
             # A shell that fails does not lose what was paid for: the next question is served by these releases.
             kept.extend(fresh)
         try:
@@ -493,6 +517,13 @@ class Journey:
         while started + moment < self._clock():
             moment *= 2
         self._sleep(max(0.0, started + moment - self._clock()))
+
+
+def _reads_rows(admitted: Admitted) -> bool:
+    """Whether the engine is needed: some core is not served by a stored release."""
+    assert admitted.prepared is not None
+    assert admitted.reserved is not None
+    return not all(key in admitted.reserved.reused for key in admitted.prepared.keys)
 
 
 def _text_key(question: Question, dataset: Dataset) -> Hashable:

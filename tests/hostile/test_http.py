@@ -21,7 +21,7 @@ import pytest
 
 from accountant.account import FilterKind, Limit
 from accountant.ledger import Ledger, utc_now
-from engines.private import PrivateEngine
+from engines.private import PrivateEngine, PrivateLease
 from engines.shell import ShellEngine
 from engines.snapshot import TableSource, build_snapshot
 from mechanisms.randomness import SystemBits
@@ -61,9 +61,17 @@ class WatchedEngine(PrivateEngine):
         super().__init__(workers=1, threads=1, memory_limit_mb=512)
         self.seen: list[str] = []
 
-    def run(self, snapshot: Path, statement: Statement, *, timeout_seconds: float, owner: str = "") -> Exact:
+    def run(
+        self,
+        snapshot: Path,
+        statement: Statement,
+        *,
+        timeout_seconds: float,
+        owner: str = "",
+        lease: PrivateLease | None = None,
+    ) -> Exact:
         self.seen.append(statement.sql)
-        return super().run(snapshot, statement, timeout_seconds=timeout_seconds, owner=owner)
+        return super().run(snapshot, statement, timeout_seconds=timeout_seconds, owner=owner, lease=lease)
 
 
 @dataclass
