@@ -6,7 +6,7 @@ import contextlib
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,6 @@ from privacy.statement import Statement
 
 __all__ = ["PrivateEngine", "PrivateLease", "encode_parameters"]
 
-PrivateLease = WorkerLease
-"""A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
 
 _HALF: Final = 1 << 62
 _OPEN_SNAPSHOTS: Final = 2
@@ -36,6 +34,24 @@ _KEY_KINDS: Final = {
     ColumnType.DATE: "date",
     ColumnType.TIMESTAMP: "timestamp",
 }
+
+
+class PrivateLease:
+    """A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
+
+    def __init__(self, worker: WorkerLease) -> None:
+        """For the engine."""
+        self._worker = worker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Gives the slot back, with everything that shows that the statements have ended."""
+        self._worker.release()
 
 
 class PrivateEngine:
@@ -78,7 +94,7 @@ class PrivateEngine:
         lease = self._pool.lease(owner=owner)
         if isinstance(lease, Failure):
             raise ExecutionFailed(started=False)
-        return lease
+        return PrivateLease(lease)
 
     def run(
         self,
@@ -102,7 +118,9 @@ class PrivateEngine:
         if request is None:
             raise ExecutionFailed(started=False)
         with contextlib.nullcontext(lease) if lease is not None else self.lease(owner=owner) as held:
-            answer = held.call(request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement))
+            answer = held._worker.call(
+                request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement)
+            )
         if isinstance(answer, Failure):
             raise ExecutionFailed(started=answer.started)
         return answer

@@ -231,9 +231,9 @@ def test_use_is_not_accounted_by_when_a_statement_ends() -> None:
         engine._pool._places = Places(2, clock=lambda: now[0])
         lease = engine.lease(owner="a")
         now[0] = 0.3
-        assert lease.call({"operation": "open", "snapshot": "nowhere"}, timeout_seconds=10, parse=lambda _: 1) is (
-            Failure.REFUSED
-        )
+        assert lease._worker.call(
+            {"operation": "open", "snapshot": "nowhere"}, timeout_seconds=10, parse=lambda _: 1
+        ) is (Failure.REFUSED)
         now[0] = 2.0
         lease.release()
         assert engine._pool._places._turns._used("a") == pytest.approx(2.0)
