@@ -157,7 +157,7 @@ def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
                     code="unsupported_sql",
                     what="a query without an aggregate is refused",
                     why="Its groups are public, so there is nothing to measure.",
-                    instead=("SELECT ..., COUNT(*) ... GROUP BY ...",),
+                    instead=("add COUNT(*) to the select list",),
                 )
             ]
         )

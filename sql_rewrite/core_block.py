@@ -15,12 +15,13 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.expressions import Call, ColumnRef, Expression, canonical, describe
-from sql_rewrite.hints import AGGREGATES, instead_of
+from sql_rewrite.hints import AGGREGATES, counted, instead_of, listed
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core
 from sql_rewrite.shell import ShellNodes, column, output_name
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rendered
 
 __all__ = ["CoreBlock"]
@@ -39,7 +40,6 @@ _AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
 }
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
     ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
-    ColumnType.TEXT: ("SELECT x, COUNT(*) ... GROUP BY x counts each value",),
     ColumnType.DATE: ("AVG(date_diff('day', DATE '2024-01-01', x)), with clipped bounds",),
     ColumnType.TIMESTAMP: ("AVG(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x)), with clipped bounds",),
 }
@@ -134,7 +134,7 @@ class CoreBlock:
                     "private_row_limit",
                     "DISTINCT on private rows is refused",
                     "It would list which values exist.",
-                    "SELECT ..., COUNT(*) FROM ... GROUP BY ...",
+                    self._counted(),
                     position=text.position(node.expressions[0]),
                 )
             if not findings:
@@ -207,6 +207,8 @@ class CoreBlock:
         if not isinstance(item, exp.Ordered):
             raise self.nodes.refusal(item)
         inner = item.this
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
         copy = item.copy()
         alias = isinstance(inner, exp.Column) and not inner.table and self._alias(inner.name) is not None
         if (
@@ -270,7 +272,7 @@ class CoreBlock:
                 inner = projection.this if isinstance(projection, exp.Alias) else projection
                 if not self._calls([inner]):
                     nodes.append(inner)
-        nodes += [self._group_item(item) for item in group.expressions]
+        nodes += [self._group_item(part) for item in group.expressions for part in _unbracketed(item)]
         result = []
         for node in nodes:
             key = self.lifter.lift(node)
@@ -313,11 +315,13 @@ class CoreBlock:
                 "grouping by the privacy unit is refused",
                 "Each group would be one person.",
                 "group by an attribute of the person instead",
-                f"COUNT(*) / COUNT(DISTINCT {key.name}) is the mean number of rows per person, SUM(x) / ... of values",
+                f"COUNT(*) / COUNT(DISTINCT {key.name}) is the mean number of rows per person",
                 position=self.text.position(node),
             )
         if not (whole(key) or key.type is not ColumnType.NUMBER):
-            ways = [f"FLOOR({describe(key)})", "CASE WHEN ... THEN ... END with ranges"]
+            floor = self.lifter.make(node, "floor", key)
+            clipped = describe(key) if fits(floor, self.dataset.limits.cells_max) else _clipped(describe(key))
+            ways = [f"FLOOR({clipped})", f"CASE WHEN {describe(key)} < 10 THEN 'low' ELSE 'high' END"]
             if isinstance(key, Call) and key.operator == "divide" and all(whole(part) for part in key.arguments):
                 ways.insert(0, " // ".join(describe(part).removesuffix(".0") for part in key.arguments))
             raise refuse(
@@ -332,7 +336,7 @@ class CoreBlock:
                 "too_large",
                 "a key of GROUP BY is refused",
                 "Its values may leave the range of 64-bit integers: its columns have no bounds, or too wide ones.",
-                "clip them in the query: GREATEST(0, LEAST(x, 1000000))",
+                f"clip them in the query: {_clipped('x')}",
                 "ask an administrator to declare bounds for the column",
                 position=self.text.position(node),
             )
@@ -347,10 +351,27 @@ class CoreBlock:
             "a query for rows is refused",
             "Its answer would contain rows about people; only statistics are answered.",
             *((inner,) if self.node.parent is not None else ()),
-            "SELECT COUNT(*) FROM ...",
+            self._counted(),
             "aggregate: COUNT, SUM, AVG, VARIANCE, STDDEV",
             position=place,
         )
+
+    def _listed(self, node: exp.Expr) -> tuple[str, ...]:
+        about = self.lifter.about(node)
+        return ("group by it, and COUNT(*) counts each value",) if about is None else (listed(about),)
+
+    def _counted(self) -> str:
+        """A query that is answered in place of rows: it counts them, by the columns of the select list if it can."""
+        table = named(self.names.sources[0].table.name)
+        columns = []
+        for projection in self.projections:
+            inner = projection.this if isinstance(projection, exp.Alias) else projection
+            about = self.lifter.about(exp.Max(this=inner)) if isinstance(inner, exp.Column) else None
+            if about is None or about.table != table or about.type is ColumnType.NUMBER:
+                return counted(table)
+            columns.append(about.column)
+        keys = ", ".join(dict.fromkeys(columns))
+        return f"SELECT {keys}, COUNT(*) AS n FROM {table} GROUP BY {keys}" if columns else counted(table)
 
     # Aggregate calls
 
@@ -429,7 +450,7 @@ class CoreBlock:
                 "unsupported_function",
                 f"{name} of private rows is refused",
                 "It is not answered yet, or has no proved bound.",
-                *instead_of(name, AGGREGATES),
+                *instead_of(name, AGGREGATES, self.lifter.about(node)),
                 position=text.position(node),
             )
         if isinstance(operand, exp.Distinct):
@@ -440,13 +461,13 @@ class CoreBlock:
                 "leave DISTINCT out",
                 position=text.position(node),
             )
-        argument = self.lifter.lift(operand)
+        argument = self.lifter.value(operand)
         if argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
             raise refuse(
                 "unsupported_type",
                 f"{text.spelled(node) or 'an aggregate'} is refused",
                 f"Its argument is of type {argument.type.value}, not a number.",
-                *_NO_NUMBER.get(argument.type, ()),
+                *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER[argument.type]),
                 position=text.position(node),
             )
         return function, argument
@@ -501,6 +522,7 @@ class CoreBlock:
             if alias is not None and node.name.lower() not in inlined:
                 return exp.Paren(this=self._rewrite(alias, core, (*inlined, node.name.lower())))
             self.names.resolve(node)  # an unknown column says so first
+            self._check_functions(node)  # and then an unknown function
             raise refuse(
                 "raw_rows",
                 f'column "{node.name[:63]}" outside an aggregate is refused',
@@ -519,6 +541,14 @@ class CoreBlock:
         result.meta.update(node.meta)
         return result
 
+    def _check_functions(self, node: exp.Expr) -> None:
+        """Refuses the function around a column that is answered nowhere: GROUP BY would not help it."""
+        around = node.parent
+        while around is not None and not isinstance(around, _NESTED):
+            if isinstance(around, exp.Func) and not self.lifter.knows(around) and not self.nodes.allows(around):
+                raise self.lifter.refusal(around)
+            around = around.parent
+
     def _key(self, node: exp.Expr) -> str | None:
         for tree, name in self.key_nodes:
             if tree == node:
@@ -533,6 +563,19 @@ class CoreBlock:
             return self.keys.get(repr(canonical(self.lifter.lift(node))))
         except Refused:
             return None
+
+
+def _clipped(text: str) -> str:
+    return f"GREATEST(0, LEAST({text}, 1000000))"
+
+
+def _unbracketed(item: exp.Expr) -> list[exp.Expr]:
+    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
+    if isinstance(item, exp.Paren):
+        return _unbracketed(item.this)
+    if isinstance(item, exp.Tuple):
+        return [key for part in item.expressions for key in _unbracketed(part)]
+    return [item]
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

@@ -1,47 +1,112 @@
-"""What to write instead of a function that is not answered, by the name that the analyst wrote."""
+"""What to write instead of what is not answered: functions by the name that the analyst wrote, and rows.
+
+A hint that holds a query is a query that is accepted: it names the analyst's own column and table, and a test runs it.
+Where they are not known the hint is in words.
+"""
 
 from __future__ import annotations
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "instead_of"]
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from privacy.policy import ColumnType
+
+__all__ = ["AGGREGATES", "FUNCTIONS", "About", "counted", "instead_of", "listed"]
 
 AGGREGATES = "use COUNT, SUM, AVG, VARIANCE or STDDEV"
 FUNCTIONS = "see the list of functions under /v1/capabilities"
 
-_SPREAD = "SELECT FLOOR(x / 10) * 10 AS x, COUNT(*) ... GROUP BY 1 shows their spread (dates: date_trunc('month', x))"
-_LISTED = "SELECT x, COUNT(*) ... GROUP BY x shows the values that many people share"
 _PARTS = "date_trunc('month', d), YEAR(d), MONTH(d) or DAYOFWEEK(d)"
 _DIFFERENCE = "date_diff('day', a, b), with both dates written out or columns"
 _PATTERN = "x LIKE 'N%', CONTAINS(x, 'text') or STARTS_WITH(x, 'text')"
-_PRODUCTS = "AVG(x * y) - AVG(x) * AVG(y) is the covariance"
 
-_HINTS: dict[str, str] = {
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The column that a refused function was asked about, with its table, both as SQL can name them."""
+
+    column: str
+    type: ColumnType
+    table: str
+
+
+Hint = Callable[[About | None], str]
+
+
+def counted(table: str) -> str:
+    """A query that counts the rows of a table."""
+    return f"SELECT COUNT(*) AS n FROM {table}"
+
+
+def listed(about: About) -> str:
+    """A query that counts the rows of each value of a column."""
+    return f"SELECT {about.column}, COUNT(*) AS n FROM {about.table} GROUP BY {about.column}"
+
+
+def _spread(about: About | None) -> str:
+    if about is None:
+        return "group by FLOOR(x / 10), or date_trunc('month', x), and COUNT(*): that is their spread"
+    bucket = {
+        ColumnType.INTEGER: f"FLOOR({about.column} / 10) * 10",
+        ColumnType.NUMBER: f"FLOOR({about.column} / 10) * 10",
+        ColumnType.DATE: f"date_trunc('month', {about.column})",
+        ColumnType.TIMESTAMP: f"date_trunc('month', {about.column})",
+    }.get(about.type, about.column)
+    return f"their spread: SELECT {bucket} AS bucket, COUNT(*) AS n FROM {about.table} GROUP BY bucket"
+
+
+def _extreme(about: About | None) -> str:
+    return f"the extreme value is one person's; {_spread(about)}"
+
+
+def _shared(about: About | None) -> str:
+    if about is None:
+        return "group by x, and COUNT(*): the values that many people share"
+    return f"the values that many people share: {listed(about)}"
+
+
+def _most(about: About | None) -> str:
+    if about is None:
+        return "group by x, ORDER BY COUNT(*) DESC, LIMIT 1"
+    return f"{listed(about)} ORDER BY n DESC LIMIT 1"
+
+
+def _said(text: str) -> Hint:
+    return lambda about: text
+
+
+_HINTS: Mapping[str, Hint] = {
     hinted: hint
     for hint, names in {
-        f"{_SPREAD}; the extreme value itself is one person's": "min max arg_min arg_max argmin argmax min_by max_by",
-        _SPREAD: "median quantile quantile_cont quantile_disc percentile_cont percentile_disc approx_quantile mad "
+        _extreme: "min max arg_min arg_max argmin argmax min_by max_by",
+        _spread: "median quantile quantile_cont quantile_disc percentile_cont percentile_disc approx_quantile mad "
         "histogram reservoir_quantile skewness kurtosis kurtosis_pop entropy width_bucket equi_width_bins",
-        "SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 1": "mode approx_top_k",
-        _LISTED: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
+        _most: "mode approx_top_k",
+        _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
-        "COUNT(DISTINCT unit) counts people, where unit is the key of the privacy unit": "approx_count_distinct "
+        _said("COUNT(DISTINCT unit) counts people, where unit is the key of the privacy unit"): "approx_count_distinct "
         "approx_distinct",
-        _PRODUCTS: "corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_sxy",
-        "EXP(AVG(LN(x))) is the geometric mean": "product geomean geometric_mean",
-        "SUM(CASE WHEN p THEN 1 ELSE 0 END) or COUNT_IF(p)": "bool_and bool_or logical_and logical_or",
-        _PARTS: "strftime to_char date_format time_bucket week_of_year yearweek last_day make_date",
-        _DIFFERENCE: "age date_add date_sub datesub dateadd date_part_diff to_days to_months to_years interval",
-        "CAST(x AS DATE) or CAST(x AS TIMESTAMP)": "strptime try_strptime to_date to_timestamp str_to_date",
-        _PATTERN: "regexp_matches regexp_full_match regexp_like regexp_extract regexp_replace rlike regexp glob instr "
-        "position strpos charindex levenshtein jaccard similar",
-        "x // y for whole numbers": "divide fdiv",
-        "CASE WHEN p THEN x ELSE y END": "iff decode choose",
-        "COALESCE(x, y)": "zeroifnull",
+        _said("AVG(x * y) - AVG(x) * AVG(y) is the covariance"): "corr covar_pop covar_samp regr_slope regr_intercept "
+        "regr_r2 regr_sxy",
+        _said("EXP(AVG(LN(x))) is the geometric mean"): "product geomean geometric_mean",
+        _said("SUM(CASE WHEN p THEN 1 ELSE 0 END) or COUNT_IF(p)"): "bool_and bool_or logical_and logical_or",
+        _said(_PARTS): "strftime to_char date_format time_bucket week_of_year yearweek last_day make_date",
+        _said(_DIFFERENCE): "age date_add date_sub datesub dateadd date_part_diff to_days to_months to_years interval",
+        _said("CAST(x AS DATE) or CAST(x AS TIMESTAMP)"): "strptime try_strptime to_date to_timestamp str_to_date",
+        _said(_PATTERN): "regexp_matches regexp_full_match regexp_like regexp_extract regexp_replace rlike regexp glob "
+        "levenshtein jaccard similar",
+        _said("POSITION('text' IN x)"): "charindex locate find indexof",
+        _said("STDDEV(x) or STDDEV_POP(x)"): "std stdev stdevp std_dev standard_deviation stddevp",
+        _said("VARIANCE(x) or VAR_POP(x)"): "var varp variance_samp variance_pop var_sample",
+        _said("x // y for whole numbers"): "divide fdiv",
+        _said("CASE WHEN p THEN x ELSE y END"): "iff decode choose",
+        _said("COALESCE(x, y)"): "zeroifnull",
     }.items()
     for hinted in names.split()
 }
 
 
-def instead_of(name: str, otherwise: str) -> tuple[str, ...]:
-    """What to write instead of a function of that name (with or without its bracket)."""
+def instead_of(name: str, otherwise: str, about: About | None = None) -> tuple[str, ...]:
+    """What to write instead of a function of that name (with or without its bracket), asked about a column."""
     hint = _HINTS.get(name.removesuffix("()").lower())
-    return (otherwise,) if hint is None else (hint, otherwise)
+    return (otherwise,) if hint is None else (hint(about), otherwise)

@@ -62,6 +62,17 @@ def lift(sql: str, dataset: Dataset, parameters: Mapping[str, ParameterValue] | 
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
 
 
+def _without_brackets(item: exp.Expr) -> exp.Expr:
+    """A table in brackets, as `(people) AS a`, is the table by that name."""
+    inner = item.this if isinstance(item, exp.Subquery) else None
+    if not isinstance(inner, exp.Table) or populated(item) - {"this", "alias"} or populated(inner) - {"this", "db"}:
+        return item
+    table = inner.copy()
+    if item.args.get("alias") is not None:
+        table.set("alias", item.args["alias"].copy())
+    return table
+
+
 class _Cte:
     """A common table expression, lifted when it is first used."""
 
@@ -291,6 +302,7 @@ class _Lift:
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self.text, what="FROM")
         items += [join.this for join in node.args.get("joins") or []]
+        items = [_without_brackets(item) for item in items]
         for item in items:
             found = self._relation(item, scope)
             if isinstance(found, Table):
@@ -344,7 +356,8 @@ class _Lift:
 
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], scope: Scope) -> Released:
         names = resolve_sources(node, tables, self.dataset, self.text)
-        lifter = ExpressionLift(self.text, names.resolve, self.parameters)
+        named = {source.relation: source.table.name for source in names.sources}
+        lifter = ExpressionLift(self.text, names.resolve, self.parameters, named)
         block = CoreBlock(node, text=self.text, dataset=self.dataset, names=names, lifter=lifter, nodes=self.nodes)
         core = block.core(len(self.cores))
         self.warnings.extend(lifter.warnings)

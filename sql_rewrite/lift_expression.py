@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -17,9 +18,10 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position, Refused
 from privacy.warning import AnswerWarning
 from sql_rewrite.declared_literals import outside_declaration
-from sql_rewrite.expressions import ColumnRef, Expression, Literal
-from sql_rewrite.functions import TypeRefused, build
-from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
+from sql_rewrite.functions import TypeRefused, build, clip_columns
+from sql_rewrite.hints import AGGREGATES, FUNCTIONS, About, instead_of
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import IN_LIST_MAX, Text, consume, refuse, rendered
 
 __all__ = ["ExpressionLift", "ParameterValue", "check_parameter", "literal_value", "missing_parameter"]
@@ -91,6 +93,7 @@ _DATE_PARTS = {
     "HOUR": "hour",
     "MINUTE": "minute",
     "SECOND": "second",
+    "EPOCH": "epoch",
 }
 
 _TYPES: dict[Any, ColumnType] = {
@@ -143,13 +146,21 @@ class ExpressionLift:
     """Reads scalar expressions of one SELECT block against its sources.
 
     `resolve` turns a column node into a typed reference or refuses; `parameters` are the named parameters of the
-    request. Depends on the text and the public metadata only. `warnings` grows with what was lifted.
+    request. `tables` are the names of the relations' tables, for what a refusal says instead. Depends on the text and
+    the public metadata only. `warnings` grows with what was lifted.
     """
 
-    def __init__(self, text: Text, resolve: Resolver, parameters: Mapping[str, ParameterValue]) -> None:
+    def __init__(
+        self,
+        text: Text,
+        resolve: Resolver,
+        parameters: Mapping[str, ParameterValue],
+        tables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._text = text
         self._resolve = resolve
         self._parameters = parameters
+        self._tables = tables
         self.warnings: list[AnswerWarning] = []
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
@@ -179,7 +190,7 @@ class ExpressionLift:
     def make(self, node: exp.Expr, operator: str, *arguments: Expression) -> Expression:
         """Builds an operator and gives its refusal a place in the text."""
         try:
-            made = build(operator, arguments)
+            made = self._build(operator, arguments)
         except TypeRefused as refusal:
             raise Refused(
                 [
@@ -195,6 +206,9 @@ class ExpressionLift:
         self.warnings.extend(outside_declaration(operator, arguments, self._text.position(node)))
         return made
 
+    def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:
+        return build(operator, arguments)
+
     def _as_written(self, node: exp.Expr, what: str) -> str:
         """What was refused, with the name that the analyst wrote when the operator's own forms do not have it."""
         written = self._text.spelled(node)
@@ -204,6 +218,56 @@ class ExpressionLift:
         if what.startswith('"') and quote:
             return f'{written}, which is "{form}",{rest}'
         return f"{written}: {what}"
+
+    def knows(self, node: exp.Func) -> bool:
+        """Whether a function is read here, whatever its arguments are."""
+        if isinstance(node, exp.Anonymous):
+            return str(node.this).lower() in _ANONYMOUS
+        return type(node) in _READERS or type(node) in _BINARY or type(node) in _UNARY
+
+    def refusal(self, node: exp.Expr) -> Refused:
+        """The refusal of a construct that is not read here, by the name that the analyst wrote."""
+        return self._unknown(node)
+
+    def value(self, node: exp.Expr) -> Expression:
+        """An aggregate's argument: as `lift`, and with its columns clipped to their declared bounds where it must be.
+
+        A sum clips every column that reaches its value anyway (`clip_columns`), so the range of a product is that of
+        clipped columns: `age * age * age` stays small although a stored integer has 64 bits. What else is read, such
+        as the condition of a CASE, sees stored values; where only clipping would keep that in range it is refused.
+        """
+        warned = len(self.warnings)
+        try:
+            return self.lift(node)
+        except Refused as refused:
+            if any(finding.code != "too_large" for finding in refused.findings):
+                raise
+            clipping = _Clipping(self._text, self._resolve, self._parameters, self._tables)
+            argument = clipping.lift(node)
+            if _reads_clipped(argument):
+                raise
+            self.warnings[warned:] = clipping.warnings
+            return argument
+
+    def about(self, node: exp.Expr) -> About | None:
+        """The column that a call was asked about, when it is one column (DISTINCT and ORDER BY apart)."""
+        operand = node.this if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) else None
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            operand = node.expressions[0]
+        if isinstance(operand, exp.Distinct) and len(operand.expressions) == 1:
+            operand = operand.expressions[0]
+        if isinstance(operand, exp.Order):
+            operand = operand.this
+        if not isinstance(operand, exp.Column) or isinstance(operand.this, exp.Star):
+            return None
+        try:
+            column = self._resolve(operand)
+        except Refused:
+            return None
+        table = self._tables.get(column.relation)
+        if table is None or column.is_unit:
+            return None
+        return About(named(column.name), column.type, named(table))
 
     def siblings(self, nodes: list[exp.Expr]) -> list[Expression]:
         """Lifts operands that must share a type: NULLs and text literals take the type of the others."""
@@ -273,7 +337,7 @@ class ExpressionLift:
                 "a subquery inside the private part is refused",
                 "Only aggregates, columns and scalar functions are answered there.",
                 "ask for its number in a query of its own, and write it (or $name, a parameter) in its place",
-                "to count people with such rows: SELECT COUNT(DISTINCT unit) FROM the table of those rows WHERE ...",
+                "to count people with such rows, count different units (COUNT(DISTINCT unit)) in the table of the rows",
                 position=position,
             )
         if isinstance(node, exp.Window):
@@ -289,7 +353,7 @@ class ExpressionLift:
                 "unsupported_function",
                 f"{name} is refused here",
                 "An aggregate stands where a value of one row is expected, or is not answered.",
-                *instead_of(name, f"{AGGREGATES}, outside WHERE and GROUP BY"),
+                *instead_of(name, f"{AGGREGATES}, outside WHERE and GROUP BY", self.about(node)),
                 position=position,
             )
         if isinstance(node, exp.Func):
@@ -297,7 +361,7 @@ class ExpressionLift:
                 "unsupported_function",
                 f"{name} is refused",
                 "It is not in the list of functions that are proved to give a value for every row.",
-                *instead_of(name, FUNCTIONS),
+                *instead_of(name, FUNCTIONS, self.about(node)),
                 position=position,
             )
         if isinstance(node, exp.Interval):
@@ -565,6 +629,10 @@ class ExpressionLift:
         consume(node, "this", "expression", text=self._text, what=_named(node))
         return self.make(node, operators[type(node)], self.lift(node.this), self.lift(node.expression))
 
+    def _position(self, node: exp.Expr) -> Expression:
+        consume(node, "this", "substr", text=self._text, what="POSITION")
+        return self.make(node, "position", self.lift(node.this), self.lift(node.args["substr"]))
+
     def _concat(self, node: exp.Expr) -> Expression:
         """CONCAT skips NULLs in the dialect, the operator || does not: each argument of CONCAT is coalesced."""
         consume(node, "expressions", "coalesce", "safe", text=self._text, what="CONCAT")
@@ -639,10 +707,36 @@ class ExpressionLift:
             "unsupported_function",
             f"{self._text.spelled(node) or name[:60] + '()'} is refused",
             "It is not in the list of functions that are proved to give a value for every row.",
-            *instead_of(name, FUNCTIONS),
+            *instead_of(name, FUNCTIONS, self.about(node)),
             position=self._text.position(node),
         )
 
+
+class _Clipping(ExpressionLift):
+    """Reads an argument of an aggregate with its columns clipped wherever the range of an operator needs it."""
+
+    def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:
+        try:
+            return build(operator, arguments)
+        except TypeRefused as refused:
+            if refused.code != "too_large":
+                raise
+            return build(operator, [clip_columns(argument) for argument in arguments])
+
+
+def _reads_clipped(expression: Expression) -> bool:
+    """Whether a condition, a text or a date in the expression is made of clipped columns."""
+    values = (ColumnType.INTEGER, ColumnType.NUMBER)
+    return any(
+        isinstance(part, Call) and part.operator == "clip"
+        for outer in walk(expression)
+        if outer.type not in values
+        for part in walk(outer)
+    )
+
+
+_ANONYMOUS = frozenset(("date_part", "datepart", "dow", "isodow", "doy", "isoyear", "suffix", "prefix"))
+"""Functions that the parser has no class for."""
 
 _Reader = Callable[[ExpressionLift, exp.Expr], Expression]
 
@@ -681,6 +775,7 @@ _READERS: dict[type[exp.Expr], _Reader] = {
     exp.StartsWith: ExpressionLift._text_pair,
     exp.EndsWith: ExpressionLift._text_pair,
     exp.Contains: ExpressionLift._text_pair,
+    exp.StrPosition: ExpressionLift._position,
     exp.Concat: ExpressionLift._concat,
     exp.DPipe: ExpressionLift._pipe,
     exp.Replace: ExpressionLift._replace,

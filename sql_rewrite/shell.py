@@ -189,6 +189,10 @@ class ShellNodes:
             )
         return count
 
+    def allows(self, node: exp.Expr) -> bool:
+        """Whether a node of this class may stand in the shell."""
+        return type(node) in _ALLOWED
+
     def check_node(self, node: exp.Expr) -> None:
         """Refuses a node whose class may not stand in the shell."""
         if isinstance(node, exp.Placeholder):

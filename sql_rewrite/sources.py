@@ -43,12 +43,13 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
         consume(alias, "this", text=text, what="a table's alias")
     schema = item.args.get("db")
     table = dataset.table(item.name)
-    if table is None or (schema is not None and schema.name.lower() != dataset.name.lower()):
+    known_schema = schema is None or schema.name.lower() in (dataset.name.lower(), "main")
+    if table is None or not known_schema:
         known = [t.name for t in dataset.tables] + list(others)
         raise refuse(
             "unknown_table",
             f'table "{item.name[:63]}" is refused',
-            "The dataset has no table of that name." if schema is None else "There are no schemas here.",
+            "The dataset has no table of that name." if known_schema else "There are no schemas here.",
             *(nearest(item.name, known) or ("tables: " + ", ".join(sorted(known)[:20]),)),
             position=text.position(item),
         )
@@ -300,22 +301,32 @@ def _link(
             assert left_column is not None
             assert right_column is not None
             return one.relation, left_column, two.relation, right_column, side == "LEFT", position
+    if on is None and not using and not kind:
+        raise refuse(
+            "join_not_on_key",
+            "a comma between tables is refused",
+            "A join says on what: the tables stand beside each other without a condition of their own.",
+            *_declared(dataset, [source.table.name for source in drafts]),
+            position=position,
+        )
     raise refuse(
         "join_not_on_key",
         "a join is refused",
         "It is not one equality between a declared reference and the key it names.",
-        *_declared(dataset),
+        *_declared(dataset, [source.table.name for source in drafts]),
         position=position,
     )
 
 
-def _declared(dataset: Dataset) -> tuple[str, ...]:
-    lines = [
-        f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}"
+def _declared(dataset: Dataset, tables: Sequence[str] = ()) -> tuple[str, ...]:
+    """The declared joins between these tables, or all of them when there is none."""
+    lines = {
+        f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}": (table.name, r.table)
         for table in dataset.tables
         for r in table.references
-    ]
-    return tuple(lines[:5])
+    }
+    meant = [line for line, ends in lines.items() if set(ends) <= set(tables)]
+    return tuple((meant or list(lines))[:5])
 
 
 def _ordered(
@@ -346,7 +357,7 @@ def _ordered(
                     "join_multiplies",
                     "a LEFT JOIN to many rows is refused",
                     "It would repeat rows of one person and add rows without a partner.",
-                    f"FROM {by_relation[child[0]].table.name} JOIN {by_relation[parent[0]].table.name} ...",
+                    *_declared(dataset, [by_relation[child[0]].table.name, by_relation[parent[0]].table.name]),
                     position=position,
                 )
         _check_unit_path(by_relation[child[0]].table, child[1], by_relation[parent[0]].table, dataset, position)

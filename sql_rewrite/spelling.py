@@ -13,15 +13,16 @@ from typing import Any
 from sqlglot import exp
 
 from privacy.refusal import Position, Refused
+from sql_rewrite.hints import FUNCTIONS, instead_of
 from sql_rewrite.kinds import Kind
-from sql_rewrite.syntax import Text, refuse
+from sql_rewrite.syntax import IDENTIFIER, Text, refuse
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-__all__ = ["CALLS", "RESERVED", "RESERVED_BARE", "RESERVED_RELATION", "check_calls", "check_words"]
+__all__ = ["CALLS", "RESERVED", "RESERVED_BARE", "RESERVED_RELATION", "check_calls", "check_words", "named"]
 
 RESERVED = _words(
     "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create "
@@ -61,7 +62,7 @@ CALLS: dict[str, tuple[int, int]] = {
             "day dayname dayofmonth dayofweek dayofyear epoch exp first_value floor hour isodow isoyear last_value "
             "lcase len length ln log10 log2 lower mean median minute month monthname ntile percentile_cont "
             "percentile_disc quarter second sign sqrt stddev stddev_pop stddev_samp sum try_cast ucase upper var_pop "
-            "var_samp variance week weekofyear year extract"
+            "var_samp variance week weekofyear year extract position"
         ),
         (1, 1),
     ),
@@ -69,12 +70,13 @@ CALLS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(
         _words(
             "contains corr covar_pop covar_samp date_part date_trunc datepart datetrunc ends_with ifnull left mod "
-            "nth_value nullif pow power prefix quantile_cont right starts_with suffix"
+            "nth_value nullif pow power prefix quantile_cont right starts_with suffix strpos instr"
         ),
         (2, 2),
     ),
     **dict.fromkeys(("date_diff", "datediff", "if", "replace", "split_part"), (3, 3)),
-    **dict.fromkeys(("arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by", "substr", "substring"), (2, 3)),
+    **dict.fromkeys(("arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by", "substr"), (2, 3)),
+    "substring": (1, 3),  # one: SUBSTRING(x FROM 2 FOR 3)
     **dict.fromkeys(("log", "ltrim", "max", "min", "quantile", "quantile_disc", "round", "rtrim", "trim"), (1, 2)),
     **dict.fromkeys(("coalesce", "concat", "greatest", "least"), (1, _MANY)),
     "count": (0, 1),
@@ -91,6 +93,8 @@ _CLAUSES = _words(
     "outer over partition qualify right rollup select sets then union using values when where window with within"
 )
 _PATTERNS = frozenset(("like", "ilike", "glob"))
+_WORDED: dict[str, tuple[str, ...]] = {"substring": ("from", "for"), "position": ("in",)}
+"""Functions whose arguments may stand between words, with the words in their order: all, the first or the last."""
 
 _QUOTED = frozenset((Kind.STRING, Kind.IDENTIFIER))
 _NAMES = frozenset((Kind.VAR, Kind.IDENTIFIER))
@@ -176,6 +180,12 @@ _GLUED = frozenset((Kind.DOT, Kind.NUMBER, Kind.PLUS, Kind.DASH))
 """Kinds beside which it matters whether two words touch."""
 
 
+def named(name: str) -> str:
+    """A name as SQL can write it: as it is where that is one plain word that is not reserved, else in double quotes."""
+    plain = IDENTIFIER.match(name) and name.lower() not in RESERVED_BARE
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
 def check_words(tokens: Sequence[Any], text: Text) -> None:
     """Refuses words that only the parser understands, and anything between words that is neither space nor comment.
 
@@ -184,6 +194,7 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
     _check_order(tokens, text)
     previous = None
     depth, named = 0, False
+    searched: list[bool] = []
     odd_space = any(c.isspace() and c not in _SPACES for c in set(text.sql))
     for place, token in enumerate(tokens):
         kind, word = token.token_type, token.text
@@ -224,7 +235,12 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
         compared = previous is not None and previous.token_type in _OPERATORS
         if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and compared):
             raise _parameter(text.span(token.start, token.end + 1))
-        if _misplaced(kind, None if previous is None else previous.token_type, following):
+        if kind is Kind.L_PAREN:
+            searched.append(previous is not None and previous.text.lower() == "position")
+        elif kind is Kind.R_PAREN and searched:
+            searched.pop()
+        in_position = kind is Kind.IN and bool(searched) and searched[-1] and following not in _ENDS
+        if not in_position and _misplaced(kind, None if previous is None else previous.token_type, following):
             raise _misread(text.span(token.start, token.end + 1))
         if kind is Kind.LIMIT:
             _check_limit(tokens, place, text)
@@ -460,8 +476,12 @@ def check_calls(tokens: Sequence[Any], tree: exp.Expr, text: Text) -> None:
         if token.token_type is not Kind.IDENTIFIER and not (name[:1].isalpha() or name[:1] == "_"):
             continue
         count = _arguments(tokens, place + 1)
+        if token.token_type in _LISTS:
+            continue  # ORDER BY (n) is no call
         if name in _PATTERNS:
             known, fits = True, count == 1
+        elif name in _WORDED and not _worded(tokens, place + 1, _WORDED[name], count):
+            known, fits = True, False
         elif name in CALLS:
             fewest, most = CALLS[name]
             known, fits = True, fewest <= count <= most
@@ -474,9 +494,21 @@ def check_calls(tokens: Sequence[Any], tree: exp.Expr, text: Text) -> None:
                 "unsupported_function",
                 f"{name[:60]}() is refused",
                 f"It does not take {count} arguments." if known else "The dialect has no such function.",
-                "see the list of functions under /v1/capabilities",
+                *(instead_of(name, FUNCTIONS) if not known else (FUNCTIONS,)),
                 position=text.span(token.start, token.end + 1),
             )
+
+
+def _worded(tokens: Sequence[Any], opening: int, words: tuple[str, ...], count: int) -> bool:
+    """Whether a call whose arguments may be divided by words has either commas or these words, in their order."""
+    depth, found = 0, []
+    for token in tokens[opening:]:
+        depth += (token.token_type is Kind.L_PAREN) - (token.token_type is Kind.R_PAREN)
+        if depth == 0:
+            break
+        if depth == 1 and token.token_type is not Kind.IDENTIFIER and token.text.lower() in words:
+            found.append(token.text.lower())
+    return (count > 1 and not found) or (count == 1 and found in ([*words], [words[0]], [words[-1]]))
 
 
 def _check_name(tokens: Sequence[Any], place: int, name: exp.Identifier, text: Text) -> None:

@@ -50,7 +50,7 @@ _KINDS = (
     _Kind(
         ("summarize",),
         "It would show values of people: least, greatest and exact counts of every column.",
-        ("SELECT COUNT(*), AVG(x), STDDEV(x) FROM ...", _DESCRIBED),
+        ("ask for COUNT(*), AVG(x) and STDDEV(x) of its columns", _DESCRIBED),
     ),
     _Kind(
         ("pragma", "set", "reset", "call", "install", "load", "checkpoint", "vacuum", "analyze", "analyse", "kill"),
@@ -90,7 +90,7 @@ _KINDS = (
     _Kind(
         ("pivot", "unpivot", "pivot_wider", "pivot_longer"),
         "Which columns its answer has would depend on rows.",
-        ("SELECT ..., COUNT(*) FILTER (WHERE key = 'value') AS value FROM ... GROUP BY ...",),
+        ("write each column of the answer as COUNT(*) FILTER (WHERE key = 'value') AS value",),
     ),
     _Kind(
         ("values",),
@@ -117,7 +117,7 @@ def check_statement(sql: str, tokens: Sequence[Any], text: _Spans) -> None:
             "parse_error",
             "the text is empty" if nothing else "the text holds nothing but comments",
             "There is no statement in it.",
-            ("write a SELECT query, for instance SELECT COUNT(*) AS n FROM ...", _DESCRIBED),
+            ("write a SELECT query: COUNT(*), SUM, AVG of a table, with WHERE and GROUP BY", _DESCRIBED),
             None,
         )
     if len(statements) > 1:

@@ -290,10 +290,14 @@ def refuse(
     return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])
 
 
+NEAR = 0.75
+"""How alike two names must be for one to be taken for a slip in the other: one letter of four, two of seven."""
+
+
 def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """A suggestion line for a misspelt public name, or nothing."""
     names = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=NEAR)
     return (f'did you mean "{names[close[0]]}"?',) if close else ()
 
 
@@ -491,6 +495,14 @@ def _parse_refusal(error: ParseError, text: Text) -> Refused:
         description = ""  # words for the parser's programmers
     if place == len(text.tokens) - 1 and highlight != ")":
         description = description or "The text ends where more was expected"
+    if place is not None and [token.text.lower() for token in text.tokens[place : place + 2]] == _OTHERS_CLAUSE:
+        return refuse(
+            "parse_error",
+            "WITH DIFFERENTIAL_PRIVACY is refused",
+            "Other systems ask for noise with it; here every answer has noise.",
+            "leave the clause out: the request says what the answer may cost, or how exact it shall be",
+            position=text.span(text.tokens[place].start, text.tokens[place + 1].end + 1),
+        )
     hints = () if place is None else _hints(place, text)
     if not begins_query(text.tokens):
         description = NO_BEGINNING
@@ -503,6 +515,7 @@ def _parse_refusal(error: ParseError, text: Text) -> Refused:
     )
 
 
+_OTHERS_CLAUSE = ["with", "differential_privacy"]
 _MISSING = re.compile(r"Required keyword: .* missing for <class '[\w.]*\.(\w+)'>")
 _CLAUSES = ("select", "from", "where", "group", "having", "order", "limit", "join", "distinct", "union", "qualify")
 

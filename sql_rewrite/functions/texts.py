@@ -236,11 +236,11 @@ def _right(call: Call, values: Sequence[Any]) -> str:
     return text[len(text) - min(values[1], len(text)) :]
 
 
-def _resolve_needle(forms: str) -> Callable[[tuple[Expression, ...]], Resolved]:
+def _resolve_needle(forms: str, kind: ColumnType = BOOLEAN) -> Callable[[tuple[Expression, ...]], Resolved]:
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 2)
         constant_text(forms, arguments[1], "searched text", most=NEEDLE_MAX)
-        return Resolved((expect(forms, arguments[0], TEXT), arguments[1]), BOOLEAN)
+        return Resolved((expect(forms, arguments[0], TEXT), arguments[1]), kind)
 
     return resolve
 
@@ -476,5 +476,18 @@ OPERATORS: tuple[Operator, ...] = (
     _needle("starts_with", "STARTS_WITH(a, 'x')", "Whether the text begins with it.", lambda a, b: a.startswith(b)),
     _needle("ends_with", "ENDS_WITH(a, 'x'), SUFFIX", "Whether the text ends with it.", lambda a, b: a.endswith(b)),
     _needle("contains", "CONTAINS(a, 'x')", "Whether it occurs in the text.", lambda a, b: b in a),
+    Operator(
+        name="position",
+        forms="POSITION('x' IN a), STRPOS(a, 'x'), INSTR",
+        signature="TEXT, constant of up to 1,000 characters -> INTEGER",
+        meaning="Where it occurs first (1 is the first character), 0 when it does not; 1 for the empty text.",
+        totality="Searching a constant is defined for every text, and a text has fewer than 2^32 characters.",
+        resolve=_resolve_needle("POSITION", INTEGER),
+        lower=_call("strpos"),
+        reference=lambda call, values: values[0].find(values[1]) + 1,
+        range=_length_range,
+        ceiling=TEXT_MAX,
+        section="Text",
+    ),
 )
 """Entries of the allow-list."""

@@ -462,3 +462,42 @@ SELECT COUNT(*) n, SUM(age) n FROM people
 
 -- answered: a name means the column first, then the alias, and may repeat in the answer
 SELECT x.*, y.* FROM (SELECT COUNT(*) n FROM people) x, (SELECT COUNT(*) n FROM visits) y
+
+-- answered: a constant is searched in a text
+SELECT COUNT(*) FROM people WHERE strpos(education, 'a') = 2 OR instr(education, 'a') IS NULL
+
+-- answered: a constant is searched in a text
+SELECT COUNT(*) FROM people WHERE position('a' IN (education)) > 0
+
+-- answered: a constant is searched in a text
+SELECT COUNT(*) FROM people WHERE position('a' IN education) IN (1, 2)
+
+-- answered: words between the arguments of SUBSTRING
+SELECT COUNT(*) FROM people WHERE SUBSTRING(education FROM 1 FOR 4) = 'Bach' OR SUBSTRING(education FROM 2) = 'x'
+
+-- answered: words between the arguments of SUBSTRING
+SELECT COUNT(*) FROM people WHERE SUBSTRING(education FOR 2) = 'Ba'
+
+-- answered: seconds since 1970
+SELECT COUNT(*) FROM people WHERE EXTRACT(EPOCH FROM born) > 0 AND date_part('epoch', born) > 1
+
+-- answered: brackets around keys mean nothing
+SELECT sex AS s, smoker, COUNT(*) FROM people GROUP BY (s), ((smoker))
+
+-- answered: a list of keys in brackets is the list
+SELECT sex, smoker, COUNT(*) FROM people GROUP BY (sex, smoker)
+
+-- answered: a position in brackets is a position
+SELECT sex, COUNT(*) AS n FROM people GROUP BY (1) ORDER BY (2), (n)
+
+-- answered: brackets around a table mean nothing
+SELECT COUNT(a.age) FROM (people) AS a
+
+-- answered: main is the only schema
+SELECT COUNT(*) FROM main.people
+
+-- answered: main is the only schema
+SELECT COUNT(*) FROM "main"."people"
+
+-- answered: brackets around a table mean nothing
+SELECT COUNT(*) FROM (people)

@@ -200,15 +200,6 @@ SELECT COUNT(*) FROM people WHERE unicode(education) IS NULL
 SELECT COUNT(*) FROM people WHERE ord(education) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE instr(education, 'a') IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE strpos(education, 'a') IS NULL
-
--- refused: parse_error
-SELECT COUNT(*) FROM people WHERE position('a' IN education) IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE translate(education, 'a', 'b') IS NULL
 
 -- refused: unsupported_function
@@ -850,5 +841,17 @@ SELECT sex, STRING_AGG(sex, ',') FROM people GROUP BY sex
 -- refused: unsupported_function
 SELECT sex, GROUP_CONCAT(sex) FROM people GROUP BY sex
 
--- refused: raw_rows
+-- refused: unsupported_function
 SELECT sex, HISTOGRAM(age) FROM people GROUP BY sex
+
+-- refused: unsupported_function
+SELECT COUNT(*) FROM people WHERE position('a', education) > 0
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE SUBSTRING(education, 1 FOR 4) = 'Bach'
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE strpos(education, 'a', 2) = 2
+
+-- refused: unsupported_function
+SELECT COUNT(*) FROM people WHERE strpos(education, education) = 2

@@ -214,8 +214,6 @@ PIVOT people ON sex USING SUM(age)
 -- refused: not_a_query
 UNPIVOT people ON age, hours INTO NAME a VALUE b
 
--- refused: not_a_query
-SELECT COUNT(*) FROM (people)
 
 -- refused: not_a_query
 CHECKPOINT

@@ -44,9 +44,6 @@ SELECT COUNT(*) FROM information_schema.tables
 SELECT COUNT(*) FROM pg_catalog.pg_class
 
 -- refused: unknown_table
-SELECT COUNT(*) FROM main.people
-
--- refused: unknown_table
 SELECT COUNT(*) FROM temp.people
 
 -- refused: unknown_table
@@ -72,9 +69,6 @@ SELECT COUNT(*) FROM c0
 
 -- refused: unknown_table
 SELECT COUNT(*) FROM unit
-
--- refused: unknown_table
-SELECT COUNT(*) FROM "main"."people"
 
 -- refused: unknown_table
 SELECT COUNT(*) FROM "unit$id"

@@ -185,7 +185,7 @@ def test_b10_the_summed_column_is_clipped_within_its_own_group(clinic: Clinic) -
 @pytest.mark.parametrize(
     "table",
     [
-        "nothing", "persons", "information_schema.tables", "main.people", "other.people", "duckdb_tables", "'x.csv'",
+        "nothing", "persons", "information_schema.tables", "temp.people", "other.people", "duckdb_tables", "'x.csv'",
         "\"x.parquet\"", "sqlite_master", "pg_catalog.pg_class", "df", "c0", "people2",
     ],
 )  # fmt: skip

@@ -235,6 +235,7 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     "starts_with": [(S, text("")), (S, text("a")), (S, text("日"))],
     "ends_with": [(S, text("")), (S, text("b")), (S, text("日"))],
     "contains": [(S, text("")), (S, text("ab")), (S, text("%")), (S, text("\x00"))],
+    "position": [(S, text("")), (S, text("b")), (S, text("日")), (S, text("ab")), (S, text("\x00"))],
     **{
         name: list(_DATES)
         for name in ("year", "quarter", "month", "day", "day_of_week", "day_of_week_iso", "day_of_year")

@@ -206,10 +206,10 @@ def test_refused_operators_are_named_as_they_were_written(condition: str, writte
 @pytest.mark.parametrize(
     ("call", "help_"),
     [
-        ("MAX(age)", "FLOOR(x / 10)"),
-        ("MEDIAN(age)", "FLOOR(x / 10)"),
+        ("MAX(age)", "SELECT FLOOR(age / 10) * 10 AS bucket, COUNT(*) AS n FROM people GROUP BY bucket"),
+        ("MEDIAN(born)", "SELECT date_trunc('month', born) AS bucket"),
         ("MODE(sex)", "ORDER BY n DESC LIMIT 1"),
-        ("list(sex)", "GROUP BY x"),
+        ("list(sex)", "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"),
         ("CORR(age, hours)", "AVG(x * y)"),
         ("strftime(born, '%Y')", "date_trunc"),
         ("regexp_matches(sex, 'f')", "LIKE"),
@@ -263,7 +263,7 @@ def test_no_administrator_can_give_a_cast_its_bounds() -> None:
         ('SELECT COUNT(*) FROM people WHERE sex = "female"', "unknown_column", "'female'"),
         ("SELECT COUNT(*) FROM people WHERE sex IS 'male'", "unsupported_sql", "x = 'value'"),
         ("SELECT AVG(smoker) FROM people", "unsupported_type", "CASE WHEN x THEN 1"),
-        ("SELECT AVG(education) FROM people", "unsupported_type", "GROUP BY x"),
+        ("SELECT AVG(education) FROM people", "unsupported_type", "COUNT(*) AS n FROM people GROUP BY education"),
         ("SELECT COUNT(*) AS n FROM people WHERE n > 3", "unsupported_sql", "use HAVING"),
         (
             "SELECT age // 10 AS d, COUNT(*) FROM people WHERE d > 3 GROUP BY d",
@@ -303,3 +303,61 @@ def test_documented_date_and_text_functions_are_answered() -> None:
         "replace(ward, 'a', '') = 'x'",
     ):  # fmt: skip
         bound(lift(f"SELECT COUNT(*) FROM visits WHERE {condition}", CLINIC))
+
+
+# --- what newcomers meet -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT age, COUNT(*) AS n FROM people GROUP BY age ORDER BY (n)",
+        "SELECT sex, COUNT(*), RANK() OVER (PARTITION BY (sex) ORDER BY (COUNT(*))) FROM people GROUP BY sex",
+        "SELECT sex, COUNT(*) FROM people GROUP BY (sex)",
+        "SELECT sex, smoker, COUNT(*) FROM people GROUP BY (sex, smoker)",
+        "SELECT COUNT(a.age) FROM (people) AS a",
+        "SELECT AVG(age * age + 1) FROM people",
+        "SELECT AVG(age * age * age * age), VARIANCE(hours * hours * hours) FROM people",
+        "SELECT AVG(CASE WHEN age > 30 THEN age * age * age END) FROM people",
+        "SELECT COUNT(*) FROM people WHERE SUBSTRING(education FROM 1 FOR 4) = 'Bach'",
+        "SELECT COUNT(*) FROM people WHERE POSITION('a' IN education) > 0",
+        "SELECT COUNT(*) FROM people WHERE EXTRACT(EPOCH FROM born) > 0",
+        "SELECT COUNT(*) FROM main.people",
+    ],
+)
+def test_brackets_words_and_bounded_products_are_not_refused(sql: str) -> None:
+    """Shows that brackets without a meaning, words between arguments and products of bounded columns are answered."""
+    assert bound(lift(sql, CLINIC))
+
+
+def test_a_condition_on_a_product_sees_stored_values() -> None:
+    """Shows that only an aggregate's value is read clipped: a condition that needs the clip is refused."""
+    assert finding("SELECT AVG(CASE WHEN age * age * age > 5 THEN age END) FROM people").code == "too_large"
+    assert finding("SELECT AVG(LENGTH(CAST(age * age * age AS VARCHAR))) FROM people").code == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "help_"),
+    [
+        ("SELECT foo(age), COUNT(*) FROM people", "unsupported_function", "foo() is refused"),
+        ("SELECT sex, foo(age) FROM people GROUP BY sex", "unsupported_function", "foo() is refused"),
+        ("SELECT STD(age) FROM people", "unsupported_function", "STDDEV(x)"),
+        ("SELECT STDEV(age) FROM people", "unsupported_function", "STDDEV(x)"),
+        ("SELECT VAR(age) FROM people", "unsupported_function", "VARIANCE(x)"),
+        ("SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) FROM people", "parse_error", "leave the clause out"),
+        ("SELECT COUNT(*) FROM visits, people", "join_not_on_key", "visits JOIN people ON"),
+        ("SELECT COUNT(*) FROM temp.people", "unknown_table", "There are no schemas here"),
+    ],
+)
+def test_the_reason_that_helps_is_named(sql: str, code: str, help_: str) -> None:
+    """Shows that a refusal names what is wrong, not what it would be if the rest were right."""
+    assert code == finding(sql).code
+    assert help_ in help_of(sql)
+
+
+def test_did_you_mean_only_when_near() -> None:
+    """Shows that a name is suggested for a slip in it, and not for another word of some of its letters."""
+    assert "did you mean" in help_of("SELECT COUNT(*) FROM peopel")
+    assert "did you mean" in help_of("SELECT COUNT(*) FROM people WHERE educaton = 'x'")
+    for other in ("salaries_total", "weight", "hour_count", "son"):
+        assert "did you mean" not in help_of(f"SELECT COUNT(*) FROM people WHERE {other} = 1")
