@@ -21,6 +21,7 @@ bench:  ## the benchmarks, as ratios within one run
 	@./noisegate dev python -m benchmarks.noise
 	@./noisegate dev python -m benchmarks.ledger
 	@./noisegate dev python -m benchmarks.engine
+	@./noisegate dev python -m benchmarks.optimizers
 
 format:  ## rewrite the code in the project's format
 	@./noisegate dev ruff format . noisegate

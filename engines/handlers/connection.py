@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.frames import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
+from engines.optimizers import PRIVATE_OFF, SHELL_OFF
 
 __all__ = [
     "SIGNED",
@@ -19,17 +20,20 @@ __all__ = [
     "literal",
     "lock_down",
     "only_statement",
+    "private_settings",
     "read_parameters",
     "settings",
+    "shell_settings",
 ]
 
 _SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+Settings = dict[str, str | bool | int | float | list[str]]
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 
 
-def settings(*, threads: int, memory_limit_mb: int) -> dict[str, str | bool | int | float | list[str]]:
-    """Settings of every connection, private or shell, given when it is opened (SECURITY: what each closes)."""
+def settings(*, threads: int, memory_limit_mb: int) -> Settings:
+    """Settings of every connection, given when it is opened (SECURITY: what each closes)."""
     return {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -45,8 +49,24 @@ def settings(*, threads: int, memory_limit_mb: int) -> dict[str, str | bool | in
         "ieee_floating_point_ops": "true",
         # Rewrites bounding windows into a heap aggregate that cannot spill and has had wrong results.
         "disabled_optimizers": "top_n_window_elimination",
-        # GROUP BY over dense unit numbers becomes an array.
-        "perfect_ht_threshold": "22",
+    }
+
+
+def private_settings(*, threads: int, memory_limit_mb: int) -> Settings:
+    """Settings of connections to true data and to their empty twins: plans are functions of text and schema."""
+    return {
+        **settings(threads=threads, memory_limit_mb=memory_limit_mb),
+        "disabled_optimizers": ",".join(sorted(PRIVATE_OFF)),
+        # No arrays with one entry for each value between the least and the greatest group.
+        "perfect_ht_threshold": "0",
+    }
+
+
+def shell_settings(*, threads: int, memory_limit_mb: int) -> Settings:
+    """Settings of connections to released numbers."""
+    return {
+        **settings(threads=threads, memory_limit_mb=memory_limit_mb),
+        "disabled_optimizers": ",".join(sorted(SHELL_OFF)),
     }
 
 

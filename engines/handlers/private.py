@@ -13,7 +13,15 @@ from typing import Any
 import duckdb
 
 from engines.frames import Frame
-from engines.handlers.connection import SIGNED, columns_result, lock_down, only_statement, read_parameters, settings
+from engines.handlers.connection import (
+    SIGNED,
+    columns_result,
+    lock_down,
+    only_statement,
+    private_settings,
+    read_parameters,
+)
+from engines.optimizers import DECISIONS
 
 __all__ = ["PrivateHandler"]
 
@@ -22,7 +30,9 @@ class PrivateHandler:
     """Keeps a few snapshots open, runs one statement at a time on a fresh cursor."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._settings = settings(threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"]))
+        self._settings = private_settings(
+            threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"])
+        )
         self._temporary = str(options["temporary"])
         self._temporary_mb = int(options["temporary_mb"])
         self._open_max = int(options["open_max"])
@@ -30,6 +40,10 @@ class PrivateHandler:
         # The first result as arrays imports what it needs (0.2 s): now, not during the first query.
         with contextlib.closing(duckdb.connect(":memory:", config=self._settings)) as connection:
             connection.execute("SELECT 1 AS a, 'x' AS b").fetchnumpy()
+            known = {str(name) for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
+        # Another version of the engine may have an optimizer of which nobody decided whether it reads rows.
+        if known != set(DECISIONS):
+            raise ValueError
 
     def between(self) -> None:
         """Nothing waits to be done."""

@@ -18,7 +18,7 @@ from engines.handlers.connection import (
     lock_down,
     only_statement,
     read_parameters,
-    settings,
+    shell_settings,
 )
 from engines.worker import Invalid
 
@@ -53,7 +53,9 @@ class ShellHandler:
     """Creates the released tables, runs or binds one SELECT over them, forgets everything."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._settings = settings(threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"]))
+        self._settings = shell_settings(
+            threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"])
+        )
         self._rows_max = int(options["rows_max"])
         self._cells_max = int(options["cells_max"])
         self._binding = self._open()

@@ -21,7 +21,7 @@ import duckdb
 from engines import private as private_engine
 from engines.frames import Frame
 from engines.handlers import private as private_handler
-from engines.handlers.connection import identifier, literal, lock_down, settings
+from engines.handlers.connection import identifier, literal, lock_down, private_settings
 from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
 from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice
@@ -84,7 +84,7 @@ class Store:
         order = sorted(units, key=repr)
         shuffled.shuffle(order)  # numbers of units say nothing, and differ between neighbours
         numbers = {unit: number for number, unit in enumerate(order)}
-        self.connection = duckdb.connect(":memory:", config=settings(threads=1, memory_limit_mb=512))
+        self.connection = duckdb.connect(":memory:", config=private_settings(threads=1, memory_limit_mb=512))
         rows = restricted(scene, units)
         part = replace(scene, rows=rows)
         for table in scene.dataset.tables:
