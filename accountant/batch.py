@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Table
 
 from accountant import faults
 from accountant.account import Account
+from accountant.continuity import Continuity
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
@@ -45,6 +46,8 @@ class Needs:
     roots: bool = False
     expired: bool = False
     others: bool = False
+    accepts_loss: bool = False
+    """Whether the head may be older than the last durable one: for the step that acknowledges it."""
 
 
 @dataclass(slots=True)
@@ -234,13 +237,17 @@ class ReleaseHead:
 class Batch:
     """The working set of one transaction."""
 
-    def __init__(self, connection: Connection, statements: Statements, *, now: int, instance: str) -> None:
+    def __init__(
+        self, connection: Connection, statements: Statements, *, now: int, instance: str, continuity: Continuity
+    ) -> None:
         self._connection = connection
+        self._continuity = continuity
         self._statements = statements
         self.now = now
         self.instance = instance
         self.sequence = 0
         self.hash = GENESIS
+        self._accepts_loss = False
         self.touched = False
         self.recoverable: list[str] = []
         self._accounts: dict[str, AccountState] = {}
@@ -253,9 +260,15 @@ class Batch:
         self._limits_changed: list[AccountState] = []
 
     def load(self, needs: Needs, parents: dict[str, str | None]) -> None:
-        """Locks the head and reads all that the operations need. `parents` remembers the tree, which never changes."""
+        """Locks the head and reads all that the operations need. `parents` remembers the tree, which never changes.
+
+        Errors: LedgerBehind when the ledger has lost what was durable, unless an operation accepts that.
+        """
         run, statements = self._connection.exec_driver_sql, self._statements
-        self.sequence, self.hash = run(statements.head).one()
+        self.sequence, self.hash, there = run(statements.head, {"durable": self._continuity.head.sequence}).one()
+        self._accepts_loss = needs.accepts_loss
+        if not needs.accepts_loss:
+            self._continuity.check_head(self.sequence, there)
         if needs.expired:
             found = run(
                 statements.expired, {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0}
@@ -439,12 +452,26 @@ class Batch:
         )
 
     def store(self, operations: Sequence[str], *, batch: int, expires: int) -> None:
-        """Writes all rows, then the head and the number of this batch. `operations` are names for fault points."""
+        """Writes the number of this batch, all rows, then the head. `operations` are names for fault points.
+
+        Errors: LedgerBehind when the process's own row is not as its last durable batch left it.
+        """
         run, statements = self._connection.exec_driver_sql, self._statements
 
         def insert(table: Table, rows: list[dict[str, Any]]) -> None:
             run(statements.insert[table], statements.rows(rows))
 
+        # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
+        mine = {
+            "key": self.instance,
+            "last_batch": self._continuity.batch,
+            "new_batch": batch,
+            "new_expires": expires,
+        }
+        if self._accepts_loss:
+            run(statements.renew_instance, mine)
+        else:
+            self._continuity.check_instance(run(statements.update_instance, mine).rowcount)
         created = sorted((a for a in self._accounts.values() if a.new), key=lambda account: account.depth)
         if created:
             insert(accounts, [account.row() for account in created])
@@ -489,7 +516,6 @@ class Batch:
             )
         if self._entry_rows:
             run(statements.update_head, {"new_sequence": self.sequence, "new_hash": self.hash})
-        run(statements.update_instance, {"key": self.instance, "new_batch": batch, "new_expires": expires})
 
 
 def _query_row(query: QueryState) -> dict[str, Any]:

@@ -4,22 +4,28 @@ A backup of the ledger that is put back has forgotten charges; the people in the
 ledger that is behind its mark, or whose entry at the mark is another one, spends nothing until somebody
 acknowledges it with a name and a reason.
 
-The mark is written after every commit, so it is never ahead of what is durable. It is not flushed: after a power loss
-it may be a little behind, which can only hide the loss of as little. It notices nothing when it is restored together
-with the ledger: keep it on another disk, outside the backup.
+The mark is written after every commit, so it is never ahead of what is durable, and it is never lowered, except by an
+acknowledgement: of several processes that write one file the one that is late leaves it as it is. It is not flushed:
+after a power loss it may be a little behind, which can only hide the loss of as little. It notices nothing when it is
+restored together with the ledger: keep it on another disk, outside the backup.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from accountant.entry import GENESIS, canonical_json
 
-__all__ = ["HighWater", "Mark"]
+if sys.platform != "win32":
+    import fcntl
 
+__all__ = ["HighWater", "Mark"]
 
 _RECORD_LENGTH = 256
 
@@ -49,34 +55,49 @@ class HighWater:
             return None
         except (OSError, UnicodeDecodeError):
             raise ValueError("the high-water mark cannot be read") from None
-        try:
-            stored = json.loads(text)
-            mark = Mark(ledger=stored["ledger"], sequence=stored["sequence"], hash=stored["hash"])
-        except (ValueError, KeyError, TypeError):
-            raise ValueError("the high-water mark cannot be read") from None
-        typed = isinstance(mark.ledger, str) and isinstance(mark.sequence, int) and isinstance(mark.hash, str)
-        if not typed or mark.sequence < 0 or len(mark.hash) != len(GENESIS):
-            raise ValueError("the high-water mark cannot be read")
-        return mark
+        return _parsed(text)
 
-    def write(self, mark: Mark) -> None:
-        """Writes the mark over the one before. A failure does not undo a durable commit: `failed` remembers it.
+    def write(self, mark: Mark, *, lower: bool = False) -> None:
+        """Writes the mark over the one before, unless that one is higher or another ledger's; `lower` does so anyhow.
 
-        One write of one short record of constant length: a process that is killed leaves the old mark or the new one.
+        A failure does not undo a durable commit: `failed` remembers it. One write of one short record of constant
+        length: a process that is killed leaves the old mark or the new one.
         """
         text = canonical_json({"ledger": mark.ledger, "sequence": mark.sequence, "hash": mark.hash})
         record = text.ljust(_RECORD_LENGTH - 1).encode("ascii") + b"\n"
         try:
-            if self._descriptor < 0:
-                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-                os.pwrite(self._descriptor, record, 0)
+            fresh = self._descriptor < 0
+            if fresh:
+                self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
+            with self._locked():
+                if lower or self._rises_to(mark):
+                    os.pwrite(self._descriptor, record, 0)
+            if fresh:
                 os.fsync(self._descriptor)
-            else:
-                os.pwrite(self._descriptor, record, 0)
-        except OSError:
+        except (OSError, ValueError):
             self.failed = True
         else:
             self.failed = False
+
+    def _rises_to(self, mark: Mark) -> bool:
+        """Whether `mark` is above what the file holds now. Errors: ValueError when that is not a mark."""
+        there = os.pread(self._descriptor, _RECORD_LENGTH, 0)
+        if not there:
+            return True
+        stored = _parsed(there.decode("ascii"))
+        return stored.ledger == mark.ledger and stored.sequence < mark.sequence
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keeps other processes from writing between the comparison and the write."""
+        if sys.platform == "win32":
+            yield
+            return
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Flushes the mark and closes the file."""
@@ -87,3 +108,16 @@ class HighWater:
                 self.failed = True
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _parsed(text: str) -> Mark:
+    """The mark in a file's text. Errors: ValueError."""
+    try:
+        stored = json.loads(text)
+        mark = Mark(ledger=stored["ledger"], sequence=stored["sequence"], hash=stored["hash"])
+    except (ValueError, KeyError, TypeError):
+        raise ValueError("the high-water mark cannot be read") from None
+    typed = isinstance(mark.ledger, str) and isinstance(mark.sequence, int) and isinstance(mark.hash, str)
+    if not typed or mark.sequence < 0 or len(mark.hash) != len(GENESIS):
+        raise ValueError("the high-water mark cannot be read")
+    return mark

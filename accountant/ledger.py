@@ -24,8 +24,10 @@ from accountant.account import Account, FilterKind, Limit
 from accountant.audit import AuditReport, audit_ledger
 from accountant.batch import AccountState
 from accountant.connection import open_engine, parse_url, sqlite_path
+from accountant.continuity import Continuity, Head, OpenedFile
 from accountant.entry import GENESIS, Amounts, Entry, from_micros, read_entry, to_micros
 from accountant.errors import (
+    IdempotencyConflict,
     LedgerBehind,
     LedgerUnavailable,
     NotMigrated,
@@ -79,6 +81,9 @@ _SPENDABLE = (
 )
 _STANDING = select(*ACCOUNT_COLUMNS).where(accounts.c.id == bindparam("account"))
 _ANSWER = select(queries.c.answer).where(queries.c.id == bindparam("query"))
+_EARLIER = select(queries.c.id, queries.c.state, queries.c.body_hash, queries.c.charged, queries.c.answer).where(
+    queries.c.principal == bindparam("principal"), queries.c.idempotency_key == bindparam("key")
+)
 _RELEASE = select(release_table).where(release_table.c.id == bindparam("release"))
 _RELEASES_OF = (
     select(release_table)
@@ -133,20 +138,24 @@ class Ledger:
         self._writer: Writer | None = None
         self._high_water = HighWater(high_water) if high_water is not None else None
         try:
+            opened = OpenedFile(path)
             with self._read() as connection:
-                self.identity = _checked_identity(connection)
+                self.identity, head = _checked_identity(connection)
             self._owner = OwnerLock(path) if path is not None else None
             self._behind: dict[str, Any] | None = self._compare_with_mark()
             lease_micros = int(lease_seconds * 1_000_000)
             self.instance = f"{instance}-{secrets.token_hex(8)}"
-            self._announce(instance, lease_micros)
+            self._name, self._lease_micros = instance, lease_micros
+            self._announce()
             self._writer = Writer(
                 self._engine,
                 instance=self.instance,
                 now=self._now,
                 lease_micros=lease_micros,
                 patience_seconds=patience_seconds,
+                continuity=Continuity(head, opened),
                 committed=self._remember_head,
+                lost=self._lose,
                 may_recover=lambda: self._behind is None,
             )
             if self._behind is None:
@@ -306,6 +315,27 @@ class Ledger:
         """
         return self._reserved(self._write(Reserve(request=request)))
 
+    def earlier(self, principal: str, idempotency_key: str, body_hash: str) -> Reserved | None:
+        """What a principal's idempotency key stands for already, None when it is new. Writes nothing.
+
+        For a retry, which is owed its answer whatever has become of dataset, policy and limits since. `reserve` asks
+        again under the lock. Errors: IdempotencyConflict when the key stands for another body.
+        """
+        with self._read() as connection:
+            row = connection.execute(_EARLIER, {"principal": principal, "key": idempotency_key}).one_or_none()
+        if row is None:
+            return None
+        if row.body_hash != body_hash:
+            raise IdempotencyConflict(row.id)
+        return Reserved(
+            query_id=row.id,
+            state=row.state,
+            fresh=False,
+            answer=row.answer,
+            reused={},
+            charged=_charged(row.charged),
+        )
+
     def repeat(self, request: ReserveRequest, releases: Mapping[str, str], answer: bytes) -> Reserved | None:
         """Settles a query at once with an answer made of stored releases (by core key), and charges nothing.
 
@@ -439,7 +469,7 @@ class Ledger:
 
     @property
     def behind(self) -> bool:
-        """Whether the ledger is older than its high-water mark and refuses to write."""
+        """Whether the ledger is older than its high-water mark, or than it was while open, and refuses to write."""
         return self._behind is not None
 
     @property
@@ -457,12 +487,28 @@ class Ledger:
         _require_text(reason)
         if self._behind is None or self._writer is None:
             raise ValueError("the ledger is not behind its high-water mark")
+        if "file" in self._behind:
+            raise ValueError("the ledger's file was exchanged while it was open: start again on the right one first")
+        if self._without_row():
+            self._announce()
         # Past the check of `_write`: the ledger is behind for everybody else until this is durable.
         self._writer.submit(Acknowledge(actor=actor, reason=reason, lost=self._behind))
         self._behind = None
         with self._read() as connection:
-            self._remember_head(*connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one())
+            sequence, digest = connection.execute(select(ledger_meta.c.sequence, ledger_meta.c.hash)).one()
+        self._remember_head(sequence, digest, lower=True)
         self._recover(all_others=False)
+
+    def _lose(self, lost: dict[str, Any]) -> None:
+        """The ledger went back while it was open: nothing is written until somebody acknowledges it."""
+        if self._behind is None:
+            self._behind = lost
+
+    def _without_row(self) -> bool:
+        """Whether this process's own row was lost together with the entries."""
+        with self._read() as connection:
+            found = connection.execute(select(instances.c.id).where(instances.c.id == self.instance))
+            return found.one_or_none() is None
 
     def _recover(self, *, all_others: bool) -> int:
         count: int = self._write(Recover(all_others=all_others))
@@ -473,8 +519,8 @@ class Ledger:
             raise LedgerUnavailable("the ledger is closed in this process")
         if self._behind is not None:
             raise LedgerBehind(
-                "the ledger is older than its high-water mark: a backup was restored, and charges are missing; "
-                "nothing is spent until an administrator acknowledges it"
+                "the ledger is older than it was: a backup was restored or its database went back, and charges are "
+                "missing; nothing is spent until an administrator acknowledges it"
             )
         return self._writer.submit(operation)
 
@@ -493,9 +539,15 @@ class Ledger:
         except (OperationalError, InterfaceError, PoolTimeoutError) as error:
             raise LedgerUnavailable("the ledger's database could not be read") from error
 
-    def _announce(self, name: str, lease_micros: int) -> None:
+    def _announce(self) -> None:
         now = self._now()
-        row = {"id": self.instance, "name": name, "batch": 0, "started": now, "expires": now + lease_micros}
+        row = {
+            "id": self.instance,
+            "name": self._name,
+            "batch": 0,
+            "started": now,
+            "expires": now + self._lease_micros,
+        }
         try:
             with self._engine.connect().execution_options(immediate=True) as connection:
                 connection.execute(insert(instances).values(**row))
@@ -534,9 +586,9 @@ class Ledger:
             "mark": {"hash": mark.hash, "ledger": mark.ledger, "sequence": mark.sequence},
         }
 
-    def _remember_head(self, sequence: int, digest: str) -> None:
+    def _remember_head(self, sequence: int, digest: str, *, lower: bool = False) -> None:
         if self._high_water is not None and self._behind is None:
-            self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest))
+            self._high_water.write(Mark(ledger=self.identity, sequence=sequence, hash=digest), lower=lower)
 
     def _accounts(self, connection: Connection, *conditions: Any) -> list[Account]:
         chosen = (
@@ -560,17 +612,20 @@ class Ledger:
         return [state.account(reserved=reserved.get(state.id)) for state in states]
 
 
-def _checked_identity(connection: Connection) -> str:
+def _checked_identity(connection: Connection) -> tuple[str, Head]:
+    """The ledger's name and its head, when this program may write it."""
     if not inspect(connection).has_table(ledger_meta.name):
         raise NotMigrated("the database holds no ledger; run the migrations first")
-    identity, schema = connection.execute(select(ledger_meta.c.ledger, ledger_meta.c.schema)).one()
+    identity, schema, sequence, digest = connection.execute(
+        select(ledger_meta.c.ledger, ledger_meta.c.schema, ledger_meta.c.sequence, ledger_meta.c.hash)
+    ).one()
     if schema > SCHEMA:
         raise SchemaTooNew(
             f"the ledger has schema {schema} and this program knows {SCHEMA}: it was written by a newer version"
         )
     if schema < SCHEMA:
         raise NotMigrated(f"the ledger has schema {schema} and this program needs {SCHEMA}; run the migrations first")
-    return str(identity)
+    return str(identity), Head(sequence, digest)
 
 
 def _require_text(text: str) -> None:

@@ -524,8 +524,9 @@ class Acknowledge:
     query_ids: tuple[str, ...] = ()
 
     def needs(self, needs: Needs) -> None:
-        """All roots."""
+        """All roots, of whatever is left."""
         needs.roots = True
+        needs.accepts_loss = True
 
     def apply(self, batch: Batch) -> None:
         """One adjust entry in every root."""

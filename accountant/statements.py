@@ -96,7 +96,9 @@ class Statements:
         def compiled(statement: ClauseElement) -> str:
             return str(statement.compile(dialect=dialect))
 
-        self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash).with_for_update())
+        # With the hash at the last durable head of this process: one statement more would cost every batch.
+        kept = select(entries.c.hash).where(entries.c.sequence == bindparam("durable")).scalar_subquery()
+        self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash, kept).with_for_update())
         self.accounts = compiled(
             select(*ACCOUNT_COLUMNS)
             .where(self._in(accounts.c.id, "ids"))
@@ -147,6 +149,11 @@ class Statements:
             update(ledger_meta).values(sequence=bindparam("new_sequence"), hash=bindparam("new_hash"))
         )
         self.update_instance = compiled(
+            update(instances)
+            .where(instances.c.id == bindparam("key"), instances.c.batch == bindparam("last_batch"))
+            .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))
+        )
+        self.renew_instance = compiled(
             update(instances)
             .where(instances.c.id == bindparam("key"))
             .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))

@@ -13,6 +13,8 @@ nobody knows. Each batch writes its number into the instance's own row, so the w
 whether the batch is in; the row's lock makes it wait for a transaction that is still ending. Only if the database
 stays away do callers get LedgerUnavailable; their queries are then failed (and stay charged) by the next batch that
 succeeds.
+
+A ledger that lost what was durable (accountant/continuity.py) takes no further batch: every step gets LedgerBehind.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant import faults
 from accountant.batch import Batch, Needs
-from accountant.errors import LedgerError, LedgerUnavailable
+from accountant.continuity import Continuity, Head
+from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
 from accountant.operations import Abandon, Operation, Recover
 from accountant.statements import Statements
 from accountant.tables import instances
@@ -65,7 +68,8 @@ class Writer:
     `now` gives microseconds by the ledger's clock; `lease_micros` is how long the instance's row lasts without a batch;
     `committed` is told the head (sequence, hash) after each durable batch. `patience_seconds` is how long a batch tries
     to reach the database. Once in a lease the writer also fails what dead processes left open, while `may_recover` says
-    so.
+    so. `continuity` knows what was durable when the ledger was opened; `lost` is told what a ledger that went back has
+    lost.
     """
 
     def __init__(
@@ -76,7 +80,9 @@ class Writer:
         now: Callable[[], int],
         lease_micros: int,
         patience_seconds: float,
+        continuity: Continuity,
         committed: Callable[[int, str], None],
+        lost: Callable[[dict[str, Any]], None],
         may_recover: Callable[[], bool],
     ) -> None:
         self._engine = engine
@@ -85,13 +91,15 @@ class Writer:
         self._now = now
         self._lease_micros = lease_micros
         self._patience_seconds = patience_seconds
+        self._continuity = continuity
         self._committed = committed
+        self._lost = lost
         self._may_recover = may_recover
         self._recover_at = time.monotonic() + lease_micros / 1e6
         self._connection: Connection | None = None
         self._parents: dict[str, str | None] = {}
         self._batch_number = 0
-        self._head: tuple[int, str] | None = None
+        self._pending: tuple[Head, int] | None = None
         self._abandoned: set[str] = set()
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -157,6 +165,18 @@ class Writer:
         while True:
             try:
                 outcome = self._attempt(jobs, last=last)
+                if outcome is None:
+                    outcome = self._resolve(deadline)
+                if outcome:
+                    return self._finish(jobs)
+            except LedgerBehind as error:
+                self._disconnect()
+                for job in jobs:
+                    job.result = None
+                    job.error = error
+                if self._continuity.lost is not None:
+                    self._lost(self._continuity.lost)
+                return None
             except _DISCONNECTED as error:
                 self._disconnect()
                 if time.monotonic() >= deadline:
@@ -172,10 +192,6 @@ class Writer:
                 for job in jobs:
                     self._run([job])
                 return None
-            if outcome is None:
-                outcome = self._resolve(deadline)
-            if outcome:
-                return self._finish(jobs)
             if outcome is None or time.monotonic() >= deadline:
                 return self._give_up(jobs, None)
 
@@ -183,10 +199,13 @@ class Writer:
         """The batch is durable."""
         for job in jobs:
             faults.reach(f"{job.operation.name}.after_commit")
-        head, self._head = self._head, None
-        if head is not None:
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            # A file that was removed takes commits like any other, and nobody will find them again.
+            self._continuity.check_file()
+            self._continuity.durable(*pending)
             self._abandoned.clear()
-            self._committed(*head)
+            self._committed(pending[0].sequence, pending[0].hash)
 
     def _give_up(self, jobs: Sequence[_Job], cause: BaseException | None) -> None:
         for job in jobs:
@@ -196,7 +215,8 @@ class Writer:
             self._abandoned.update(job.operation.query_ids)
 
     def _attempt(self, jobs: Sequence[_Job], *, last: bool) -> bool | None:
-        """One transaction: True when it is durable, None when it may be."""
+        """One transaction: True when it is durable, None when it may be. Errors: LedgerBehind and the database's."""
+        self._continuity.check_file()
         connection = self._connect()
         abandoned = Abandon(tuple(sorted(self._abandoned))) if self._abandoned else None
         now = self._now()
@@ -206,7 +226,9 @@ class Writer:
         if abandoned is not None:
             abandoned.needs(needs)
         with connection.begin() as transaction:
-            batch = Batch(connection, self._statements, now=now, instance=self._instance)
+            if self._pending is not None and not self._number_is_in(connection):
+                self._pending = None
+            batch = Batch(connection, self._statements, now=now, instance=self._instance, continuity=self._continuity)
             batch.load(needs, self._parents)
             if abandoned is not None:
                 abandoned.apply(batch)
@@ -226,7 +248,8 @@ class Writer:
             batch.store(names, batch=self._batch_number, expires=0 if last else now + self._lease_micros)
             for name in names:
                 faults.reach(f"{name}.before_commit")
-            self._head = (batch.sequence, batch.hash)
+            self._continuity.file.log_is_open()
+            self._pending = (Head(batch.sequence, batch.hash), self._batch_number)
             try:
                 transaction.commit()
             except DBAPIError:
@@ -235,21 +258,36 @@ class Writer:
         return True
 
     def _resolve(self, deadline: float) -> bool | None:
-        """Whether the last batch is in: True, False, or None when the database could not be asked in time."""
+        """Whether the last batch is in: True, False, or None when the database could not be asked in time.
+
+        Errors: LedgerBehind when the database knows neither this batch nor the one before it.
+        """
         while True:
             try:
                 connection = self._connect()
                 with connection.begin():
-                    row = select(instances.c.batch).where(instances.c.id == self._instance).with_for_update()
-                    number = connection.execute(row).scalar_one()
-                if number != self._batch_number:
-                    self._head = None
-                return bool(number == self._batch_number)
+                    there = self._number_is_in(connection)
+                if not there:
+                    self._pending = None
+                return there
             except DBAPIError:
                 self._disconnect()
                 if time.monotonic() >= deadline:
                     return None
                 time.sleep(_PAUSE_SECONDS)
+
+    def _number_is_in(self, connection: Connection) -> bool:
+        """Whether the batch whose commit was not answered is in. Errors: LedgerBehind."""
+        assert self._pending is not None
+        head, number = self._pending
+        row = select(instances.c.batch).where(instances.c.id == self._instance).with_for_update()
+        there = connection.execute(row).scalar_one_or_none()
+        if there == number:
+            self._continuity.durable(head, number)
+            return True
+        if there != self._continuity.batch:
+            self._continuity.lose_batches()
+        return False
 
     def _connect(self) -> Connection:
         if self._connection is None:
@@ -258,6 +296,7 @@ class Writer:
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
+        self._continuity.file.log_may_change()
         if connection is not None:
             with contextlib.suppress(DBAPIError):
                 connection.invalidate()

@@ -206,8 +206,16 @@ class Journey:
     # Step 5
 
     def admit(self, question: Question) -> Admitted:
-        """Steps 2 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
+        """Steps 2 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...).
+
+        A retry is looked up before anything else: its answer was paid for, whatever became of the dataset, the policy
+        or the limits since.
+        """
         started = self._clock()
+        if question.idempotency_key is not None:
+            earlier = self._ledger.earlier(question.principal, question.idempotency_key, question.body_hash)
+            if earlier is not None:
+                return _retried(earlier)
         dataset, path = self._admission(question)
         prepared = self.prepare(question, dataset)
         query_id = f"q_{secrets.token_hex(12)}"
@@ -225,9 +233,7 @@ class Journey:
                     )
                 raise
         if reserved.answer is not None or not reserved.fresh:
-            if reserved.answer is None and reserved.state not in ("reserved", "running"):
-                raise ExecutionFailed(started=reserved.state != "failed_void")
-            return Admitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
+            return _retried(reserved)
         with self._lock:
             self._waiting[query_id] = question.principal
         return Admitted(
@@ -524,6 +530,13 @@ def _reads_rows(admitted: Admitted) -> bool:
     assert admitted.prepared is not None
     assert admitted.reserved is not None
     return not all(key in admitted.reserved.reused for key in admitted.prepared.keys)
+
+
+def _retried(reserved: Reserved) -> Admitted:
+    """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
+    if reserved.answer is None and reserved.state not in ("reserved", "running"):
+        raise ExecutionFailed(started=reserved.state != "failed_void")
+    return Admitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
 
 
 def _text_key(question: Question, dataset: Dataset) -> Hashable:

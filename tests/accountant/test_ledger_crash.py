@@ -84,7 +84,7 @@ def journey(url: str, mark: Path, diary: Diary) -> None:
     diary.tell(reserved=ledger.reserve(request(leaf, core("left open"), idempotency_key="left open")).query_id)
     sequence, identity = ledger.audit().sequence, ledger.identity
     ledger.close()
-    HighWater(mark).write(Mark(ledger=identity, sequence=sequence + 10, hash="f" * 64))
+    HighWater(mark).write(Mark(ledger=identity, sequence=sequence + 10, hash="f" * 64), lower=True)
     ledger = Ledger(url, instance="restored", high_water=mark)
     ledger.acknowledge_restore(actor="admin", reason="drill")
     ledger.close()

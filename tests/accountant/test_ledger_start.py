@@ -259,7 +259,7 @@ class TestRestore:
         self.used(url, mark)
         stored = HighWater(mark).read()
         assert stored is not None
-        HighWater(mark).write(Mark(ledger=stored.ledger, sequence=stored.sequence, hash="0" * 64))
+        HighWater(mark).write(Mark(ledger=stored.ledger, sequence=stored.sequence, hash="0" * 64), lower=True)
         with Ledger(url, instance="test", high_water=mark) as ledger:
             assert ledger.behind
 
@@ -289,7 +289,7 @@ class TestRestore:
     def test_another_ledger(self, url: str, tmp_path: Path) -> None:
         """A new, empty ledger in the place of the old one has forgotten everything."""
         mark = tmp_path / "mark"
-        HighWater(mark).write(Mark(ledger="f" * 32, sequence=0, hash="0" * 64))
+        HighWater(mark).write(Mark(ledger="f" * 32, sequence=0, hash="0" * 64), lower=True)
         with Ledger(url, instance="test", high_water=mark) as ledger:
             assert ledger.behind
 

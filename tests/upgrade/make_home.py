@@ -7,7 +7,7 @@ It runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.1.0 tests/upgrade/home-0.1.0.tar.gz
 
 What is in it: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of an
-administrator and two analysts; a root, two accounts of anna side by side, one of ben and a pure one of his; answers
+administrator and two analysts; a root, two accounts of anna side by side, one of ben; answers
 with public and with hidden keys, an AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query,
 made through the ledger, since no client can make an engine fail. `asked.json` keeps what was asked and answered. The
 keys open nothing but this archive.
