@@ -34,14 +34,19 @@ from server.log import coarse_seconds, configure_logs, duration_bucket, logger, 
 from server.metrics import Metrics
 from server.openapi import cached_document
 from server.routes import budgets, datasets, operations, people, queries
+from server.routes.common import running_response
 from server.routes.operations import server_version
 from server.services import Services
 from server.settings import Settings
+from server.shutdown import noticing_signals
 from server.store.registry import UNAVAILABLE
 
 __all__ = ["ServiceFactory", "create_app"]
 
 ServiceFactory = Callable[[Settings], Services]
+_PROBES = ("/healthz", "/readyz")
+"""What is answered on every connection, however many there are."""
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z", re.ASCII)
 
 _DESCRIPTION = """\
@@ -114,7 +119,8 @@ def _lifespan(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if given is not None:
-            yield
+            with noticing_signals(lambda: given.jobs.stop(seconds=settings.shutdown_seconds)):
+                yield
             return
         assert build is not None
         configure_logs(level=settings.log_level)
@@ -122,7 +128,8 @@ def _lifespan(
         app.state.services = services
         logger().info("started", version=server_version(), instance=settings.instance)
         try:
-            yield
+            with noticing_signals(lambda: services.jobs.stop(seconds=settings.shutdown_seconds)):
+                yield
         finally:
             try:
                 left = await asyncio.to_thread(services.jobs.close, seconds=settings.shutdown_seconds)
@@ -177,7 +184,15 @@ class _Edge:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_headers)
+            if "in_reserve" in state and scope["path"] not in _PROBES:
+                await _too_many(state)(scope, receive, send_with_headers)
+            else:
+                await self._app(scope, receive, send_with_headers)
+        except asyncio.CancelledError:
+            # The web server's end, in which a request may take longer than its time: it is answered all the same.
+            if status != 0:
+                raise
+            await _cut_short(state)(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001 -- the edge of the process: one constant answer, no text of the cause
             logger().error(
                 "request_failed",
@@ -247,6 +262,42 @@ def _unforeseen(state: dict[str, Any]) -> Response:
         instead=("Give the operator the request id.",),
         charged=spending,
     )
+    return problem_response(problem, request_id=state["request_id"])
+
+
+def _too_many(state: dict[str, Any]) -> Response:
+    """The answer on a connection beyond the limit (server/connections.py)."""
+    problem = Problem(
+        "unavailable",
+        what="the server has too many connections",
+        why="All of them are busy. Nothing was charged.",
+        instead=("Send the request again in a moment, and keep fewer connections open.",),
+        headers={"Retry-After": "5"},
+    )
+    state["problem_code"] = problem.code
+    return problem_response(problem, request_id=state["request_id"])
+
+
+def _cut_short(state: dict[str, Any]) -> Response:
+    """The answer to a request that the shutdown ended. Nobody who may have been charged is told otherwise."""
+    if "query_id" in state:
+        return running_response(state["query_id"], "running")
+    if state.get("spending"):
+        problem = Problem(
+            "charge_unknown",
+            what="the server shut down while the query was admitted",
+            why="It may have been charged, so it counts as charged.",
+            charged=True,
+        )
+    else:
+        problem = Problem(
+            "unavailable",
+            what="the server shut down before the request was done",
+            why="Nothing was charged. A change that was asked for may have been made.",
+            instead=("Look whether it was made, and send the request again.",),
+            headers={"Retry-After": "5"},
+        )
+    state["problem_code"] = problem.code
     return problem_response(problem, request_id=state["request_id"])
 
 

@@ -20,6 +20,7 @@ from server.jobs import JobPool
 from server.matrix import sql_matrix
 from server.services import Check, Services
 from server.settings import Settings
+from server.shutdown import Pause
 from server.store.registry import Registry
 
 __all__ = ["build_services", "open_catalogue"]
@@ -58,6 +59,7 @@ def build_services(settings: Settings) -> Services:
         catalogue = open_catalogue(settings, registry)
         for dataset in catalogue.all():
             private.warm(catalogue.snapshot(dataset))
+        pause = Pause()
         journey = Journey(
             ledger=ledger,
             private=private,
@@ -65,10 +67,15 @@ def build_services(settings: Settings) -> Services:
             served=catalogue,
             bits=SystemBits(),
             tick_seconds=settings.answer_tick_ms / 1000,
+            sleep=pause.sleep,
         )
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
-        # Closed in this order, after the jobs: engines first, so that nothing can be released any more.
-        closing: tuple[Callable[[], object], ...] = (private.close, shell.close, ledger.close, registry.close)
+        # Closed in this order, after the jobs: the engine first, so that nothing can be released any more; then the
+        # queries that waited for it are void, and those that wait for their visible moment end without a trace.
+        closing: tuple[Callable[[], object], ...] = (
+            *(private.close, pause.close, jobs.settle),
+            *(shell.close, ledger.close, registry.close),
+        )
         services = Services(
             settings=settings,
             registry=registry,

@@ -47,15 +47,18 @@ class FairThreads:
             self._changed.notify_all()
         return work.future
 
-    def close(self, *, cancel: bool) -> None:
-        """Takes no more work. Finishes what waits, or with `cancel` leaves it, and does not wait for what runs."""
+    def close(self, *, cancel: bool, wait: bool | None = None) -> None:
+        """Takes no more work. Finishes what waits, or with `cancel` leaves it, and does not wait for what runs.
+
+        `wait` is whether to return only when everything has ended: without `cancel` yes, unless said otherwise.
+        """
         with self._changed:
             self._closing = True
             if cancel:
                 for work in self._waiting:
                     work.future.cancel()
             self._changed.notify_all()
-        self._executor.shutdown(wait=not cancel)
+        self._executor.shutdown(wait=not cancel if wait is None else wait)
 
     def _serve(self) -> None:
         work = self._next()

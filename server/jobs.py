@@ -7,21 +7,24 @@ the thread that admits it also hands it to the pool, and a client that went away
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from server.errors import Problem
 from server.fair import FairThreads
+from server.shutdown import Deadline
 
 __all__ = ["AdmittedQuery", "JobPool", "Started"]
 
 T = TypeVar("T")
 _ADMISSION_THREADS = 4
+_SETTLE_SECONDS = 0.5
 STACK_BYTES = 64 * 1024 * 1024
 """Stack of the threads that read texts. This is address space, not memory."""
 
@@ -63,7 +66,9 @@ class JobPool:
         self._room = threads + queue
         self._room_of_one = self._room - self._room // 4
         self._taken: Counter[str] = Counter()
-        self._stopping = False
+        self._deadline = Deadline()
+        self._leaving: set[asyncio.Future[None]] = set()
+        self._admitting: set[Future[Any]] = set()
         self._lock = threading.Lock()
         self._admission = FairThreads(_with_stack(_ADMISSION_THREADS, name="admit"), _ADMISSION_THREADS)
         self._runner = FairThreads(ThreadPoolExecutor(threads, thread_name_prefix="query"), threads)
@@ -78,13 +83,11 @@ class JobPool:
     @property
     def stopping(self) -> bool:
         """Whether the intake is closed."""
-        return self._stopping
+        return self._deadline.begun
 
     async def call(self, function: Callable[[], T], *, owner: str = "") -> T:
         """Runs a pure step (an estimate) on an admission thread."""
-        if self._stopping:
-            raise _stopping()
-        return await asyncio.wrap_future(self._admission.submit(owner, function))
+        return await asyncio.wrap_future(self._submit(owner, self._unless_stopping, function))
 
     async def start(
         self,
@@ -101,7 +104,7 @@ class JobPool:
         shutdown; nothing was charged then.
         """
         with self._lock:
-            if self._stopping:
+            if self.stopping:
                 raise _stopping()
             if self._taken.total() >= self._room or self._taken[owner] >= self._room_of_one:
                 raise Problem(
@@ -112,7 +115,11 @@ class JobPool:
                     headers={"Retry-After": "2"},
                 )
             self._taken[owner] += 1
-        future = self._admission.submit(owner, self._admit, owner, admit, complete, abandon)
+        try:
+            future = self._submit(owner, self._admit, owner, admit, complete, abandon)
+        except BaseException:
+            self._give_back(owner)
+            raise
         # Shielded: the place is given back by the thread, also when this request is cancelled.
         return await asyncio.shield(_quiet(future))
 
@@ -120,24 +127,52 @@ class JobPool:
         """The answer to come of a query that runs in this process."""
         return self._running.get(query_id)
 
-    @staticmethod
-    async def wait(future: Future[bytes], *, seconds: float) -> bytes | None:
-        """The answer, or None when it takes longer. Raises what the query raised. Never stops the query."""
+    async def wait(self, future: Future[bytes], *, seconds: float) -> bytes | None:
+        """The answer, or None when it takes longer, or longer than a shutdown leaves time to wait.
+
+        Raises what the query raised. Never stops the query.
+        """
         waiting = _quiet(future)
-        done, _ = await asyncio.wait({waiting}, timeout=max(0.0, seconds))
-        return waiting.result() if done else None
+        leaving: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._leaving.add(leaving)
+        try:
+            seconds = max(0.0, min(seconds, self._deadline.left_to_wait()))
+            either: set[asyncio.Future[Any]] = {waiting, leaving}
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            with self._lock:
+                self._leaving.discard(leaving)
+        return waiting.result() if waiting.done() else None
+
+    def stop(self, *, seconds: float) -> None:
+        """Closes the intake, and sets the deadline of the shutdown: `seconds` from the first call.
+
+        Requests that wait for a query go on waiting until shortly before it.
+        """
+        with self._lock:
+            self._deadline.begin(seconds)
+            leaving = list(self._leaving)
+        left = self._deadline.left_to_wait()
+        for one in leaving:
+            # The event loop of a request that is over may be closed.
+            with contextlib.suppress(RuntimeError):
+                one.get_loop().call_soon_threadsafe(_leave_after, one, left)
 
     def close(self, *, seconds: float) -> int:
         """Closes the intake, waits for what runs, abandons what still waits for its turn.
 
+        All of it by the deadline: `seconds` from now, or what `stop` set before.
         Returns how many queries are still running; their reservations count as spent.
         """
+        self.stop(seconds=seconds)
         with self._lock:
-            self._stopping = True
-        self._admission.close(cancel=False)
+            admitting = set(self._admitting)
+        wait_for_futures(admitting, timeout=self._deadline.left_to_wait())
+        self._admission.close(cancel=False, wait=False)
         with self._lock:
             pending = dict(self._running)
-        wait_for_futures(pending.values(), timeout=seconds)
+        wait_for_futures(pending.values(), timeout=self._deadline.left_to_wait())
         left = 0
         for query_id, future in pending.items():
             if future.done():
@@ -148,15 +183,42 @@ class JobPool:
                     abandon()
             else:
                 left += 1
-        self._runner.close(cancel=True)
+        self._runner.close(cancel=True, wait=False)
         return left
+
+    def settle(self) -> None:
+        """Waits for what ends by itself once its engine is closed; at most until the deadline, or a moment longer."""
+        with self._lock:
+            pending = list(self._running.values())
+        left = self._deadline.left() if self.stopping else 0.0
+        wait_for_futures(pending, timeout=max(left, _SETTLE_SECONDS))
+
+    def _submit(self, owner: str, function: Callable[..., T], /, *arguments: Any) -> Future[T]:
+        """Calls the function on an admission thread. Errors: Problem unavailable once the intake is closed."""
+        with self._lock:
+            if self.stopping:
+                raise _stopping()
+            future = self._admission.submit(owner, function, *arguments)
+            self._admitting.add(future)
+        future.add_done_callback(self._admission_ended)
+        return future
+
+    def _admission_ended(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._admitting.discard(future)
+
+    def _unless_stopping(self, function: Callable[[], T]) -> T:
+        """The function's result, unless the shutdown came before its turn."""
+        if self.stopping:
+            raise _stopping()
+        return function()
 
     def _admit(
         self, owner: str, admit: Callable[[], A], complete: Callable[[A], bytes], abandon: Callable[[A], object]
     ) -> Started[A]:
         handed_over = False
         try:
-            admitted = admit()
+            admitted = self._unless_stopping(admit)
             if admitted.stored is not None or admitted.running:
                 return Started(admitted, self._running.get(admitted.query_id))
             with self._lock:
@@ -205,6 +267,16 @@ def _quiet(future: Future[T]) -> asyncio.Future[T]:
     wrapped = asyncio.wrap_future(future)
     wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())
     return wrapped
+
+
+def _leave_after(leaving: asyncio.Future[None], seconds: float) -> None:
+    """Ends a request's waiting after some time. On its event loop."""
+
+    def leave() -> None:
+        if not leaving.done():
+            leaving.set_result(None)
+
+    leaving.get_loop().call_later(seconds, leave)
 
 
 def _stopping() -> Problem:

@@ -25,10 +25,14 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
+from server.shutdown import rest_of
+
 __all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment", "uvicorn_options"]
 
 PREFIX = "NOISEGATE_"
 SECRET_LENGTH_MIN = 32
+CONNECTION_BACKLOG = 256
+"""Connections that the kernel keeps for a server; so many may be accepted at once, before any of them is looked at."""
 _FILE_VARIABLE = f"{PREFIX}SETTINGS_FILE"
 _OTHER_VARIABLES = frozenset({"SETTINGS_FILE", "URL", "KEY", "ADULT_CSV"})
 _PLACEHOLDERS = ("changeme", "change-me", "change_me", "secret", "password", "default", "example", "placeholder")
@@ -76,6 +80,14 @@ class Settings(BaseSettings):
     requests_per_minute: int = Field(6_000, ge=1, le=1_000_000, description="Steady request rate per principal.")
     requests_burst: int = Field(600, ge=1, le=1_000_000, description="Requests per principal at once.")
     failed_keys_per_minute: int = Field(30, ge=1, le=10_000, description="Wrong API keys per address and minute.")
+
+    connections_max: int = Field(1_000, ge=16, le=100_000, description="Open connections of one server process.")
+    connections_per_address: int = Field(
+        256, ge=4, le=100_000, description="Open connections of one address; trusted_proxies have no such limit."
+    )
+    header_timeout_seconds: float = Field(
+        10.0, gt=0, le=120, description="Time for the head of a request to arrive on an open connection."
+    )
 
     query_threads: int = Field(4, ge=1, le=256, description="Queries of this process that run at the same time.")
     query_queue: int = Field(256, ge=0, le=10_000, description="Admitted queries that may wait for a thread.")
@@ -277,6 +289,9 @@ def unknown_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:
     """Arguments for uvicorn that fit these settings: no access log (it prints query strings), bounded waiting."""
+    # Only here: it imports the web server, which most commands do not need.
+    from server.connections import limited_protocol
+
     return {
         "host": settings.host,
         "port": settings.port,
@@ -288,8 +303,11 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
         "proxy_headers": bool(settings.trusted_proxies),
         "forwarded_allow_ips": ",".join(settings.trusted_proxies) or "127.0.0.1",
         "timeout_keep_alive": 15,
-        "timeout_graceful_shutdown": max(1, int(settings.shutdown_seconds)),
-        "limit_concurrency": 1_000,
-        "h11_max_incomplete_event_size": 32_768,
+        # Requests leave by themselves before this moment (server/shutdown.py); what is left is answered and closed.
+        "timeout_graceful_shutdown": settings.shutdown_seconds - rest_of(settings.shutdown_seconds) / 2,
+        # Limits of connections are ours (server/connections.py): uvicorn's would refuse health checks first.
+        "http": limited_protocol(settings),
+        "ws": "none",
+        "backlog": CONNECTION_BACKLOG,
         "lifespan": "on",
     }

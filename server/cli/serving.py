@@ -88,13 +88,15 @@ def _require_snapshots(place: Home, settings: Settings) -> None:
 
 def open_port(host: str, port: int) -> socket.socket:
     """A listening socket. From here on nobody else can take the port. Errors: CommandFailed."""
+    from server.settings import CONNECTION_BACKLOG
+
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         # Connections of a server that has just ended must not keep the port from us; a listening one still does.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(2048)
+        listener.listen(CONNECTION_BACKLOG)
         listener.setblocking(False)
     except OSError as error:
         listener.close()

@@ -28,6 +28,7 @@ __all__ = [
     "in_thread",
     "json_response",
     "not_found",
+    "running_response",
     "visible_dataset",
 ]
 
@@ -79,6 +80,16 @@ async def body_of(request: Request, model: type[Model], *, large: bool = False) 
     raw = await read_body(request, limit=limit, timeout_seconds=settings.body_timeout_seconds)
     value = parse_json(raw)
     return validate(model, value), value
+
+
+def running_response(query_id: str, status: str) -> Response:
+    """202: the query runs, and this is where its answer will be."""
+    address = f"/v1/queries/{query_id}"
+    return json_response(
+        {"id": query_id, "status": status, "links": {"self": address, "cancel": f"{address}:cancel"}},
+        status=202,
+        headers={"Location": address, "Retry-After": "1"},
+    )
 
 
 def not_found(what: str) -> Problem:

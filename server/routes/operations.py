@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
+import anyio.to_thread
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
@@ -158,15 +160,17 @@ def _all_ok(checks: Mapping[str, str]) -> bool:
 
 async def _run_checks(services: Services) -> Mapping[str, str]:
     checks = {} if not services.jobs.stopping else {"intake": "failed"}
+    threads = anyio.CapacityLimiter(1)
     for check in services.checks:
-        checks[check.name] = await _run_check(check)
+        checks[check.name] = await _run_check(check, threads)
     return checks
 
 
-async def _run_check(check: Check) -> str:
+async def _run_check(check: Check, threads: anyio.CapacityLimiter) -> str:
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
-            await in_thread(check.run)
+            # Threads of their own: those that requests share may all be waiting.
+            await anyio.to_thread.run_sync(check.run, limiter=threads)
     except Exception as error:  # noqa: BLE001 -- whatever is wrong, the server is not ready; nothing private runs here
         logger().warning("check_failed", check=check.name, exception=type(error).__name__)
         return "failed"

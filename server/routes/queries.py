@@ -44,6 +44,7 @@ from server.routes.common import (
     in_thread,
     json_response,
     not_found,
+    running_response,
 )
 from server.services import Services
 from server.wire import (
@@ -270,7 +271,7 @@ async def _await_answer(
     request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
 ) -> Response:
     if future is None:
-        return _running(query_id, "running")
+        return running_response(query_id, "running")
     services = services_of(request)
     outcomes = request.app.state.metrics.queries
     try:
@@ -283,7 +284,7 @@ async def _await_answer(
         outcomes.labels("failed_charged").inc()
         raise problem_of_execution(ExecutionFailed()) from None
     if answer is None:
-        return _running(query_id, "running")
+        return running_response(query_id, "running")
     outcomes.labels("settled").inc()
     return await _answer(query_id, answer, sent_as)
 
@@ -292,15 +293,6 @@ async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:
     sent = await _sent(sent_as, content, answer_table, query_id)
     headers = {"Cache-Control": "no-store", "Content-Location": f"/v1/queries/{query_id}", "Vary": "Accept"}
     return Response(sent.content, media_type=sent.media_type, headers={**headers, **sent.headers})
-
-
-def _running(query_id: str, status: str) -> Response:
-    address = f"/v1/queries/{query_id}"
-    return json_response(
-        {"id": query_id, "status": status, "links": {"self": address, "cancel": f"{address}:cancel"}},
-        status=202,
-        headers={"Location": address, "Retry-After": "1"},
-    )
 
 
 async def _own_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
@@ -395,7 +387,7 @@ async def get_query(
         sent = await _sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
     if record.state in ("reserved", "running"):
-        return _running(record.id, record.state)
+        return running_response(record.id, record.state)
     if record.state == "failed_void":
         raise problem_of_execution(ExecutionFailed(started=False))
     raise problem_of_execution(ExecutionFailed())

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import httpx
+
 from server.cli import main
+from server.cli.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -148,6 +151,22 @@ class Serving:
         self.process.send_signal(number)
         self.process.wait(timeout=seconds)
         return Ran(self.process.returncode, self._rest(False), self._rest(True))
+
+
+def serving_url(serving: Serving, home: Path) -> str:
+    """Where a server of a home answers, once it is ready."""
+    serving.until('"started"', error=True)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        url = Home(home).url()
+        if url is not None:
+            try:
+                if httpx.get(f"{url}/readyz", trust_env=False, timeout=10).status_code == 200:
+                    return url
+            except httpx.TransportError:
+                pass
+        time.sleep(0.05)
+    raise AssertionError("the server is not ready")
 
 
 def gone(process: int, *, seconds: float = 5) -> bool:
