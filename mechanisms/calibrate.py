@@ -85,7 +85,9 @@ class Calibration:
         for estimate in core.estimates:
             measurement = self.measurement(core_name, estimate.statistic)
             form = linear_form(measurement.statistic, estimate.kind)
-            errors[estimate.name] = None if form is None else linear_standard_error(measurement, form)
+            errors[estimate.name] = (
+                None if form is None else linear_standard_error(measurement, form, integer=estimate.integer)
+            )
         return errors
 
     def expected_errors(self, core_name: str, confidence: Fraction) -> dict[str, tuple[ExpectedError, ...]]:

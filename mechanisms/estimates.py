@@ -137,10 +137,26 @@ def linear_half_width(measurement: Measurement, form: Form, alpha: float) -> flo
     return float(measurement.quantile(weights, alpha)[0])
 
 
-def linear_standard_error(measurement: Measurement, form: Form) -> float:
-    """The standard error of a linear estimate; independent of data."""
+def linear_standard_error(measurement: Measurement, form: Form, *, integer: bool = False) -> float:
+    """The standard error of a linear estimate; independent of data.
+
+    `integer`: the estimate is rounded to a whole number, as the true value is, and the rounding is part of the error.
+    """
     weights = [float(part * measurement.grid) for part in form]
-    return math.sqrt(measurement.variance() * math.fsum(weight**2 for weight in weights))
+    variance = measurement.variance() * math.fsum(weight**2 for weight in weights)
+    if not integer or all((part * measurement.grid).denominator == 1 for part in form):
+        return math.sqrt(variance)
+    return math.sqrt(_rounded_variance(measurement, np.array([[abs(weight) for weight in weights]]), variance))
+
+
+def _rounded_variance(measurement: Measurement, weights: Floats, variance: float) -> float:
+    """The variance of the weighted noise after rounding to whole numbers.
+
+    With wide noise the rounding adds 1/12; E R^2 = sum over j >= 1 of (2j - 1) P(|R| >= j) where it is narrow.
+    """
+    if variance > 4:
+        return variance + 1 / 12
+    return math.fsum((2 * j - 1) * float(measurement.tail(weights, j - 0.5)[0]) for j in range(1, 120))
 
 
 def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integers, *, alpha: float) -> Column:
@@ -200,7 +216,11 @@ def _linear(measurement: Measurement, form: Form, noisy: Integers, *, integer: b
     cells = len(noisy)
     tops, bottom = _combine(noisy, tuple(part * measurement.grid for part in form))
     reach = linear_half_width(measurement, form, alpha)
-    error = linear_standard_error(measurement, form)
+    error = linear_standard_error(measurement, form, integer=integer)
+    shown = measurement.shown_ends(noisy, alpha) if form == (Fraction(1),) else None
+    if shown is not None:
+        least, most = shown
+        return Column(tuple(noisy[:, 0].tolist()), (error,) * cells, tuple(least.tolist()), tuple(most.tolist()))
     lows: list[float | int]
     highs: list[float | int]
     values: list[Any]

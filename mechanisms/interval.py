@@ -22,6 +22,7 @@ __all__ = [
     "gaussian_two_sided",
     "laplace_sum_quantile",
     "laplace_sum_quantiles",
+    "laplace_sum_tail",
     "ratio_bounds",
     "rounded_gaussian_variance",
     "rounded_laplace_variance",
@@ -46,6 +47,30 @@ def laplace_sum_quantile(weights: Floats, alpha: float) -> Floats:
     Ensures: at most a few per mille too large, never too small: equal weights are moved apart upwards, because the
     closed form (partial fractions of the characteristic function) divides by their differences.
     """
+    scaled, shares, greatest = _partial_fractions(weights)
+    low = np.zeros(scaled.shape[:-1])
+    # Beyond this the tail of a sum of that many exponentials is below alpha (Chernoff's bound at one half).
+    high = scaled[..., -1] * (2 * math.log(1 / alpha) + 4 * scaled.shape[-1])
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = (shares * np.exp(-middle[..., None] / scaled)).sum(axis=-1) > alpha
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    result: Floats = high * greatest[..., 0]
+    return result
+
+
+def laplace_sum_tail(weights: Floats, reach: float) -> Floats:
+    """P(|sum of weights * Z| > reach), Z standard Laplace, independent: at most a few per mille too large.
+
+    Shape: as in `laplace_sum_quantile`.
+    """
+    scaled, shares, greatest = _partial_fractions(weights)
+    result: Floats = np.clip((shares * np.exp(-reach / (scaled * greatest))).sum(axis=-1), 0.0, 1.0)
+    return result
+
+
+def _partial_fractions(weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weights over the greatest and moved apart, their shares of the tail, and the greatest of each row."""
     greatest = weights.max(axis=-1, keepdims=True)
     scaled = np.maximum(np.sort(weights / greatest, axis=-1), 1e-6)
     for i in range(1, scaled.shape[-1]):
@@ -56,15 +81,7 @@ def laplace_sum_quantile(weights: Floats, alpha: float) -> Floats:
         for j in range(scaled.shape[-1]):
             if j != i:
                 shares[..., i] *= squares[..., i] / (squares[..., i] - squares[..., j])
-    low = np.zeros(scaled.shape[:-1])
-    # Beyond this the tail of a sum of that many exponentials is below alpha (Chernoff's bound at one half).
-    high = scaled[..., -1] * (2 * math.log(1 / alpha) + 4 * scaled.shape[-1])
-    for _ in range(60):
-        middle = (low + high) / 2
-        above = (shares * np.exp(-middle[..., None] / scaled)).sum(axis=-1) > alpha
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    result: Floats = high * greatest[..., 0]
-    return result
+    return scaled, shares, greatest
 
 
 @lru_cache(maxsize=16)

@@ -21,12 +21,14 @@ from mechanisms.interval import (
     Floats,
     gaussian_two_sided,
     laplace_sum_quantiles,
+    laplace_sum_tail,
     rounded_gaussian_variance,
     rounded_laplace_variance,
 )
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from mechanisms.samplers.exact import require_scale
+from mechanisms.shown import gaussian_shown_ends, geometric_shown_ends
 from mechanisms.truncated_geometric import EPSILON_CAP, SelectionTable, selection_table
 from privacy.events import (
     Event,
@@ -103,12 +105,20 @@ class Measurement(ABC):
         """
 
     @abstractmethod
+    def tail(self, weights: Floats, reach: float) -> Floats:
+        """About P(|sum of weights * noise| > reach), one per row of weights; noise before its own rounding."""
+
+    @abstractmethod
     def quantile_single(self, alpha: float) -> int:
         """The least integer t that the absolute noise of one coordinate exceeds with probability at most alpha."""
 
     @abstractmethod
     def variance(self) -> float:
         """The variance of the noise of one coordinate, in squared units of the grid."""
+
+    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers] | None:
+        """Ends of the intervals of noisy counts given that they were selected; None without a selection."""
+        return None
 
     @property
     @abstractmethod
@@ -183,6 +193,10 @@ class LaplaceMeasurement(Measurement):
         result: Floats = float(self.scale) * spread + self.rounding * weights.sum(axis=-1)
         return result
 
+    def tail(self, weights: Floats, reach: float) -> Floats:
+        """Closed form of a weighted sum of independent Laplace variables."""
+        return laplace_sum_tail(weights * float(self.scale), reach)
+
     def quantile_single(self, alpha: float) -> int:
         """P(|round(b Z)| > t) = exp(-(t + 1/2) / b)."""
         return max(0, math.ceil(float(self.scale) * math.log(1 / alpha) * (1 + 1e-12) - 0.5))
@@ -241,6 +255,11 @@ class GaussianMeasurement(Measurement):
         result: Floats = gaussian_two_sided(alpha) * float(self.sigma) * spread + self.rounding * weights.sum(axis=-1)
         return result
 
+    def tail(self, weights: Floats, reach: float) -> Floats:
+        """A weighted sum of normals is normal."""
+        spread = float(self.sigma) * np.sqrt((weights**2).sum(axis=-1))
+        return np.array([math.erfc(reach / (math.sqrt(2) * one)) for one in spread])
+
     def quantile_single(self, alpha: float) -> int:
         """P(|round(sigma Z)| > t) = P(|Z| > (t + 1/2) / sigma)."""
         return max(0, math.ceil(float(self.sigma) * gaussian_two_sided(alpha) * (1 + 1e-12) - 0.5))
@@ -288,6 +307,13 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
         noisy = GaussianMeasurement.perturb(self, exact, bits).values
         return Perturbed(noisy, (noisy[:, 0] >= self.threshold).astype(np.bool_))
 
+    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
+        """By the law of the noise given that the count reached the threshold."""
+        ends = gaussian_shown_ends(
+            sigma=float(self.sigma), threshold=self.threshold, alpha=alpha, reach=self.quantile_single(alpha)
+        )
+        return ends.ends(noisy[:, 0])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncatedGeometricMeasurement(Measurement):
@@ -325,9 +351,23 @@ class TruncatedGeometricMeasurement(Measurement):
         noisy = narrow(exact)[:, 0] + noise
         return Perturbed(narrow(noisy.reshape(-1, 1)), (noisy > threshold).astype(np.bool_))
 
+    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
+        """By the law of the noise given that the count passed its threshold."""
+        ends = geometric_shown_ends(
+            epsilon=self.epsilon, delta=self.delta, alpha=alpha, reach=self.quantile_single(alpha)
+        )
+        return ends.ends(noisy[:, 0])
+
     def quantile(self, weights: Floats, alpha: float) -> Floats:
         """There is one coordinate only."""
         return weights[..., 0] * self.quantile_single(alpha)
+
+    def tail(self, weights: Floats, reach: float) -> Floats:
+        """There is one coordinate only."""
+        rate = float(min(self.epsilon, EPSILON_CAP))
+        whole = np.floor(reach / weights[..., 0])
+        result: Floats = 2 * np.exp(-rate * (whole + 1)) / (1 + math.exp(-rate))
+        return result
 
     def quantile_single(self, alpha: float) -> int:
         """P(|X| > t) = 2 q^(t+1) / (1 + q) without truncation, q = exp(-epsilon); truncation only lowers it."""

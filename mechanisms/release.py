@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from mechanisms import gateway
 from mechanisms.calibrate import Calibration
-from mechanisms.estimates import Column, estimate_column, linear_form, simulate_column
-from mechanisms.interval import Floats, two_sided_alpha
-from mechanisms.measurement import Integers, Measurement, plain_text
+from mechanisms.interval import two_sided_alpha
+from mechanisms.measurement import Integers, plain_text
+from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.randomness import BitSource
 from privacy.exact import Exact
 from privacy.numbers import decimal_text
@@ -27,20 +27,10 @@ from privacy.refusal import ExecutionFailed
 from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
-__all__ = ["REPLICATES", "ROWS_MAX", "release"]
+__all__ = ["ROWS_MAX", "release"]
 
 ROWS_MAX = 2**40
 """Rows of a table for which the plan's bounds hold; see moments.md."""
-
-REPLICATES = 400
-"""Simulated answers per released column, for the shell's error bounds."""
-
-REPLICATE_NUMBERS_MAX = 2_000_000
-REPLICATE_CELLS_MAX = 200_000
-
-REPLICATE_SPREAD_MAX = 2.0**36
-"""Widest noise (in units of its grid) that is simulated. Wider noise is drawn in exact arithmetic, a thousand times
-slower: at the smallest price one query would keep the server busy for minutes with error bars."""
 
 Key = tuple[KeyValue, ...]
 
@@ -52,13 +42,11 @@ def release(
     *,
     bits: BitSource,
     confidence: Fraction,
-    replicates: int = REPLICATES,
 ) -> ReleasedTable:
     """The noisy table of one core.
 
     Ensures: public keys come in the order of their domain, all of them; selected keys in the order of the keys, NULL
     last; never in the order of rows. Every number that depends on rows has passed `gateway.perturb` once.
-    `replicates` is lowered for many cells, none above 200,000; 0 leaves them out.
     Errors: ExecutionFailed for sums or keys that the plan rules out; ValueError for a confidence outside [0.5, 0.9999].
     """
     alpha = two_sided_alpha(confidence)
@@ -79,13 +67,16 @@ def release(
         ReleasedColumn(name=column.name, role="key", type=column.type, values=tuple(key[i] for key in shown))
         for i, column in enumerate(core.keys.columns)
     ]
-    columns += _released(core, calibration, noisy, len(shown), bits, alpha=alpha, replicates=replicates)
+    told = _sums(core, calibration, noisy)
+    released = released_columns(told, alpha)
+    columns += [released[estimate.name] for estimate in core.estimates]
     return ReleasedTable(
         name=core.name,
         rows=len(shown),
         columns=tuple(columns),
         confidence=decimal_text(confidence),
         notes=_notes(core, calibration),
+        sums=told,
     )
 
 
@@ -225,53 +216,16 @@ def _placed(matrix: Integers, order: npt.NDArray[np.intp], cells: int) -> Intege
     return result
 
 
-def _released(
-    core: CoreStatistics,
-    calibration: Calibration,
-    noisy: dict[str, Integers],
-    cells: int,
-    bits: BitSource,
-    *,
-    alpha: float,
-    replicates: int,
-) -> list[ReleasedColumn]:
-    """All estimates, in the order of the core; those of one statistic share its simulated noise."""
-    simulations = _simulations(cells, sum(statistic.coordinates for statistic in core.statistics), replicates)
-    columns: dict[str, ReleasedColumn] = {}
-    for statistic in core.statistics:
-        wanted = [estimate for estimate in core.estimates if estimate.statistic == statistic.name]
-        if not wanted:
-            continue
-        measurement = calibration.measurement(core.name, statistic.name)
-        quick = measurement.variance() <= REPLICATE_SPREAD_MAX**2
-        simulated = _simulated(measurement, noisy[statistic.name], simulations, bits) if simulations and quick else None
-        for estimate in wanted:
-            column: Column = estimate_column(measurement, estimate, noisy[statistic.name], alpha=alpha)
-            columns[estimate.name] = ReleasedColumn(
-                name=estimate.name,
-                role="released",
-                type=ColumnType.INTEGER if estimate.integer else ColumnType.NUMBER,
-                values=column.values,
-                standard_errors=column.standard_errors,
-                lows=column.lows,
-                highs=column.highs,
-                linear=linear_form(statistic, estimate.kind) is not None,
-                replicates=None if simulated is None else simulate_column(measurement, estimate, simulated),
-            )
-    return [columns[estimate.name] for estimate in core.estimates]
-
-
-def _simulations(cells: int, coordinates: int, asked: int) -> int:
-    """How many simulated answers fit into memory, for all statistics of a core together."""
-    if not cells or cells > REPLICATE_CELLS_MAX:
-        return 0
-    return min(asked, REPLICATE_NUMBERS_MAX // (cells * coordinates))
-
-
-def _simulated(measurement: Measurement, noisy: Integers, simulations: int, bits: BitSource) -> Floats:
-    """Released sums with fresh noise on top: simulations x cells x coordinates. Reads no true sum."""
-    noise = measurement.noise(simulations * noisy.size, bits).reshape(simulations, *noisy.shape)
-    return noise.astype(np.float64) + noisy.astype(np.float64)
+def _sums(core: CoreStatistics, calibration: Calibration, noisy: dict[str, Integers]) -> tuple[NoisySums, ...]:
+    """The noisy sums with the law of their noise, and the estimates that each statistic gives."""
+    return tuple(
+        NoisySums(
+            calibration.measurement(core.name, statistic.name),
+            noisy[statistic.name],
+            tuple(estimate for estimate in core.estimates if estimate.statistic == statistic.name),
+        )
+        for statistic in core.statistics
+    )
 
 
 def _notes(core: CoreStatistics, calibration: Calibration) -> tuple[MechanismNote, ...]:

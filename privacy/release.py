@@ -17,8 +17,7 @@ class ReleasedColumn:
     `role` is "key" or "released". `type` is a language type; released columns are INTEGER or NUMBER. `values` has
     one entry per group. `standard_errors`, `lows` and `highs` have one entry per group for released columns and
     are empty for keys. `linear` says that the value is a sum with noise of one known spread in every group, so that
-    its interval grows with the confidence by a known factor. `replicates` (simulation draws x groups) lets the shell
-    propagate the error; it is never stored and never leaves the server.
+    its interval grows with the confidence by a known factor.
     """
 
     name: str
@@ -29,7 +28,6 @@ class ReleasedColumn:
     lows: tuple[float | int | None, ...] = ()
     highs: tuple[float | int | None, ...] = ()
     linear: bool = False
-    replicates: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +45,15 @@ class MechanismNote:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedTable:
-    """The noisy table of one core: `rows` groups, the same order in every column."""
+    """The noisy table of one core: `rows` groups, the same order in every column.
+
+    `sums` are the noisy sums that the released columns were computed from, with the law of their noise
+    (`mechanisms.noisy_sums`); None for a release that was stored without them.
+    """
 
     name: str
     rows: int
     columns: tuple[ReleasedColumn, ...]
     confidence: str
     notes: tuple[MechanismNote, ...] = ()
+    sums: Any = field(default=None, compare=False, repr=False)

@@ -456,7 +456,6 @@ class Journey:
                     exact,
                     bits=self._bits,
                     confidence=question.confidence,
-                    replicates=releasing.REPLICATES if prepared.plan.shell.simulation is not None else 0,
                 )
                 charge = charges[key]
                 fresh.append(

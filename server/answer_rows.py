@@ -11,7 +11,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from statistics import NormalDist
@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
-from mechanisms.replicates import approximate_replicates
+from mechanisms.interval import two_sided_alpha
+from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_plain
+from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
@@ -49,6 +51,7 @@ without telling more, for nothing, and every row is kept with its answer."""
 _SIMULATED_ROWS_MAX = 40_000
 _SIMULATED_ANSWER_ROWS_MAX = 200_000
 _DRAWS_MIN = 40
+_DRAWS_MAX = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +174,10 @@ def _simulate(
     rows = sum(table.rows for table in released)
     if shell_plan.simulation is None or rows == 0:
         return {}
-    matrices = {table.name: _replicates(table) for table in released}
-    draws = min((len(m) for table in matrices.values() for m in table.values()), default=0)
-    draws = min(draws, _SIMULATED_ROWS_MAX // rows)
+    draws = min(_DRAWS_MAX, _SIMULATED_ROWS_MAX // rows)
+    matrices = {table.name: _replicates(table, draws) for table in released}
+    wanted = [matrices[t.name].get(c.name) for t in released for c in t.columns if c.role == "released"]
+    draws = min((0 if matrix is None else len(matrix) for matrix in wanted), default=0)
     if draws < _DRAWS_MIN:
         return {}
     tables = []
@@ -229,14 +233,12 @@ def _spread(values: Sequence[float], alpha: float) -> tuple[float | None, float 
     return float(array.std()), float(low), float(high)
 
 
-def _replicates(table: ReleasedTable) -> dict[str, Any]:
-    """Per released column its replicates (draws x rows); a stored release gets new ones from its standard errors."""
-    result = {}
-    for column in table.columns:
-        if column.role == "released":
-            matrix = column.replicates
-            result[column.name] = matrix if matrix is not None else approximate_replicates(column)
-    return result
+def _replicates(table: ReleasedTable, draws: int) -> dict[str, Any]:
+    """Per released column its replicates (draws x rows): its sums with fresh noise, or its standard errors'."""
+    released = [column for column in table.columns if column.role == "released"]
+    if table.sums:
+        return simulate(table.sums, draws)
+    return {column.name: approximate_replicates(column, draws) for column in released}
 
 
 def _finite(values: Any) -> list[float | None]:
@@ -264,11 +266,15 @@ def _plain(value: Any) -> Any:
 # The stored form of a release
 
 
+_STORED_VERSION = 2
+"""Version 1 had no noisy sums: its intervals are widened by a factor, or unknown."""
+
+
 def to_stored(table: ReleasedTable) -> bytes:
-    """A released table as bytes for the ledger: noisy values, errors and notes; never replicates."""
+    """A released table as bytes for the ledger: noisy values, errors, notes and the noisy sums; never replicates."""
     return json.dumps(
         {
-            "version": 1,
+            "version": _STORED_VERSION,
             "rows": table.rows,
             "confidence": table.confidence,
             "columns": [
@@ -296,6 +302,7 @@ def to_stored(table: ReleasedTable) -> bytes:
                 }
                 for n in table.notes
             ],
+            "statistics": sums_to_plain(table.sums or ()),
         },
         separators=(",", ":"),
     ).encode()
@@ -304,16 +311,24 @@ def to_stored(table: ReleasedTable) -> bytes:
 def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
     """A stored release under the name of a core, with intervals that hold at the asked confidence.
 
-    A lower confidence than the stored one keeps the intervals: they cover at least as often. A higher one widens those
-    of linear columns; those of ratios do not grow by a known factor, and are unknown then.
+    The noisy sums are stored with the law of their noise, so that errors and intervals are those of a fresh release at
+    any confidence. Version 1 had no sums: a lower confidence than the stored one keeps the intervals, which cover at
+    least as often; a higher one widens those of linear columns, and those of ratios are unknown then.
     """
     stored = json.loads(body)
     notes = tuple(MechanismNote(**{**note, "estimates": tuple(note["estimates"])}) for note in stored["notes"])
     gaussian = {e: note.mechanism.startswith("gaussian") for note in notes for e in note.estimates}
     before, after = float(Fraction(stored["confidence"])), float(confidence)
+    sums = sums_from_plain(stored["statistics"]) if stored["version"] >= 2 else None
+    known = released_columns(sums, two_sided_alpha(confidence)) if sums else {}
     columns = []
     for column in stored["columns"]:
         type_ = ColumnType(column["type"])
+        if column["name"] in known:
+            # The values are those that were told; only their errors are computed again.
+            values = tuple(_read(value, type_) for value in column["values"])
+            columns.append(replace(known[column["name"]], values=values))
+            continue
         factor: float | None = 1.0
         if after > before:
             gaussian_noise = gaussian.get(column["name"], False)
@@ -331,7 +346,12 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
             )
         )
     return ReleasedTable(
-        name=name, rows=stored["rows"], columns=tuple(columns), confidence=str(confidence), notes=notes
+        name=name,
+        rows=stored["rows"],
+        columns=tuple(columns),
+        confidence=str(confidence),
+        notes=notes,
+        sums=sums,
     )
 
 

@@ -276,7 +276,8 @@ def release_table(content: bytes) -> Table:
     }
     if body["query"] is not None:
         headers["Noisegate-Query"] = body["query"]
-    rest = {name: release[name] for name in release if name not in ("columns", "rows")}
+    # The noisy sums repeat the table in other words, and more of them.
+    rest = {name: release[name] for name in release if name not in ("columns", "rows", "statistics")}
     return Table(_arranged(columns), {**body, "release": rest}, headers)
 
 

@@ -194,9 +194,7 @@ def run(store: Store, scene: Scene, query: Query, *, gaussian: bool, epsilon: Fr
         for core, statement in zip(cores, statements, strict=True):
             exact = store.exact(statement)
             with recorded(noise=True, seed=len(sides)) as recorder:
-                table = releasing.release(
-                    core.described, calibration, exact, bits=FixedBits(0), confidence=CONFIDENCE, replicates=0
-                )
+                table = releasing.release(core.described, calibration, exact, bits=FixedBits(0), confidence=CONFIDENCE)
             columns = [column.values for column in table.columns if column.role == "key"]
             keys = tuple(zip(*columns, strict=True)) if columns else ((),) * table.rows
             sides.append(CoreSide(keys, tuple(recorder.calls)))

@@ -81,10 +81,7 @@ def releases(services: Services, sql: str, epsilon: Fraction, count: int) -> lis
     exact = journey._private.run(journey._served.snapshot(dataset), lower(core), timeout_seconds=30)
     calibration = calibrate([core.described], LaplacePrice(epsilon, Fraction(0)))
     bits = SystemBits()
-    return [
-        release(core.described, calibration, exact, bits=bits, confidence=Fraction(95, 100), replicates=0)
-        for _ in range(count)
-    ]
+    return [release(core.described, calibration, exact, bits=bits, confidence=Fraction(95, 100)) for _ in range(count)]
 
 
 @pytest.mark.parametrize(("sql", "truth"), TRUTH)

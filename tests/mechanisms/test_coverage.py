@@ -6,14 +6,15 @@ the coverage is six standard deviations below the nominal 95 per cent.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from mechanisms import release as release_module
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.release import release
+from mechanisms.replicates import simulate
 from privacy.release import ReleasedTable
 from privacy.statistic import Estimate, EstimateKind
 from tests.mechanisms.support import (
@@ -28,11 +29,6 @@ from tests.mechanisms.support import (
 )
 
 CELLS = 4_000
-
-
-def release(*arguments: Any, replicates: int = 0, **named: Any) -> ReleasedTable:
-    """A release without simulated answers, which these tests do not need."""
-    return release_module.release(*arguments, replicates=replicates, **named)
 
 
 ROOM = 6 * (0.95 * 0.05 / CELLS) ** 0.5
@@ -173,9 +169,40 @@ def test_replicates_have_the_spread_of_the_estimates() -> None:
         same_cells(core, sums, 5),
         bits=SeededBits(67),
         confidence=Fraction(95, 100),
-        replicates=400,
     )
+    replicates = simulate(table.sums, 400, bits=SeededBits(68))
     for column in table.columns[1:]:
-        assert column.replicates.shape == (400, 5)
-        spread = np.median(column.replicates.std(axis=0))
+        assert replicates[column.name].shape == (400, 5)
+        spread = np.median(replicates[column.name].std(axis=0))
         assert spread == pytest.approx(np.median(np.array(column.standard_errors, dtype=float)), rel=0.12), column.name
+
+
+@pytest.mark.parametrize("price", ["laplace", "gaussian"])
+@pytest.mark.parametrize("spread", [0.25, 0.4, 0.54, 0.8, 1.5])
+def test_the_error_of_a_count_that_rides_on_moments_contains_its_last_rounding(price: str, spread: float) -> None:
+    """A COUNT beside an average is a sum of noisy coordinates rounded to a whole number: its error was 14 % too small.
+
+    20,000 releases; at these noises the rounding is a sixth of the error, or all that is left of it.
+    """
+    cells = 20_000
+    core = cells_core([moments(degree=1, nulls=True)], MOMENT_ESTIMATES[:1], cells)
+    amount = (
+        LaplacePrice(Fraction(math.sqrt(6) / spread).limit_denominator(1000), Fraction(0))
+        if price == "laplace"
+        else GaussianPrice(Fraction(3 / spread**2).limit_denominator(1000), Fraction(0))
+    )
+    sums = {"m_0": 4000, "m_1": 6000, "m_2": 0}
+    table = release(
+        core,
+        calibrate([core], amount),
+        same_cells(core, sums, cells),
+        bits=SeededBits(69),
+        confidence=Fraction(95, 100),
+    )
+    column = table.columns[1]
+    seen = math.sqrt(float(np.mean((np.array(column.values, dtype=float) - 100) ** 2)))
+    told = column.standard_errors[0]
+    assert told is not None
+    assert seen == pytest.approx(told, rel=0.04)
+    predicted = calibrate([core], amount).predicted_errors("core")
+    assert predicted[column.name] == told

@@ -33,7 +33,7 @@ def test_each_measurement_has_a_proof_page(kind: type) -> None:
     assert f"`{kind.name}.md`" in (ROOM / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["moments", "rounding"])
+@pytest.mark.parametrize("name", ["moments", "rounding", "shown_counts"])
 def test_shared_pages(name: str) -> None:
     """The pages that several measurements rest on state, prove and limit their claims too."""
     text = (ROOM / f"{name}.md").read_text()

@@ -15,8 +15,8 @@ import mechanisms
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.estimates import linear_form
 from mechanisms.measurement import plain_text
-from mechanisms.randomness import SystemBits
-from mechanisms.release import REPLICATES, release
+from mechanisms.release import release
+from mechanisms.replicates import simulate
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
@@ -166,8 +166,10 @@ def test_nothing_but_the_gateway_sees_true_sums() -> None:
             table = release(core, calibration, same_cells(core, sums, 4), bits=SeededBits(73), confidence=CONFIDENCE)
         tables.append(table)
     assert tables[0] == tables[1]
-    for left, right in zip(tables[0].columns, tables[1].columns, strict=True):
-        np.testing.assert_array_equal(left.replicates, right.replicates)
+    left, right = (simulate(table.sums, 40, bits=SeededBits(74)) for table in tables)
+    assert left.keys() == right.keys() != set()
+    for name, matrix in left.items():
+        np.testing.assert_array_equal(matrix, right[name])
 
 
 def test_true_values_are_opened_in_one_module() -> None:
@@ -349,22 +351,13 @@ def test_amounts_for_people() -> None:
     ]
 
 
-def test_replicates_are_bounded_and_may_be_left_out() -> None:
-    """400 simulated answers for few cells, fewer for many, none on request; never compared nor shown."""
-    for cells, wanted in ((3, REPLICATES), (20_000, 100)):
+def test_replicates_are_bounded() -> None:
+    """As many simulated answers as asked for few cells, fewer for many; the sums they come from are never shown."""
+    for cells, wanted in ((3, 400), (20_000, 100)):
         core = cells_core([count()], [COUNT_ESTIMATE], cells)
         table = released(core, same_cells(core, {"n_0": 5}, cells))
-        assert table.columns[1].replicates.shape == (wanted, cells)
-    bare = release(
-        core,
-        calibrate([core], ONE),
-        same_cells(core, {"n_0": 5}, cells),
-        bits=SystemBits(),
-        confidence=CONFIDENCE,
-        replicates=0,
-    )
-    assert bare.columns[1].replicates is None
-    assert "replicates" not in repr(table.columns[1])
+        assert simulate(table.sums, 400, bits=SeededBits(75))["n"].shape == (wanted, cells)
+    assert "sums" not in repr(table)
 
 
 @pytest.mark.parametrize(

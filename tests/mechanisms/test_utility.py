@@ -50,9 +50,7 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
         core = cells_core([moments(degree=degree, width=width)], [estimate], RELEASES)
         sums = {f"m_{i}": part for i, part in enumerate(bernstein(x, width=width, degree=degree))}
         exact = same_cells(core, sums, RELEASES)
-        table = release(
-            core, calibrate([core], price), exact, bits=SeededBits(81), confidence=Fraction(95, 100), replicates=0
-        )
+        table = release(core, calibrate([core], price), exact, bits=SeededBits(81), confidence=Fraction(95, 100))
         errors = np.array(table.columns[1].values, dtype=float) - truth
         reached = float(np.sqrt((errors**2).mean()))
         reference = vector[kind]["barycentric" if degree == 1 else "bernstein2"][0]

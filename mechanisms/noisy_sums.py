@@ -1,0 +1,145 @@
+"""Noisy sums with the law of their noise: what every value and error of a released table is computed from.
+
+A stored release keeps them, so that its intervals at any confidence, and its simulated errors, are those of a fresh
+one. Everything here reads released numbers only (post-processing: Dwork and Roth 2014, Proposition 2.1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechanisms.estimates import Column, estimate_column, linear_form
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    Integers,
+    LaplaceMeasurement,
+    Measurement,
+    TruncatedGeometricMeasurement,
+    narrow,
+)
+from privacy.policy import ColumnType
+from privacy.release import ReleasedColumn
+from privacy.statistic import Estimate
+
+__all__ = ["NoisySums", "released_columns", "sums_from_plain", "sums_to_plain"]
+
+_MEASUREMENTS: tuple[type[Measurement], ...] = (
+    LaplaceMeasurement,
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    TruncatedGeometricMeasurement,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySums:
+    """Noisy sums of one statistic (cells x coordinates, in units of the measurement's grid) of the groups shown."""
+
+    measurement: Measurement
+    values: Integers
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def selects(self) -> bool:
+        """Whether groups are shown by these very counts."""
+        return isinstance(self.measurement, GaussianThresholdMeasurement | TruncatedGeometricMeasurement)
+
+    def estimate(self, name: str) -> Estimate | None:
+        """The estimate of that name, None when another statistic has it."""
+        return next((estimate for estimate in self.estimates if estimate.name == name), None)
+
+    def linear(self, name: str) -> bool:
+        """Whether the estimate is linear in the sums, so that its error is the same in every cell."""
+        estimate = self.estimate(name)
+        return estimate is not None and linear_form(self.measurement.statistic, estimate.kind) is not None
+
+    def column(self, estimate: Estimate, alpha: float) -> Column:
+        """One estimate of every cell, with intervals that each miss with probability at most alpha."""
+        return estimate_column(self.measurement, estimate, self.values, alpha=alpha)
+
+
+def released_columns(sums: Sequence[NoisySums], alpha: float) -> dict[str, ReleasedColumn]:
+    """All estimates of the sums as columns of a released table, by name."""
+    columns: dict[str, ReleasedColumn] = {}
+    for one in sums:
+        for estimate in one.estimates:
+            column = one.column(estimate, alpha)
+            columns[estimate.name] = ReleasedColumn(
+                name=estimate.name,
+                role="released",
+                type=ColumnType.INTEGER if estimate.integer else ColumnType.NUMBER,
+                values=column.values,
+                standard_errors=column.standard_errors,
+                lows=column.lows,
+                highs=column.highs,
+                linear=linear_form(one.measurement.statistic, estimate.kind) is not None,
+            )
+    return columns
+
+
+def sums_to_plain(sums: Sequence[NoisySums]) -> list[dict[str, Any]]:
+    """The sums as JSON holds them. Fractions are text, exact."""
+    return [
+        {
+            "mechanism": one.measurement.name,
+            "measurement": _plain(one.measurement),
+            "estimates": [_plain(estimate) for estimate in one.estimates],
+            "sums": one.values.tolist(),
+        }
+        for one in sums
+    ]
+
+
+def sums_from_plain(stored: Sequence[Mapping[str, Any]]) -> tuple[NoisySums, ...]:
+    """What `sums_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
+    result = []
+    for one in stored:
+        kind = next(kind for kind in _MEASUREMENTS if kind.name == one["mechanism"])
+        measurement = _typed(kind, one["measurement"])
+        rows = one["sums"]
+        coordinates = measurement.statistic.coordinates
+        try:
+            values: Integers = np.array(rows, dtype=np.int64).reshape(len(rows), coordinates)
+        except OverflowError:
+            values = np.array(rows, dtype=object).reshape(len(rows), coordinates)
+        estimates = tuple(_typed(Estimate, estimate) for estimate in one["estimates"])
+        result.append(NoisySums(measurement, narrow(values), estimates))
+    return tuple(result)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    assert value is None or isinstance(value, int | str | bool), "only plain fields are stored"
+    return value
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """A value of the annotated type. A field that the stored form does not have keeps its default."""
+    if value is None:
+        return None
+    if isinstance(kind, types.UnionType):
+        kind = next(part for part in typing.get_args(kind) if part is not type(None))
+    if kind is Fraction:
+        return Fraction(value)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return kind(value)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        fields = {field.name for field in dataclasses.fields(kind)}
+        return kind(**{name: _typed(hints[name], part) for name, part in value.items() if name in fields})
+    return value
