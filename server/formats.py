@@ -193,7 +193,7 @@ async def negotiate(accept: Sequence[str]) -> Format:
             why="They need a library that is not installed here. Nothing was charged.",
             instead=(
                 "Send Accept: application/json or text/csv.",
-                'Ask the operator to install the extra "arrow": pip install "noisegate[arrow]".',
+                'Ask the operator to install the extra "arrow": ./noisegate setup --extra arrow.',
             ),
             extra={"available": list(offered)},
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import uuid
 from enum import StrEnum
@@ -11,10 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.failure import CommandFailed, usage_error
+from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import Home
 from server.cli.options import HomeOption, JsonOption, KeyFileOption, KeyOption, UrlOption, amount, default_home
-from server.cli.output import answer_table, price_lines, print_json, printable, say, short, table, warning_lines
+from server.cli.output import (
+    answer_table,
+    price_lines,
+    print_json,
+    print_raw,
+    printable,
+    say,
+    short,
+    table,
+    warning_lines,
+)
 
 if TYPE_CHECKING:
     from server.cli.client import Client
@@ -32,7 +43,24 @@ class Reuse(StrEnum):
     none = "none"
 
 
-SqlArgument = Annotated[str, typer.Argument(metavar="SQL", help='One SELECT statement; "-" reads it from the input.')]
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+SqlArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[SQL]", help='One SELECT statement; "-", or nothing in a pipe, reads it from the input.'),
+]
+FileOption = Annotated[
+    Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the statement from this file.")
+]
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="How the answer is printed. Default: table; --json means json.")
+]
 DatasetOption = Annotated[
     str | None, typer.Option("--dataset", metavar="NAME", help="The dataset. Default: the only one you may ask.")
 ]
@@ -59,7 +87,8 @@ BudgetOption = Annotated[
 
 
 def query(
-    sql: SqlArgument,
+    sql: SqlArgument = None,
+    file: FileOption = None,
     dataset: DatasetOption = None,
     epsilon: EpsilonOption = None,
     half_width: HalfWidthOption = None,
@@ -75,6 +104,7 @@ def query(
     key: KeyOption = None,
     key_file: KeyFileOption = None,
     home: HomeOption = None,
+    form: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a question, pay for it, and show the noisy answer with its error bars.
@@ -85,14 +115,19 @@ def query(
     examples
       noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo
       noisegate query "SELECT sex, AVG(age) AS age FROM patients GROUP BY sex" --dataset demo --epsilon 0.5
-      noisegate query "SELECT COUNT(*) AS n FROM patients WHERE age >= $age" -p age=65 --half-width 20
-      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate query - --json < question.sql
+      noisegate query 'SELECT COUNT(*) AS n FROM patients WHERE age >= $age' -p age=65 --half-width 20
+      noisegate query -f question.sql --dataset demo --format csv > answer.csv
+      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate query --json < question.sql
     """
-    place, body = _prepare(sql, dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    shown = _format(form, as_json=as_json)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         answer = ask(client, body, idempotency_key=idempotency_key or str(uuid.uuid4()))
-    if as_json:
+        if shown is Format.csv:
+            print_raw(client.text(f"/v1/queries/{answer['id']}", accept="text/csv"))
+            return
+    if shown is Format.json:
         print_json(answer)
         return
     say(answer_table(answer), verbatim=True)
@@ -104,7 +139,8 @@ def query(
 
 
 def estimate(
-    sql: SqlArgument,
+    sql: SqlArgument = None,
+    file: FileOption = None,
     dataset: DatasetOption = None,
     epsilon: EpsilonOption = None,
     half_width: HalfWidthOption = None,
@@ -125,7 +161,7 @@ def estimate(
       noisegate estimate "SELECT sex, COUNT(*) AS n FROM patients GROUP BY sex" --dataset demo
       noisegate estimate "SELECT AVG(income) AS income FROM patients" --dataset demo --half-width 500
     """
-    place, body = _prepare(sql, dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         _, answer = client.call("POST", "/v1/estimates", body)
@@ -174,7 +210,7 @@ def _prepare(
             why="They are two ways to set one price.",
             instead="Give one of them, or neither for the dataset's default.",
         )
-    body: dict[str, Any] = {"dataset": dataset, "sql": _sql(sql)}
+    body: dict[str, Any] = {"dataset": dataset, "sql": sql}
     if parameter:
         body["parameters"] = _parameters(parameter)
     if epsilon is not None:
@@ -202,15 +238,40 @@ def _decimal(text: str, option: str, *, maximum: int = 10**18) -> str:
     return text.strip()
 
 
-def _sql(text: str) -> str:
-    if text == "-":
-        import sys
-
-        # One more than the limit of the server, which refuses it in words.
-        text = sys.stdin.read(65_537)
-    if not text.strip():
+def _format(form: Format | None, *, as_json: bool) -> Format:
+    if as_json and form not in (None, Format.json):
         raise usage_error(
-            "the statement is empty", why="There is nothing to ask.",
+            "--json and --format are both given",
+            why="They are two answers to one question.",
+            instead="Give one of them.",
+        )
+    return Format.json if as_json else form or Format.table
+
+
+_SQL_READ_MAX = 65_537
+"""One more than the limit of the server, which refuses it in words."""
+
+
+def _sql(text: str | None, file: Path | None) -> str:
+    """The statement: typed, from a file, or from the input. Errors: CommandFailed."""
+    if file is not None and text is not None:
+        raise usage_error(
+            "a statement and --file are both given", why="One statement is asked.", instead="Give one of them."
+        )
+    if file is not None:
+        with explained(), file.open("rb") as stream:
+            content = stream.read(_SQL_READ_MAX)
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise usage_error(
+                f'could not read "{file}"', why="It is not text in UTF-8.", instead="Save it as UTF-8, and ask again."
+            ) from None
+    elif text == "-" or (text is None and not sys.stdin.isatty()):
+        text = sys.stdin.read(_SQL_READ_MAX)
+    if text is None or not text.strip():
+        raise usage_error(
+            "the statement is missing" if text is None else "the statement is empty", why="There is nothing to ask.",
             instead='For instance: noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo',
         )  # fmt: skip
     return text
@@ -240,25 +301,18 @@ def _no_constant(name: str) -> Any:
 
 
 def _client(place: Home, url: str | None, key: str | None, key_file: Path | None) -> Client:
-    from server.cli.client import Client, choose_key, choose_url
+    from server.cli.remote import connect
 
-    address = choose_url(url, place)
-    return Client(address, choose_key(key, key_file, place, address))
+    return connect(place.path, url, key, key_file)
 
 
 def _choose_dataset(client: Client, body: dict[str, Any]) -> None:
     """Fills in the dataset when the caller may ask exactly one."""
     if body["dataset"] is not None:
         return
-    _, listed = client.call("GET", "/v1/datasets")
-    names = [printable(str(item["name"])) for item in listed["datasets"]]
-    if len(names) != 1:
-        raise usage_error(
-            "--dataset is missing",
-            why=f"You may ask: {', '.join(names)}." if names else "You have a budget for no dataset.",
-            instead="Name one with --dataset NAME." if names else "Ask an administrator for a budget.",
-        )
-    body["dataset"] = names[0]
+    from server.cli.remote import one_dataset
+
+    body["dataset"] = one_dataset(client, "Name one with --dataset NAME.")
 
 
 _VERDICTS = {

@@ -10,7 +10,16 @@ import typer
 
 from server.cli.failure import CommandFailed, usage_error
 from server.cli.home import Home
-from server.cli.options import HomeOption, JsonOption, amount, default_home, operator
+from server.cli.options import (
+    HomeOption,
+    JsonOption,
+    KeyFileOption,
+    KeyOption,
+    UrlOption,
+    amount,
+    default_home,
+    operator,
+)
 from server.cli.output import print_json, say, short, table
 
 if TYPE_CHECKING:
@@ -97,16 +106,28 @@ def set_budget(
 def show(
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Of this dataset only.")] = None,
     principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Of this one only.")] = None,
+    url: UrlOption = None,
+    key: KeyOption = None,
+    key_file: KeyFileOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show limits, what is used and what remains. Running queries count as spent.
 
+    With an address or a key it asks that server for your own budgets; without, it reads the ledger of the home.
+
     \b
     examples
       noisegate budget show
       noisegate budget show --dataset clinic --principal research --json
+      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate budget show
     """
+    if url is not None or key is not None or key_file is not None:
+        from server.cli.remote import connect, show_remote_budgets
+
+        with connect(home, url, key, key_file) as client:
+            show_remote_budgets(client, dataset=dataset, principal=principal, as_json=as_json)
+        return
     place = Home(default_home(home))
     with place.opened() as (_, ledger, registry):
         everything = ledger.accounts()

@@ -131,6 +131,22 @@ class Client:
         is never charged twice.
         """
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return self._read(self._send(method, path, body, headers))
+
+    def text(self, path: str, *, accept: str) -> str:
+        """What stands at a path, as text of that media type."""
+        response = self._send("GET", path, None, {"Accept": accept})
+        if response.status_code >= 400 or not response.headers.get("Content-Type", "").startswith(accept):
+            self._read(response)
+            raise CommandFailed(
+                f"what answers at {self.url} is not Noisegate",
+                why=f"It did not answer in the form that was asked for ({accept}).",
+                instead="Check the address and the port.",
+            )
+        return response.text
+
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx.Response:
+        idempotency_key = headers.get("Idempotency-Key")
         attempts = _ATTEMPTS if method == "GET" or idempotency_key is not None else 1
         for attempt in range(1, attempts + 1):
             try:
@@ -145,7 +161,7 @@ class Client:
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 if attempt == attempts or isinstance(error, httpx.InvalidURL):
                     raise self._broken(error, idempotency_key) from None
-        return self._read(response)
+        return response
 
     def _broken(self, error: Exception, idempotency_key: str | None) -> CommandFailed:
         advice = ["See whether the server still runs: noisegate doctor"]

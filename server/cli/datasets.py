@@ -49,6 +49,8 @@ def init(
         bool, typer.Option("--each-row", help="Each row is one unit, a person with one row; no column names them.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Propose a dataset file from the names and types in a data file.
 
@@ -63,6 +65,7 @@ def init(
     """
     from server.cli.proposing import inspect_data, proposal, renamed_lines, stem
 
+    default_home(home)  # what the advice names
     if each_row and unit is not None:
         raise usage_error(
             "--unit and --each-row exclude each other",
@@ -86,7 +89,10 @@ def init(
     )
     text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
     if output is None:
-        say(text.rstrip("\n"), verbatim=True)
+        if as_json:
+            print_json({"file": None, "text": text})
+        else:
+            say(text.rstrip("\n"), verbatim=True)
         return
     with explained():
         temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
@@ -95,6 +101,9 @@ def init(
             temporary.replace(output)
         finally:
             temporary.unlink(missing_ok=True)
+    if as_json:
+        print_json({"file": str(absolute(output)), "text": text})
+        return
     for line in renamed_lines(tables):
         say(line[:1].upper() + line[1:], verbatim=True)
     say(f'Wrote "{output}". Fill in what it asks for, then:')
@@ -112,6 +121,7 @@ def _relative(file: Path, folder: Path) -> str:
 @commands.command("check")
 def check_file(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
+    home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Report every finding in a dataset file at once; exit code 1 when there is an error.
@@ -126,6 +136,7 @@ def check_file(
     from engines.inspect import source_columns
     from server.datasets import check
 
+    default_home(home)  # what the advice names
     with explained():
         problems = check(file, headers=source_columns)
     errors = [problem for problem in problems if problem.severity == "error"]
@@ -148,6 +159,7 @@ def upgrade_file(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; exit code 1 when the file is of an older version.")
     ] = False,
+    home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Rewrite a dataset file for the format of today, with the same meaning.
@@ -160,6 +172,8 @@ def upgrade_file(
       noisegate dataset upgrade people.yaml --check
     """
     from server.cli.upgrading import upgraded_file, written
+
+    default_home(home)  # what the advice names
 
     done = upgraded_file(file)
     if done.changes and not check:

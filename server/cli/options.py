@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from server.cli.failure import usage_error
+from server.cli.output import use_home
 
 __all__ = [
     "HomeOption",
@@ -68,7 +69,16 @@ def absolute(path: Path) -> Path:
 
 
 def default_home(given: Path | None) -> Path:
-    """The home as an absolute path: the one that was given, else `.noisegate` in the checkout or where we stand."""
+    """The home as an absolute path: the one that was given, else `.noisegate` in the checkout or where we stand.
+
+    Commands in later messages name it where they would not find it by themselves.
+    """
+    home = _home(given)
+    use_home(home_option(home))
+    return home
+
+
+def _home(given: Path | None) -> Path:
     if given is not None:
         return absolute(given)
     checkout = Path(__file__).resolve().parents[2]
@@ -78,7 +88,7 @@ def default_home(given: Path | None) -> Path:
 
 def home_option(home: Path) -> str:
     """What other commands need in order to find this home; nothing for the usual one."""
-    usual = default_home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
+    usual = _home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
     return "" if home == usual else f" --home {shlex.quote(str(home))}"
 
 

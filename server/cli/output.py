@@ -19,19 +19,30 @@ from typing import Any
 __all__ = [
     "ROWS_SHOWN",
     "answer_table",
+    "painted",
     "price_lines",
     "print_json",
+    "print_raw",
     "printable",
     "program",
     "say",
     "short",
     "table",
+    "use_home",
     "warning_lines",
 ]
 
 ROWS_SHOWN = 50
 
-_COMMAND = re.compile(r"(?<![\w./-])noisegate (up|serve|migrate|init|dataset|key|budget|query|estimate|audit|doctor)\b")
+_GROUPS = "dataset|key|budget"
+_COMMAND = re.compile(
+    rf"(?<![\w./-])noisegate ((?:{_GROUPS})(?: [a-z]+)?|up|serve|migrate|init|query|estimate|datasets|describe"
+    r"|completion|audit|doctor)\b"
+)
+_NO_HOME = frozenset(("init", "dataset check", "dataset upgrade", "completion", *_GROUPS.split("|")))
+"""Commands that read files only, or are no command yet: advice names no home with them."""
+
+_home_in_use = ""
 
 
 def say(text: str = "", *, error: bool = False, verbatim: bool = False) -> None:
@@ -39,12 +50,43 @@ def say(text: str = "", *, error: bool = False, verbatim: bool = False) -> None:
 
     Commands in it are written so that they can be copied; `verbatim` is for text that holds data.
     """
-    _write(text if verbatim else _COMMAND.sub(lambda match: f"{program()} {match[1]}", text), error=error)
+    _write(text if verbatim else _COMMAND.sub(_as_typed, text), error=error)
+
+
+def painted(text: str, style: str, *, error: bool = False) -> str:
+    """The text in a style ("bad" or "careful") where the stream is a terminal that shows colours and nobody minds."""
+    stream = sys.stderr if error else sys.stdout
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return text
+    first, newline, rest = text.partition("\n")
+    return f"\x1b[{_STYLES[style]}m{first}\x1b[0m{newline}{rest}"
+
+
+_STYLES = {"bad": "1;31", "careful": "33"}
+
+
+def use_home(option: str) -> None:
+    """The option with which commands in messages find the home in use; empty for the usual one."""
+    global _home_in_use
+    _home_in_use = option
+
+
+def _as_typed(match: re.Match[str]) -> str:
+    """A command of a message as people here type it: how this program is started, and its home."""
+    rest = match.string[match.end() :].partition("\n")[0]
+    home = "" if match[1] in _NO_HOME or "--home" in rest else _home_in_use
+    return f"{program()} {match[1]}{home}"
 
 
 def print_json(value: Any) -> None:
     """One line of JSON on standard output."""
     _write(json.dumps(value, ensure_ascii=False, allow_nan=False), error=False)
+
+
+def print_raw(text: str) -> None:
+    """A document as it is on standard output: for files and other programs."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _write(text: str, *, error: bool) -> None:
@@ -178,7 +220,7 @@ def warning_lines(answer: Mapping[str, Any]) -> list[str]:
     """The warnings of an answer or estimate: what, why, and what to write instead."""
     lines = []
     for warning in answer.get("warnings", []):
-        lines.append(f"Warning: {printable(str(warning['what']))}.")
+        lines.append(painted(f"Warning: {printable(str(warning['what']))}.", "careful"))
         lines.append(f"  {printable(str(warning['why']))}")
         lines += [f"  - {printable(str(instead))}" for instead in warning["instead"]]
     return lines

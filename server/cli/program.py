@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from server.cli import asking, budgets, care, datasets, doctor, people, serving, up
+from server.cli import asking, budgets, care, completion, datasets, doctor, people, remote, serving, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed, Interrupted
-from server.cli.output import say
+from server.cli.output import painted, say, use_home
 
 __all__ = ["application", "run"]
 
@@ -34,8 +34,11 @@ application.add_typer(people.commands)
 application.add_typer(budgets.commands)
 application.command("query", short_help="Ask a question, pay, and show the noisy answer.")(asking.query)
 application.command("estimate", short_help="Tell what a question would cost. Free.")(asking.estimate)
+application.command("datasets", short_help="List the datasets that you may ask.")(remote.datasets)
+application.command("describe", short_help="Show what a dataset declares: columns, types, bounds.")(remote.describe)
 application.command("audit", short_help="Recompute every balance from the ledger's entries.")(care.audit)
 application.command("doctor", short_help="Check this installation.")(doctor.doctor)
+application.command("completion", short_help="What makes your shell complete commands.")(completion.completion)
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,12 +78,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if "_NOISEGATE_COMPLETE" in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # makes the shells known
     try:
         application(args=None if arguments is None else list(arguments), prog_name="noisegate")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED if leave.code else 0
     except CommandFailed as failure:
-        say(str(failure), error=True)
+        say(painted(str(failure), "bad", error=True), error=True)
         return failure.exit_code
     except (Interrupted, KeyboardInterrupt):
         say("\nnoisegate: interrupted. Run the same command again; nothing is lost.", error=True)
@@ -93,6 +100,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the edge of the process: no traceback, whose text may hold values
         say(str(_unforeseen(error)), error=True)
         return EXIT_FAILED
+    finally:
+        use_home("")
     return 0
 
 

@@ -16,8 +16,8 @@ import typer
 
 from server.cli.failure import CommandFailed, Interrupted, explained
 from server.cli.home import Home, ServingLock
-from server.cli.options import HomeOption, default_home
-from server.cli.output import say
+from server.cli.options import HomeOption, JsonOption, default_home
+from server.cli.output import print_json, say
 
 if TYPE_CHECKING:
     import uvicorn
@@ -38,6 +38,7 @@ def serve(
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Bring the ledger to this version before the start.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Start the server only, as a service does. Every setting: docs/settings.md.
 
@@ -67,11 +68,16 @@ def serve(
             place.require_migrated(settings)
         _require_snapshots(place, settings)
         if settings.workers > 1:
+            if as_json:
+                print_json({"url": public_url(settings.host, settings.port)})
             _serve_many(settings, lock)
             return
         listener = open_port(settings.host, settings.port)
         with listener:
-            serve_here(settings, listener, lock)
+            if as_json:
+                serve_here(settings, listener, lock, ready=lambda url, stopping: print_json({"url": url}))
+            else:
+                serve_here(settings, listener, lock)
 
 
 def _require_snapshots(place: Home, settings: Settings) -> None:

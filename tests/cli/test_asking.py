@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ PROBLEM = {
     "position": {"line": 1, "column": 8, "text": "SUM(income)"},
     "findings": [],
 }
-Reply = tuple[int, Any] | None
+Reply = tuple[int, Any] | tuple[int, Any, str] | None
 
 
 @dataclass
@@ -75,9 +76,11 @@ def stand() -> Iterator[Stand]:
             if reply is None:
                 self.connection.close()
                 return
-            status, value = reply
+            status, value = reply[:2]
             content = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
+            if len(reply) == 3:
+                self.send_header("Content-Type", reply[2])
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -374,6 +377,89 @@ def test_statement_from_the_input(stand: Stand, monkeypatch: pytest.MonkeyPatch)
     stand.replies = [(200, ANSWER)]
     assert stand.ask("query", "-", "--dataset", "d").code == 0
     assert stand.requests[0][3]["sql"] == "SELECT 2\n"
+
+
+def test_a_pipe_needs_no_dash(stand: Stand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A statement comes from a pipe or a file as well; two of them, or none at a terminal, are wrong usage."""
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 3\n"))
+    file = tmp_path / "question.sql"
+    file.write_text("\ufeffSELECT 4\n", "utf-8")
+    stand.replies = [(200, ANSWER), (200, ANSWER)]
+    assert stand.ask("query", "--dataset", "d").code == 0
+    assert stand.ask("query", "-f", str(file), "--dataset", "d").code == 0
+    assert [request[3]["sql"] for request in stand.requests] == ["SELECT 3\n", "SELECT 4\n"]
+    refused(stand.ask("query", "SELECT 1", "--file", str(file)), "a statement and --file", code=2)
+    refused(stand.ask("query", "--file", str(tmp_path / "nothing.sql")), "could not find")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    refused(stand.ask("query", "--dataset", "d"), "the statement is missing", code=2)
+
+
+def test_csv_is_what_the_server_writes(stand: Stand) -> None:
+    """--format csv prints the server's own document; --json with another format is wrong usage."""
+    stand.replies = [(200, ANSWER), (200, b"city,n\nA,1\n", "text/csv; charset=utf-8")]
+    ran = stand.ask("query", "SELECT 1", "--dataset", "d", "--format", "csv")
+    assert ran.out == "city,n\nA,1\n"
+    method, path, headers, _ = stand.requests[1]
+    assert (method, path, headers["Accept"]) == ("GET", "/v1/queries/q_1", "text/csv")
+    assert stand.ask("query", "SELECT 1", "--dataset", "d", "--format", "csv", "--json").code == 2
+
+
+DESCRIBED = {
+    "name": "clinic",
+    "description": "An example\x1b",
+    "privacy_unit": {"table": "patients", "key": "patient_id"},
+    "limits": {"epsilon_default": "0.1", "epsilon_max": "1"},
+    "tables": [
+        {
+            "name": "visits",
+            "protected": True,
+            "key": "visit_id",
+            "description": "",
+            "references": [{"column": "patient_id", "table": "patients", "key": "patient_id"}],
+            "columns": [
+                {
+                    "name": "cost",
+                    "type": "number",
+                    "bounds": {"lower": "0", "upper": "20000"},
+                    "keys": None,
+                    "description": "",
+                },
+                {"name": "ward", "type": "text", "bounds": None, "keys": list("abcdefgh"), "description": "Where"},
+            ],
+        }
+    ],
+}
+LISTED = {"datasets": [{"name": "clinic", "description": "", "tables": ["visits"]}]}
+
+
+def test_a_remote_analyst_sees_datasets_columns_and_budget(stand: Stand) -> None:
+    """Datasets, declarations and own budgets come over HTTP, for people and for scripts."""
+    stand.replies = [(200, LISTED)]
+    assert "clinic" in stand.ask("datasets").out
+    stand.replies = [(200, LISTED), (200, DESCRIBED)]
+    shown = stand.ask("describe").out
+    for words in ("patient_id of patients", "0 to 20000", "a, b, c, d, e, f, ... (8)", "patient_id refers to patients"):
+        assert words in shown
+    assert "\x1b" not in shown
+    stand.replies = [(200, DESCRIBED), (200, DESCRIBED["tables"][0])]
+    assert stand.ask("describe", "clinic", "visits", "--json").json == DESCRIBED["tables"][0]
+    assert stand.requests[-1][1] == "/v1/datasets/clinic/tables/visits"
+    budgets = {
+        "budgets": [
+            {
+                "id": "b_1", "dataset": "clinic", "principal": "maria", "name": "maria", "filter": "approximate",
+                "limit": {"epsilon": "5", "delta": "0.000001"}, "used_share": "0.25",
+                "remaining": {"epsilon": "3.75", "delta": "0.0000005"},
+            }
+        ]
+    }  # fmt: skip
+    stand.replies = [(200, budgets), (200, budgets)]
+    ran = cli("budget", "show", "--url", stand.url, "--key", KEY)
+    assert "25.0 %" in ran.out
+    assert "maria" in ran.out
+    assert cli("budget", "show", "--url", stand.url, "--key", KEY, "--json").json == budgets["budgets"]
 
 
 def test_closed_output_ends_quietly(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

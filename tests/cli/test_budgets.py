@@ -39,7 +39,7 @@ def test_analyst_before_root_is_told_how(home: Path) -> None:
     """Without a root the message holds the command that opens it, and nothing is opened."""
     assert cli("key", "create", "research", "--home", str(home)).code == 0
     ran = budget(home, "--principal", "research", *LIMIT)
-    refused(ran, "no root account", "budget set --dataset people --epsilon 5 --delta 0.000001")
+    refused(ran, "no root account", f"budget set --home {home} --dataset people --epsilon 5 --delta 0.000001")
     assert cli("budget", "show", "--json", "--home", str(home)).json == []
 
 
@@ -93,7 +93,11 @@ def test_unknown_names_are_told(with_root: Path) -> None:
     """Unknown dataset (with the nearest name), principal, parent and account."""
     at = ("--home", str(with_root))
     refused(cli("budget", "set", "--dataset", "peple", *LIMIT, *at), 'no dataset "peple"', 'Did you mean "people"?')
-    refused(budget(with_root, "--principal", "nobody", *LIMIT), 'no principal "nobody"', "key create nobody")
+    refused(
+        budget(with_root, "--principal", "nobody", *LIMIT),
+        'no principal "nobody"',
+        f"key create --home {with_root} nobody",
+    )
     refused(budget(with_root, "--principal", "research", "--parent", "b_0", *LIMIT), 'no account "b_0"')
     refused(budget(with_root, "--account", "b_0", *LIMIT), 'no account "b_0"')
     refused(cli("budget", "show", "--dataset", "nothing", *at), 'no dataset "nothing"')

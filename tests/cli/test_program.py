@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -185,6 +186,76 @@ def test_bounds_that_leave_rows_out_are_said(used: list[tuple[str, int, int]], e
 def test_commands_in_messages_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """`noisegate up` becomes what starts it here; text with data stays as it is."""
     monkeypatch.setattr(output, "program", lambda: "./noisegate")
-    assert output._COMMAND.sub(lambda match: f"{output.program()} {match[1]}", "try noisegate up, noisegate: x") == (
-        "try ./noisegate up, noisegate: x"
+    assert output._COMMAND.sub(output._as_typed, "try noisegate up, noisegate: x") == "try ./noisegate up, noisegate: x"
+
+
+def test_suggested_commands_never_leave_the_home_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A suggested command finds the home that is in use, unless it names one; commands of files name none."""
+    monkeypatch.setattr(output, "program", lambda: "./noisegate")
+    monkeypatch.delenv("NOISEGATE_HOME", raising=False)
+    ran = cli("budget", "show", "--home", str(tmp_path / "my home"))
+    assert f"--home '{tmp_path / 'my home'}'" in ran.err
+    output.use_home(" --home /x")
+    try:
+        for text, typed in (
+            ("noisegate key create NAME --role analyst", "./noisegate key create --home /x NAME --role analyst"),
+            ("See: noisegate doctor", "See: ./noisegate doctor --home /x"),
+            ("noisegate up --home /y", "./noisegate up --home /y"),
+            ("noisegate dataset check a.yaml", "./noisegate dataset check a.yaml"),
+        ):
+            assert output._COMMAND.sub(output._as_typed, text) == typed
+    finally:
+        output.use_home("")
+
+
+def test_home_and_json_are_options_of_every_command() -> None:
+    """What the page says of all commands is true of each; only the text for a shell has neither."""
+    for command in commands():
+        if command == ("completion",):
+            continue
+        text = cli(*command, "--help").out
+        assert "--home" in text, command
+        assert "--json" in text, command
+
+
+def test_examples_never_lose_their_parameters_in_a_shell() -> None:
+    """Every example of query and estimate, read by a shell, still holds its statement and its $name."""
+    pages = [cli("query", "--help").out, cli("estimate", "--help").out]
+    pages += [(ROOT / name).read_text("utf-8") for name in ("README.md", "docs/cli.md", "docs/sql.md", "docs/api.md")]
+    lines = [line.strip() for page in pages for line in page.splitlines()]
+    examples = [line for line in lines if re.match(r"(\$ )?(\./)?noisegate (query|estimate) ", line)]
+    assert len(examples) > 8
+    for line in examples:
+        command = re.sub(r"^(\$ )?(\./)?noisegate", "printf '%s\\n'", line.split(" > ")[0].rstrip("\\"))
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=20)
+        assert done.returncode == 0, line
+        assert ("$" in line.removeprefix("$ ")) == ("$" in done.stdout), line
+
+
+def test_completion_knows_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that asks gets the commands that begin so; the texts for three shells are offered."""
+    done = subprocess.run(
+        [sys.executable, "-m", "server.cli"],
+        env={**environment(), "_NOISEGATE_COMPLETE": "complete_bash", "COMP_WORDS": "noisegate bud", "COMP_CWORD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
+    assert done.stdout.split() == ["budget"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "_NOISEGATE_COMPLETE" in cli("completion", shell).out
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variables", "coloured"), [(True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False)]
+)
+def test_colours_only_where_a_terminal_shows_them(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, variables: dict[str, str], coloured: bool
+) -> None:
+    """A failure is red at a terminal, and plain in files, pipes and where NO_COLOR is set."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    assert ("\x1b[" in output.painted("noisegate: x", "bad", error=True)) is coloured

@@ -212,7 +212,7 @@ def test_without_pyarrow_it_says_what_to_install(world: World, no_arrow: None, a
     """Arrow and Parquet are 406 before anything is charged; CSV and JSON are what is left."""
     response = ask(world, accept)
     assert response.status_code == 406
-    assert "noisegate[arrow]" in " ".join(response.json()["instead"])
+    assert "setup --extra arrow" in " ".join(response.json()["instead"])
     assert response.json()["available"] == ["application/json", CSV]
     assert ask(world, "text/html").json()["available"] == ["application/json", CSV]
     assert world.journey.asked == []
