@@ -17,6 +17,7 @@ import logging
 import math
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from typing import Any, Final, Self, TypeVar
 
 from engines.folders import PrivateFolder
 from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
+from engines.limits import MEMORY_EXIT
 from engines.turns import Places
 
 __all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerLease", "WorkerOptions"]
@@ -58,7 +60,13 @@ class Failure(enum.Enum):
     CRASHED = "crashed"
     GARBLED = "garbled"  # the answer was not a proper frame
     REFUSED = "refused"  # the worker said that it failed
+    MEMORY = "memory"  # the request used up the worker's memory
     INVALID = "invalid"  # the SQL does not bind; the worker is fine
+
+    @property
+    def incident(self) -> bool:
+        """Whether a statement on true data must never end so: it is neither time nor memory."""
+        return self in (Failure.CRASHED, Failure.GARBLED, Failure.REFUSED, Failure.INVALID)
 
     @property
     def started(self) -> bool:
@@ -175,22 +183,34 @@ class Worker:
             send_frame(self._socket, document, buffers)
             answer = receive_frame(self._socket, bytes_max=self._options.answer_bytes_max, deadline=deadline)
             if answer is None:
-                raise _Fault(Failure.CRASHED)
+                raise _Fault(self._ended())
             status = answer.header.get("status")
             if status == "invalid":
                 raise _Fault(Failure.INVALID)
             if status == "failed":
                 raise _Fault(Failure.REFUSED)
+            if status == "memory":
+                raise _Fault(Failure.MEMORY)
             if status != "done":
                 raise FrameFault
             return parse(answer)
         except TimeoutError:
             failure = Failure.TIMEOUT
         except (OSError, FrameCut):
-            failure = Failure.CRASHED
+            failure = self._ended()
         except _MALFORMED:
             failure = Failure.GARBLED
         raise _Fault(failure)
+
+    def _ended(self) -> Failure:
+        """Why the process is gone: its own fence of time or memory, or anything else."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(_LOOK_SECONDS)
+            if code == MEMORY_EXIT:
+                return Failure.MEMORY
+            if code == -signal.SIGXCPU:
+                return Failure.TIMEOUT
+        return Failure.CRASHED
 
     def end(self) -> None:
         """End the process and leave the rest to whoever is using the worker."""

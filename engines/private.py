@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
+from engines.incidents import Incidents
 from engines.pool import Failure, Pool, WorkerLease, WorkerOptions
 from privacy.exact import Exact
 from privacy.policy import ColumnType
@@ -70,8 +71,10 @@ class PrivateEngine:
         memory_limit_mb: int = 2048,
         recycle_after: int = 500,
         temp_directory: Path | None = None,
+        incidents: Incidents | None = None,
     ) -> None:
         """Start the workers in the background. `temp_directory` holds what queries spill, in private folders."""
+        self._incidents = incidents or Incidents()
         options = WorkerOptions(
             kind="private",
             threads=threads,
@@ -116,12 +119,15 @@ class PrivateEngine:
         """
         request = _request(snapshot, statement)
         if request is None:
+            self._incidents.note("engine_error", "unsent")
             raise ExecutionFailed(started=False)
         with contextlib.nullcontext(lease) if lease is not None else self.lease(owner=owner) as held:
             answer = held._worker.call(
                 request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement)
             )
         if isinstance(answer, Failure):
+            if answer.incident:
+                self._incidents.note("engine_error", answer.value)
             raise ExecutionFailed(started=answer.started)
         return answer
 
@@ -174,8 +180,8 @@ def encode_parameters(parameters: Sequence[object]) -> list[list[Any]] | None:
     return items
 
 
-def _request(snapshot: Path, statement: Statement) -> dict[str, Any] | None:
-    """The request, or None when it cannot be made: a fault of ours that is found before anything is sent."""
+def encode_statement(statement: Statement) -> dict[str, Any] | None:
+    """A statement for a worker, or None when it cannot be sent: a fault of ours that is found before anything is."""
     parameters = encode_parameters(statement.parameters)
     names = [key.name for key in statement.keys]
     names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
@@ -183,16 +189,19 @@ def _request(snapshot: Path, statement: Statement) -> dict[str, Any] | None:
         return None
     if any(key.type not in _KEY_KINDS for key in statement.keys):
         return None
-    if not snapshot.is_file():
-        return None
     return {
-        "operation": "run",
-        "snapshot": str(snapshot.resolve()),
         "sql": statement.sql,
         "parameters": parameters,
         "keys": [[key.name, _KEY_KINDS[key.type]] for key in statement.keys],
         "sums": [item.name for item in statement.sums],
     }
+
+
+def _request(snapshot: Path, statement: Statement) -> dict[str, Any] | None:
+    encoded = encode_statement(statement)
+    if encoded is None or not snapshot.is_file():
+        return None
+    return {"operation": "run", "snapshot": str(snapshot.resolve()), **encoded}
 
 
 def _parse(frame: Frame, statement: Statement) -> Exact:

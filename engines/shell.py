@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
+from engines.incidents import Incidents
 from engines.pool import Failure, Pool, WorkerOptions
-from engines.private import encode_parameters
+from engines.private import encode_parameters, encode_statement
+from engines.twin import Twin
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
-from privacy.statement import Parameter
+from privacy.statement import Parameter, Statement
 
-__all__ = ["ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
+__all__ = ["PlanFailed", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
 
 _KINDS: Final = {
     ColumnType.INTEGER: "integer",
@@ -68,6 +70,13 @@ class ShellInvalid(Exception):
         super().__init__("the outer part of the query does not fit the released columns")
 
 
+class PlanFailed(Exception):
+    """A generated statement cannot be planned. Carries no text of the engine."""
+
+    def __init__(self) -> None:
+        super().__init__("a statement cannot be planned on an empty copy of the tables")
+
+
 class ShellEngine:
     """Runs shell SQL in worker processes. Safe to use from many threads.
 
@@ -86,8 +95,10 @@ class ShellEngine:
         rows_max: int = 1_000_000,
         cells_max: int = 1_000_000,
         temp_directory: Path | None = None,
+        incidents: Incidents | None = None,
     ) -> None:
         """Start the workers in the background."""
+        self._incidents = incidents or Incidents()
         options = WorkerOptions(
             kind="shell",
             threads=threads,
@@ -127,6 +138,35 @@ class ShellEngine:
         if isinstance(answer, Failure):
             raise ShellInvalid
         return answer
+
+    def plan(
+        self, twin: Twin, statements: Sequence[Statement], *, timeout_seconds: float = 5.0, owner: str = ""
+    ) -> None:
+        """Plan private statements, and run them on no rows, before anything is charged for them.
+
+        Waits for other checks only, which touch no row: waiting reveals nothing. The worker holds released numbers at
+        most, and the twin none.
+        Errors: PlanFailed when the engine refuses one, or takes longer than `timeout_seconds`;
+        ExecutionFailed(started=False) when no worker was free.
+        """
+        encoded = [encode_statement(statement) for statement in statements]
+        if any(statement is None for statement in encoded):
+            self._incidents.note("unplannable", "unsent")
+            raise PlanFailed
+        request = {"operation": "plan", "twin": twin.name, "tables": None, "statements": encoded}
+        answer = self._plan(request, timeout_seconds, owner)
+        if answer is False:
+            # This worker meets the twin for the first time.
+            request["tables"] = list(twin.tables)
+            answer = self._plan(request, timeout_seconds, owner)
+        if answer is Failure.UNAVAILABLE:
+            raise ExecutionFailed(started=False)
+        if answer is not True:
+            self._incidents.note("unplannable", answer.value if isinstance(answer, Failure) else "unknown")
+            raise PlanFailed
+
+    def _plan(self, request: Mapping[str, Any], timeout_seconds: float, owner: str) -> bool | Failure:
+        return self._pool.call(request, timeout_seconds=timeout_seconds, parse=_known, owner=owner, brief=True)
 
     def run(
         self,
@@ -220,6 +260,13 @@ def _names(tables: Sequence[ShellTable]) -> list[str]:
 def _carried(*texts: str) -> bool:
     """Whether the texts are proper Unicode, as lone surrogates have no bytes."""
     return not any(0xD800 <= ord(character) <= 0xDFFF for text in texts for character in text)
+
+
+def _known(frame: Frame) -> bool:
+    known = frame.header["known"]
+    if type(known) is not bool:
+        raise FrameFault
+    return known
 
 
 def _described(frame: Frame) -> tuple[tuple[str, str], ...]:

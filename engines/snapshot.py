@@ -38,6 +38,7 @@ __all__ = [
     "TableSource",
     "attach_options",
     "build_snapshot",
+    "described_column",
     "open_snapshot",
     "public_values",
 ]
@@ -373,7 +374,7 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         "unit_path": _described_path(dataset, table),
         "unit_column": None if holder is None else holder.name,
         "one_row": table.protected and table.contribution is not None and table.contribution.one_row,
-        "columns": [_described_column(column, dict(source.source_names).get(column.name)) for column in table.columns],
+        "columns": [described_column(column, dict(source.source_names).get(column.name)) for column in table.columns],
     }
 
 
@@ -404,7 +405,8 @@ def _spelled(table: Table, name: str) -> str:
     return column.name
 
 
-def _described_column(column: Column, source_name: str | None) -> dict[str, Any]:
+def described_column(column: Column, source_name: str | None = None) -> dict[str, Any]:
+    """A declared column as workers read it."""
     keys = None
     if column.type is ColumnType.TEXT and column.keys is not None:
         keys = [value for value in column.keys.values if value is not None]

@@ -71,6 +71,8 @@ def _answer(handler: Handler, frame: Frame) -> tuple[str, Mapping[str, Any], Seq
         header, buffers = handler.handle(frame)
     except Invalid:
         return "invalid", {}, ()
+    except MemoryError:
+        return "memory", {}, ()
     except (Exception, FrameFault):  # noqa: BLE001 - every failure is the same one word
         return "failed", {}, ()
     return "done", header, buffers

@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "too_large": "The text, the query tree or a number is larger than the limit.",
     "key_domain_too_large": "The public keys make more cells than the policy allows.",
     "accuracy_unreachable": "The asked accuracy cannot be promised, or needs more than the policy allows.",
+    "cannot_be_planned": "The engine cannot plan the generated statement, whatever the rows are. The fault is ours.",
     "budget_exhausted": "An account on the path cannot pay for the query.",
     "no_budget": "The caller has no account for this dataset.",
     "policy_forbids": "The dataset's policy does not allow this query.",

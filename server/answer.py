@@ -32,7 +32,8 @@ from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, ReserveRequest, StoredRelease
 from engines.private import PrivateEngine, PrivateLease
-from engines.shell import ShellEngine, ShellInvalid
+from engines.shell import PlanFailed, ShellEngine, ShellInvalid
+from engines.twin import twin_of
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
 from privacy.policy import Dataset
@@ -142,10 +143,12 @@ class Journey:
             except ShellInvalid:
                 raise Refused([_shell_refusal()]) from None
             answer_rows.check_types(types, plan.shell)
+        statements = tuple(lower(core) for core in cores)
+        self._plannable(statements, dataset, owner=question.principal)
         prepared = Prepared(
             plan=plan,
             cores=cores,
-            statements=tuple(lower(core) for core in cores),
+            statements=statements,
             keys=tuple(core_key(core, dataset) for core in plan.cores),
             types=types,
             warnings=plan_warnings(plan, cores),
@@ -155,6 +158,24 @@ class Journey:
             while len(self._plans) > PLANS_KEPT:
                 self._plans.popitem(last=False)
         return prepared
+
+    def _plannable(self, statements: Sequence[Statement], dataset: Dataset, *, owner: str) -> None:
+        """Refuses what the engine cannot plan: on true data its error would be an outcome, and charged."""
+        if not statements:
+            return
+        try:
+            self._shell.plan(twin_of(dataset), statements, owner=owner)
+        except PlanFailed:
+            raise Refused(
+                [
+                    Finding(
+                        code="cannot_be_planned",
+                        what="the query is refused",
+                        why="The engine cannot plan it on an empty copy of the tables. That is a fault of this server.",
+                        instead=("write the expression in another way, or ask for its parts", "tell the operator"),
+                    )
+                ]
+            ) from None
 
     def price(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> pricing.Priced | None:
         """Step 4. None for a query that reads no rows. Errors: Refused."""

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 
 from accountant.ledger import Ledger, utc_now
+from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import SystemBits
@@ -44,13 +45,15 @@ def build_services(settings: Settings) -> Services:
     with contextlib.ExitStack() as started:
         url = settings.database()
         instance = settings.instance or f"{os.getpid()}-{secrets.token_hex(4)}"
+        incidents = Incidents()
         private = PrivateEngine(
             workers=settings.engine_workers,
             threads=settings.engine_threads,
             memory_limit_mb=settings.engine_memory_mb,
+            incidents=incidents,
         )
         started.callback(private.close)
-        shell = ShellEngine(workers=2)
+        shell = ShellEngine(workers=2, incidents=incidents)
         started.callback(shell.close)
         ledger = Ledger(url, instance=instance, high_water=settings.high_water())
         started.callback(ledger.close)
@@ -91,6 +94,7 @@ def build_services(settings: Settings) -> Services:
                 Check("shell", lambda: _ready(shell.usable())),
             ),
             sql_matrix=sql_matrix(),
+            incidents=incidents,
             closing=closing,
         )
         started.pop_all()

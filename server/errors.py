@@ -108,6 +108,10 @@ _REFUSAL_INSTEAD = {
     "too_large": ("Write a shorter query, or split it.",),
     "key_domain_too_large": ("Group by fewer or coarser keys.",),
     "accuracy_unreachable": ("Ask for a wider half_width, or name a spend.", "POST /v1/estimates is free."),
+    "cannot_be_planned": (
+        "Write the expression in another way, or ask for its parts.",
+        "Tell the operator the request id: the log has an incident.",
+    ),
     "budget_exhausted": (
         "Ask for less: POST /v1/estimates tells the price for free.",
         "Ask an administrator to raise the limit.",

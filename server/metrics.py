@@ -5,6 +5,9 @@ Numbers of rows, values and engine times are not here: they are facts about priv
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -42,6 +45,22 @@ class Metrics:
         self.failed_keys = Counter(
             "noisegate_failed_keys", "Requests whose API key was not accepted.", registry=self._registry
         )
+
+        self.incidents = Counter(
+            "noisegate_incidents",
+            "Faults of the server on generated statements: engine_error, unplannable. Each has an incident in the log.",
+            ("kind",),
+            registry=self._registry,
+        )
+        self._incidents_seen: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def count_incidents(self, counts: Mapping[str, int]) -> None:
+        """Bring the counter of incidents up to these totals."""
+        with self._lock:
+            for kind, count in counts.items():
+                self.incidents.labels(kind).inc(max(0, count - self._incidents_seen.get(kind, 0)))
+                self._incidents_seen[kind] = max(count, self._incidents_seen.get(kind, 0))
 
     def render(self) -> bytes:
         """The metrics in Prometheus' text format."""

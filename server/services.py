@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from accountant.ledger import Ledger
+from engines.incidents import Incidents
 from privacy.policy import Dataset
 from server.errors import Problem, RequestFinding
 from server.jobs import AdmittedQuery, JobPool
@@ -94,4 +95,5 @@ class Services:
     jobs: JobPool
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, Any] = field(default_factory=dict)
+    incidents: Incidents = field(default_factory=Incidents)
     closing: tuple[Callable[[], object], ...] = ()

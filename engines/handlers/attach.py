@@ -22,6 +22,7 @@ from engines.columns import column_fault, matching_columns
 from engines.frames import Frame
 from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
 from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, Conversion, conversion
+from engines.handlers.layout import enumeration, stored_type
 
 __all__ = ["AttachHandler"]
 
@@ -36,14 +37,6 @@ _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
 _INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
 _KINDS = {"BIGINT": "integer", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp"}
-_STORED = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
 _PROPOSED = {
     "integer": list(WHOLE_TYPES),
     "number": ["FLOAT", "DOUBLE", "DECIMAL"],
@@ -464,7 +457,7 @@ def _stage_table(
         return findings, {}
     counts = ["count(*)"]
     for column, rule in zip(table["columns"], conversions, strict=True):
-        keys = _enumeration(column)
+        keys = enumeration(column)
         outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
         conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside)
         counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
@@ -497,12 +490,6 @@ def _stage_table(
         selected += ', row_number() OVER () AS "unit$row"'
     connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {selected} FROM {relation}")
     return [], {"name": name, "rows_read": total, "non_finite": special_counts}
-
-
-def _enumeration(column: Mapping[str, Any]) -> str | None:
-    """The ENUM type of a column with declared text keys, in declared order."""
-    values = column["keys"]
-    return f"ENUM({', '.join(literal(value) for value in values)})" if values else None
 
 
 # ---------------------------------------------------------------------------------------- declared facts and units
@@ -607,8 +594,7 @@ def _store_table(
     """Write one table of the snapshot; a protected one with its unit columns, clustered by unit."""
     names = [str(other["name"]) for other in request["tables"]]
     columns = [
-        f"CAST(t.{identifier(column['name'])} AS {_enumeration(column) or _STORED[column['type']]}) "
-        f"AS {identifier(column['name'])}"
+        f"CAST(t.{identifier(column['name'])} AS {stored_type(column)}) AS {identifier(column['name'])}"
         for column in table["columns"]
     ]
     source, order = f"staging.main.t{position} AS t", ""

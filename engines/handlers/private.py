@@ -23,7 +23,7 @@ from engines.handlers.connection import (
 )
 from engines.optimizers import DECISIONS
 
-__all__ = ["PrivateHandler"]
+__all__ = ["PrivateHandler", "run_statement"]
 
 
 class PrivateHandler:
@@ -55,8 +55,10 @@ class PrivateHandler:
         if header["operation"] == "open":
             return {}, ()
         with contextlib.closing(connection.cursor()) as cursor:
-            cursor.execute(only_statement(cursor, str(header["sql"])), read_parameters(header["parameters"]))
-            return _read(cursor, header["keys"], header["sums"])
+            try:
+                return run_statement(cursor, header)
+            except duckdb.OutOfMemoryException:
+                raise MemoryError from None
 
     def _snapshot(self, path: str) -> duckdb.DuckDBPyConnection:
         connection = self._open.get(path)
@@ -96,6 +98,14 @@ class PrivateHandler:
         connection = duckdb.connect(str(path), read_only=True, config={**self._settings, **spill})
         lock_down(connection, local_files=local_files)
         return connection
+
+
+def run_statement(
+    cursor: duckdb.DuckDBPyConnection, header: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    """The answer of a generated statement, on a snapshot or on its empty twin."""
+    cursor.execute(only_statement(cursor, str(header["sql"])), read_parameters(header["parameters"]))
+    return _read(cursor, header["keys"], header["sums"])
 
 
 def _read(

@@ -20,6 +20,7 @@ from engines.handlers.connection import (
     read_parameters,
     shell_settings,
 )
+from engines.handlers.plan import Twins
 from engines.worker import Invalid
 
 __all__ = ["ShellHandler"]
@@ -58,6 +59,7 @@ class ShellHandler:
         )
         self._rows_max = int(options["rows_max"])
         self._cells_max = int(options["cells_max"])
+        self._twins = Twins()
         self._binding = self._open()
         self._fresh: duckdb.DuckDBPyConnection | None = self._open()
         self._used: duckdb.DuckDBPyConnection | None = None
@@ -69,7 +71,9 @@ class ShellHandler:
             cursor.unregister("warm")
 
     def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-        """Bind on empty tables ("check") or run on filled ones ("run")."""
+        """Bind on empty tables ("check"), run on filled ones ("run"), or plan private statements on a twin ("plan")."""
+        if frame.header["operation"] == "plan":
+            return self._twins.plan(frame.header), ()
         if frame.header["operation"] == "check":
             return self._check(frame), ()
         return self._run(frame)

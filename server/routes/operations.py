@@ -191,6 +191,7 @@ async def get_metrics(request: Request, caller: Annotated[Caller, Depends(METRIC
     """GET /metrics."""
     metrics = request.app.state.metrics
     metrics.queries_running.set(services_of(request).jobs.in_flight)
+    metrics.count_incidents(services_of(request).incidents.counts())
     return Response(metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST, "Cache-Control": "no-store"})
 
 

@@ -135,6 +135,7 @@ _REFUSALS = (
     "too_large",
     "key_domain_too_large",
     "accuracy_unreachable",
+    "cannot_be_planned",
     "budget_exhausted",
     "no_budget",
     "policy_forbids",

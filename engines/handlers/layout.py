@@ -1,0 +1,30 @@
+"""How a snapshot stores a declared column: the same for the snapshot itself and for its empty twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engines.handlers.connection import literal
+
+__all__ = ["enumeration", "stored_type"]
+
+_STORED = {
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+
+
+def enumeration(column: Mapping[str, Any]) -> str | None:
+    """The ENUM type of a column with declared text keys, in declared order."""
+    values = column["keys"]
+    return f"ENUM({', '.join(literal(value) for value in values)})" if values else None
+
+
+def stored_type(column: Mapping[str, Any]) -> str:
+    """The engine's type of a described column."""
+    return enumeration(column) or _STORED[str(column["type"])]

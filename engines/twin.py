@@ -1,0 +1,53 @@
+"""The empty twin of a snapshot: the same tables, columns and types, and no row.
+
+A twin is a function of the declaration alone. A statement that cannot be planned and run on the twin would fail on the
+snapshot too, and is refused before the charge; what runs on it can fail on the snapshot only for time or memory.
+The one thing that a declaration does not say is whether "unit$id" is an INTEGER or, from 2^31 units on, a BIGINT: twins
+have INTEGER, and statements group by the column without computing with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engines.snapshot import described_column
+from privacy.policy import Dataset
+
+__all__ = ["Twin", "twin_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The tables of a twin as a worker reads them, and a name that differs when they do."""
+
+    name: str
+    tables: tuple[dict[str, Any], ...]
+
+
+_KEPT: Final = 64
+_lock = threading.Lock()
+_known: OrderedDict[int, tuple[Dataset, Twin]] = OrderedDict()
+
+
+def twin_of(dataset: Dataset) -> Twin:
+    """The twin of the dataset's snapshots. Kept for the last few declarations, as each fresh plan asks for it."""
+    with _lock:
+        known = _known.get(id(dataset))
+        if known is not None:
+            return known[1]
+    tables = tuple(
+        {"name": table.name, "protected": table.protected, "columns": [described_column(c) for c in table.columns]}
+        for table in dataset.tables
+    )
+    twin = Twin(hashlib.sha256(json.dumps(tables).encode()).hexdigest(), tables)
+    with _lock:
+        # The declaration is kept beside its twin, so its identity cannot become another one's.
+        _known[id(dataset)] = (dataset, twin)
+        while len(_known) > _KEPT:
+            _known.popitem(last=False)
+    return twin
