@@ -41,7 +41,9 @@ class Account:
     """One account of a dataset, as the ledger holds it at one moment.
 
     `spent` is everything admitted and not voided, reservations included; `reserved` is the part of it whose queries
-    have not ended yet. `branches` was fixed by the limit when it was set (`accountant.filter.split_limit`).
+    have not ended yet. `greatest` holds the greatest epsilon and the greatest delta that its limit ever had (None: the
+    limit of now), `revision` counts its limits, and a `frozen` account pays for nothing more. `branches` was fixed by
+    the limit when it was set (`accountant.filter.split_limit`).
     """
 
     id: str
@@ -53,6 +55,9 @@ class Account:
     filter: FilterKind
     branches: Branches
     created: datetime.datetime
+    greatest: Limit | None = None
+    frozen: bool = False
+    revision: int = 1
     spent: Sums = NOTHING
     reserved: Sums = NOTHING
 
@@ -86,6 +91,11 @@ class Account:
             branches=split_limit(limit, filter),
             created=created,
         )
+
+    @property
+    def guarantee(self) -> Limit:
+        """What everything charged here together is: the greatest limit that the account ever had (filter.md)."""
+        return self.limit if self.greatest is None else self.greatest
 
     def admits(self, loss: Loss) -> bool:
         """Whether the charge may be spent now."""

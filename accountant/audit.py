@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -78,6 +79,8 @@ class _Auditor:
         self.counts: dict[str, int] = defaultdict(int)
         self.hashes: dict[str, str] = defaultdict(lambda: GENESIS)
         self.limits: dict[str, dict[str, str]] = {}
+        self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
+        self.frozen: set[str] = set()
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
         self.closed: dict[str, dict[str, str]] = defaultdict(dict)
 
@@ -119,8 +122,12 @@ class _Auditor:
         details = json.loads(entry.details)
         if entry.kind == "grant":
             self.limits[entry.account] = details["limit"]
+            self.granted[entry.account].append(details["limit"])
         elif details.get("action") == "limit":
             self.limits[entry.account] = details["to"]
+            self.granted[entry.account].append(details["to"])
+        elif details.get("action") == "freeze":
+            self.frozen.add(entry.account)
         return entry.amounts == ZERO
 
     def account(self, state: AccountState, states: dict[str, AccountState]) -> None:
@@ -136,6 +143,12 @@ class _Auditor:
         granted = self.limits.get(state.id)
         if not agrees or granted is None or granted != limit_json(state.limit):
             self.find("wrong_limit", state.id, "limit or budgets are not those of the last grant or adjustment")
+        every = self.granted[state.id]
+        greatest = {name: max((Fraction(limit[name]) for limit in every), default=0) for name in ("epsilon", "delta")}
+        if state.revision != len(every) or (state.greatest.epsilon, state.greatest.delta) != tuple(greatest.values()):
+            self.find("wrong_limit", state.id, "the greatest limit is not that of the grants and adjustments")
+        if state.frozen != (state.id in self.frozen):
+            self.find("wrong_state", state.id, "the account is frozen without an entry that says so, or the reverse")
         parent = states.get(state.parent) if state.parent is not None else None
         if state.parent is not None and (
             parent is None or parent.dataset != state.dataset or parent.depth != state.depth - 1

@@ -43,6 +43,8 @@ class Needs:
     cores: set[tuple[str, str]] = field(default_factory=set)
     """Cores whose best release is wanted: of this principal ("" for everybody's), the core's key."""
     charges: set[str] = field(default_factory=set)
+    siblings: set[tuple[str, str]] = field(default_factory=set)
+    """Accounts below this parent, of this principal."""
     roots: bool = False
     expired: bool = False
     others: bool = False
@@ -67,6 +69,9 @@ class AccountState:
     entries: int
     hash: str
     created: int
+    greatest: Limit
+    frozen: bool = False
+    revision: int = 1
     changed: bool = False
     new: bool = False
 
@@ -82,6 +87,9 @@ class AccountState:
             filter=self.filter,
             branches=self.branches,
             created=from_micros(self.created),
+            greatest=self.greatest,
+            frozen=self.frozen,
+            revision=self.revision,
             spent=self.spent.sums(),
             reserved=Sums() if reserved is None else reserved,
         )
@@ -127,6 +135,10 @@ class AccountState:
             count,
             digest,
             created,
+            frozen,
+            revision,
+            greatest_epsilon,
+            greatest_delta,
             *spent,
         ) = row
         return cls(
@@ -150,6 +162,9 @@ class AccountState:
             entries=count,
             hash=digest,
             created=created,
+            greatest=_limit(greatest_epsilon, greatest_delta),
+            frozen=bool(frozen),
+            revision=revision,
         )
 
     def row(self) -> dict[str, Any]:
@@ -174,6 +189,10 @@ class AccountState:
             "entries": self.entries,
             "hash": self.hash,
             "created": self.created,
+            "frozen": int(self.frozen),
+            "revision": self.revision,
+            "greatest_epsilon": int(self.greatest.epsilon / PICO),
+            "greatest_delta": int(self.greatest.delta / ATTO),
         }
 
 
@@ -275,6 +294,9 @@ class Batch:
             ).all()
             self.recoverable = sorted(row[0] for row in found)
             needs.queries.update(self.recoverable)
+        for parent, principal in needs.siblings:
+            found = run(statements.sibling, {"parent": parent, "principal": principal}).all()
+            needs.accounts.update(row[0] for row in found)
         if needs.roots:
             needs.accounts.update(row[0] for row in run(statements.roots))
         if needs.keys:
@@ -332,6 +354,17 @@ class Batch:
         """Every root that was loaded."""
         return [account for account in self._accounts.values() if account.parent is None]
 
+    def sibling(self, parent: str, principal: str) -> AccountState | None:
+        """The spendable account of a principal below a parent, as far as `Needs.siblings` asked for it."""
+        return next(
+            (
+                account
+                for account in self._accounts.values()
+                if account.parent == parent and account.principal == principal and not account.frozen
+            ),
+            None,
+        )
+
     def find_query(self, identifier: str) -> QueryState | None:
         """The query, None when there is none."""
         return self._queries.get(identifier)
@@ -387,6 +420,10 @@ class Batch:
     def set_limit(self, account: AccountState, limit: Limit, branches: Branches) -> None:
         """Another limit for an account, written at the end."""
         account.limit = limit
+        account.revision += 1
+        account.greatest = Limit(
+            epsilon=max(account.greatest.epsilon, limit.epsilon), delta=max(account.greatest.delta, limit.delta)
+        )
         account.branches = branches
         self._limits_changed.append(account)
 

@@ -4,6 +4,9 @@ LedgerError
 ├── BudgetExhausted        an account on the path does not admit the loss; nothing was spent
 ├── IdempotencyConflict    the key was used before with another body; nothing was spent
 ├── UnknownAccount         no such account for that principal
+├── AccountExists          the principal has an account below that parent; nothing was opened
+├── AccountChanged         the account's limit is not the one that the change was made for; nothing was changed
+├── AccountFrozen          the account pays for nothing more; nothing was spent or changed
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
 ├── LedgerBehind           the ledger is older than its high-water mark; nothing is spent until it is acknowledged
@@ -24,6 +27,9 @@ from typing import NamedTuple
 from accountant.account import Shortage
 
 __all__ = [
+    "AccountChanged",
+    "AccountExists",
+    "AccountFrozen",
     "BudgetExhausted",
     "IdempotencyConflict",
     "IllegalTransition",
@@ -82,6 +88,31 @@ class UnknownAccount(LedgerError):
     def __init__(self, account: str) -> None:
         self.account = account
         super().__init__(f'there is no account "{account}" for this principal')
+
+
+class AccountExists(LedgerError):
+    """The principal has the account `account` below the same parent: a second one would be a second limit."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'the principal has account "{account}" below the same parent')
+
+
+class AccountChanged(LedgerError):
+    """The limit of `account` was changed since the caller read it; its revision is `revision` now."""
+
+    def __init__(self, account: str, *, revision: int) -> None:
+        self.account = account
+        self.revision = revision
+        super().__init__(f'the limit of account "{account}" was changed by somebody else')
+
+
+class AccountFrozen(LedgerError):
+    """`account` is frozen: what it spent stays, and it pays for nothing more."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'account "{account}" is frozen')
 
 
 class UnknownQuery(LedgerError):

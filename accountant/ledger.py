@@ -200,7 +200,8 @@ class Ledger:
         """Opens an account and writes its grant. A dataset has one root (`parent` None), which every charge reaches.
 
         Errors: ValueError for a second root, a parent of another dataset, too deep a tree, an empty name, or a limit
-        that does not suit the filter; UnknownAccount for the parent.
+        that does not suit the filter; UnknownAccount for the parent; AccountExists when the principal has an account
+        below this parent that is not frozen.
         """
         for text in (dataset, name, actor):
             _require_text(text)
@@ -218,16 +219,22 @@ class Ledger:
         )
         return account
 
-    def change_limit(self, account: str, limit: Limit, *, actor: str, reason: str) -> Account:
+    def change_limit(
+        self, account: str, limit: Limit, *, actor: str, reason: str, expected: int | None = None
+    ) -> Account:
         """Raises or lowers a limit, with an `adjust` entry; the budgets of the branches follow from the new limit.
 
         What was spent stays. An account that has spent more than a lowered limit admits nothing. The guarantee of an
         account is that of its greatest epsilon and its greatest delta ever, because each branch's budget grows with
-        both (README.md of this room). Errors: UnknownAccount; ValueError for an unsuitable limit or an empty reason.
+        both (README.md of this room). `expected` is the revision that the caller has seen. Errors: UnknownAccount;
+        AccountChanged when the revision is another one, AccountFrozen; ValueError for an unsuitable limit or an empty
+        reason.
         """
         _require_text(actor)
         _require_text(reason)
-        changed: Account = self._write(ChangeLimit(account=account, limit=limit, actor=actor, reason=reason))
+        changed: Account = self._write(
+            ChangeLimit(account=account, limit=limit, actor=actor, reason=reason, expected=expected)
+        )
         return changed
 
     def account(self, account: str) -> Account:
@@ -264,6 +271,8 @@ class Ledger:
     def spendable(self, dataset: str, principal: str) -> list[tuple[Account, ...]]:
         """The paths (account first, root last) of every account of a dataset that a principal may spend from.
 
+        Frozen ones are not among them.
+
         One statement: this is read for every question. `reserved` of these accounts is not filled in.
         """
         with self._read() as connection:
@@ -271,7 +280,7 @@ class Ledger:
         known = {state.id: state.account() for state in map(AccountState.from_row, rows)}
         paths = []
         for own in known.values():
-            if own.principal != principal:
+            if own.principal != principal or own.frozen:
                 continue
             path = [own]
             while path[-1].parent in known:

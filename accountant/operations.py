@@ -14,7 +14,14 @@ from typing import Any, Protocol
 from accountant.account import Account
 from accountant.batch import DEPTH_MAX, AccountState, Batch, Needs, QueryState
 from accountant.entry import GENESIS, ZERO, Amounts, canonical_json, limit_json
-from accountant.errors import BudgetExhausted, IdempotencyConflict, UnknownAccount
+from accountant.errors import (
+    AccountChanged,
+    AccountExists,
+    AccountFrozen,
+    BudgetExhausted,
+    IdempotencyConflict,
+    UnknownAccount,
+)
 from accountant.filter import FilterKind, Limit, Sums, split_limit
 from accountant.request import CoreCharge, ReserveRequest, StoredRelease
 from accountant.statements import OPEN_STATES
@@ -84,6 +91,8 @@ class CreateAccount:
             needs.roots = True
         else:
             needs.accounts.add(self.parent)
+            if self.principal is not None:
+                needs.siblings.add((self.parent, self.principal))
 
     def apply(self, batch: Batch) -> Account:
         """Adds the account and its grant."""
@@ -98,6 +107,9 @@ class CreateAccount:
             depth = parent.depth + 1
             if depth >= DEPTH_MAX:
                 raise ValueError(f"accounts are nested at most {DEPTH_MAX} deep")
+            other = None if self.principal is None else batch.sibling(self.parent, self.principal)
+            if other is not None:
+                raise AccountExists(other.id)
         state = AccountState(
             id=self.id,
             dataset=self.dataset,
@@ -112,6 +124,7 @@ class CreateAccount:
             entries=0,
             hash=GENESIS,
             created=batch.now,
+            greatest=self.limit,
         )
         details = {
             "actor": self.actor,
@@ -135,6 +148,7 @@ class ChangeLimit:
     limit: Limit
     actor: str
     reason: str
+    expected: int | None = None
     name: str = "change_limit"
     query_ids: tuple[str, ...] = ()
 
@@ -145,6 +159,10 @@ class ChangeLimit:
     def apply(self, batch: Batch) -> Account:
         """Sets the limit and the budgets that follow from it."""
         state = batch.account(self.account)
+        if self.expected is not None and state.revision != self.expected:
+            raise AccountChanged(state.id, revision=state.revision)
+        if state.frozen:
+            raise AccountFrozen(state.id)
         branches = split_limit(self.limit, state.filter)
         details = {
             "action": "limit",
@@ -248,10 +266,12 @@ class Reserve:
         )
 
     def _path(self, batch: Batch) -> list[AccountState]:
-        """The accounts that pay, root first. Errors: UnknownAccount, also for somebody else's."""
+        """The accounts that pay, root first. Errors: UnknownAccount, also for somebody else's; AccountFrozen."""
         path = batch.path(self.request.account)
         if path[-1].principal is not None and path[-1].principal != self.request.principal:
             raise UnknownAccount(self.request.account)
+        if path[-1].frozen:
+            raise AccountFrozen(self.request.account)
         return path
 
     def _choose(self, batch: Batch, *, dataset: str) -> tuple[dict[str, str], list[PreparedCore]]:

@@ -60,6 +60,10 @@ ACCOUNT_COLUMNS = [
     accounts.c.entries,
     accounts.c.hash,
     accounts.c.created,
+    accounts.c.frozen,
+    accounts.c.revision,
+    accounts.c.greatest_epsilon,
+    accounts.c.greatest_delta,
     *(accounts.c[name] for name in SPENT_COLUMNS),
 ]
 """The order in which `AccountState.from_row` reads them."""
@@ -106,6 +110,11 @@ class Statements:
             .with_for_update()
         )
         self.parents = compiled(select(accounts.c.id, accounts.c.parent).where(self._in(accounts.c.id, "ids")))
+        self.sibling = compiled(
+            select(accounts.c.id).where(
+                accounts.c.parent == bindparam("parent"), accounts.c.principal == bindparam("principal")
+            )
+        )
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
@@ -134,7 +143,10 @@ class Statements:
             .where(queries.c.id == bindparam("key"))
             .values(state=bindparam("new_state"), answer=bindparam("new_answer"), finished=bindparam("new_finished"))
         )
-        changing = ("limit_epsilon", "limit_delta", *(c.name for c in accounts.c if c.name.startswith("budget_")))
+        changing = (
+            *("limit_epsilon", "limit_delta", "revision", "greatest_epsilon", "greatest_delta"),
+            *(c.name for c in accounts.c if c.name.startswith("budget_")),
+        )
         self.update_spent = compiled(
             update(accounts)
             .where(accounts.c.id == bindparam("key"))

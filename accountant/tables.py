@@ -42,7 +42,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -119,6 +119,10 @@ accounts = Table(
     Column("entries", BigInteger, nullable=False),
     Column("hash", Text, nullable=False),
     Column("created", BigInteger, nullable=False),
+    Column("frozen", Integer, nullable=False, server_default="0"),
+    Column("revision", BigInteger, nullable=False, server_default="1"),
+    Column("greatest_epsilon", BigInteger, nullable=False, server_default="0"),
+    Column("greatest_delta", BigInteger, nullable=False, server_default="0"),
     CheckConstraint("(parent IS NULL) = (depth = 0)", name="root"),
     CheckConstraint(_one_of("filter", ("pure", "approximate")), name="filter"),
     CheckConstraint("limit_epsilon > 0 AND limit_delta >= 0", name="limit"),
@@ -137,11 +141,17 @@ accounts = Table(
     CheckConstraint("unbounded_pure >= 0 AND unbounded_rho >= 0 AND unbounded_mu_squared >= 0", name="unbounded"),
     # Of roots only (WHERE parent IS NULL): said in the migration, for naming a database here loads its dialect.
     Index("uq_accounts_root", "dataset", unique=True),
+    # Of those with a principal and a parent that are not frozen.
+    Index("uq_accounts_principal", "parent", "principal", unique=True),
     Index("ix_accounts_dataset", "dataset"),
     Index("ix_accounts_parent", "parent"),
     Index("ix_accounts_principal", "principal"),
 )
-"""The tree of accounts. `budget_*` are the branches of the filter; `spent_*`, `unbounded_*` a cache of the entries."""
+"""The tree of accounts. `budget_*` are the branches of the filter; `spent_*`, `unbounded_*` a cache of the entries.
+
+`frozen` is 1 for an account that pays for nothing more; `revision` counts the limits it had, and `greatest_*` are the
+greatest epsilon and the greatest delta among them.
+"""
 
 queries = Table(
     "queries",

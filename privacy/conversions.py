@@ -6,7 +6,7 @@
 | (epsilon, delta) | mu squared | `gaussian_mu_squared` | down |
 | rho of zero-concentrated DP, delta | epsilon | `concentrated_epsilon` | up |
 | (epsilon, delta) | rho | `concentrated_rho` | down |
-| epsilon | chance to guess membership | `membership_guess` | up |
+| (epsilon, delta) | chance to guess membership | `membership_guess` | up |
 | mu | chance to guess membership | `gaussian_guess` | up |
 | probability | Gaussian quantile | `gaussian_quantile` | up |
 
@@ -172,15 +172,21 @@ def _least(curve: Callable[[float], float]) -> float:
     return (low + high) / 2
 
 
-def membership_guess(epsilon: Fraction) -> Fraction:
-    """The best chance to tell, from a fair coin's two cases, whether a unit took part: e^E / (1 + e^E), rounded up.
+def membership_guess(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Fraction:
+    """The best chance to tell, from a fair coin's two cases, whether a unit took part, rounded up.
 
-    Requires: epsilon within [10^-12, 10^6], pure. Errors: ValueError outside.
-    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.1 (both errors at least 1 / (1 + e^E)).
+    (e^E + delta) / (e^E + 1), and no less: proof and what it does not say in membership.md beside this file.
+    Requires: epsilon within [10^-12, 10^6], delta within [0, 1). Errors: ValueError outside.
+    Source: Kairouz, Oh and Viswanath 2015, Theorem 2.1.
     """
     _require_epsilon(epsilon)
+    if not isinstance(delta, Fraction):
+        raise TypeError("delta must be a Fraction")
+    if not 0 <= delta < 1:
+        raise ValueError("delta must be at least zero and less than one")
     with precise():
-        return min(rounded_up(1 / (1 + (-to_decimal(epsilon)).exp())), Fraction(1))
+        other = (-to_decimal(epsilon)).exp()
+        return min(rounded_up((1 + to_decimal(delta) * other) / (1 + other)), Fraction(1))
 
 
 def gaussian_guess(mu: Fraction) -> Fraction:

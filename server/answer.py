@@ -326,7 +326,7 @@ class Journey:
                     Finding(
                         code="no_budget",
                         what="the asked account is refused",
-                        why="It is not an account of yours for this dataset.",
+                        why="It is not an account of yours for this dataset, or it is frozen.",
                         instead=("see GET /v1/budgets",),
                     )
                 ]

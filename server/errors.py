@@ -22,6 +22,7 @@ from typing import Any
 from starlette.responses import Response
 
 from accountant.errors import (
+    AccountFrozen,
     BudgetExhausted,
     IdempotencyConflict,
     IllegalTransition,
@@ -181,6 +182,12 @@ _HTTP_KINDS = (
         409,
         "The request contradicts what is already stored.",
         ("Read what is stored (GET), then send a request that fits it.",),
+    ),
+    ProblemKind(
+        "precondition_failed",
+        412,
+        "What If-Match names is not what is stored now.",
+        ("Read it again (GET), and repeat the change with the new ETag if it is still meant.",),
     ),
     ProblemKind(
         "idempotency_conflict",
@@ -430,6 +437,13 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
             "no_budget",
             what="there is no such budget for this dataset",
             why="A query is paid from an account of the caller.",
+            instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
+        )
+    if isinstance(error, AccountFrozen):
+        return Problem(
+            "no_budget",
+            what="the budget is frozen",
+            why="It was a second budget of one principal below one parent, and pays for nothing more.",
             instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
         )
     if isinstance(error, UnknownQuery):

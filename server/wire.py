@@ -397,8 +397,12 @@ class BudgetAnswer(AnswerModel):
     reserved: bool = Field(description="Whether queries of this account are in flight.")
     queries_left: int | None = Field(description="How many queries at the dataset's default price still fit.")
     membership_guess: str = Field(
-        description="Greatest chance with which anybody who sees every answer up to the limit could guess, from even "
-        "odds, whether one unit is in the data."
+        description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
+        "ever had could guess, from even odds, whether one unit is in the data."
+    )
+    frozen: bool = Field(
+        description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "
+        "there was only one."
     )
     created: str
     links: dict[str, str]

@@ -209,6 +209,7 @@ def _find(
     same = [
         item for item in accounts
         if item.principal == principal and item.parent is not None and parent in (None, item.parent)
+        and not item.frozen
     ]  # fmt: skip
     if principal is None:
         # A group without a principal is always a new one; an old one is changed by its identifier.
@@ -289,8 +290,23 @@ def _change(
             why=f"{_who(found)} of dataset {found.dataset} has {_limit_text(found)}. The ledger keeps why it changes.",
             instead='Repeat with: --reason "why it changes"',
         )
+    from accountant.errors import AccountChanged, AccountFrozen
+
     try:
-        return ledger.change_limit(found.id, limit, actor=operator(), reason=reason), "changed"
+        changed = ledger.change_limit(found.id, limit, actor=operator(), reason=reason, expected=found.revision)
+        return changed, "changed"
+    except AccountFrozen:
+        raise CommandFailed(
+            f"could not change account {found.id}: it is frozen",
+            why="It was a second account of one principal below one parent, and pays for nothing more.",
+            instead="Change the one that pays: noisegate budget set without --account",
+        ) from None
+    except AccountChanged:
+        raise CommandFailed(
+            f"could not change account {found.id}: somebody else changed its limit just now",
+            why="This change was made for the limit of before.",
+            instead="See: noisegate budget show, and repeat the command if it is still meant",
+        ) from None
     except ValueError as error:
         raise usage_error(
             "could not change the limit", why=f"{error}.", instead='Give a reason: --reason "why it changes"'
@@ -351,6 +367,7 @@ def _body(account: Account) -> dict[str, Any]:
             "epsilon": decimal_text(max(account.remaining_epsilon(), Fraction(0)), places=12, up=False),
             "delta": decimal_text(account.remaining_delta(), up=False),
         },
+        "frozen": account.frozen,
     }
 
 
@@ -368,7 +385,7 @@ def _account_table(accounts: list[Account]) -> str:
                 f"{float(account.used_share()) * 100:.1f} %",
                 short(body["remaining"]["epsilon"]),
                 _scientific(account.remaining_delta()),
-                account.id,
+                f"{account.id} (frozen)" if account.frozen else account.id,
             ]
         )
     head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.entry import Entry
-from accountant.errors import UnknownAccount
+from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
+from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
@@ -25,6 +26,7 @@ __all__ = ["router"]
 
 router = APIRouter()
 
+_ETAG_TEXT = "Strong tag of the limit: send it as If-Match with a change. What is spent does not change it."
 _EXAMPLE_BODY = {
     "dataset": "demo",
     "principal": "analyst",
@@ -44,21 +46,47 @@ _EXAMPLE_BUDGET = {
     "reserved": False,
     "queries_left": 95,
     "membership_guess": "1",
+    "frozen": False,
     "created": "2026-01-01T00:00:00+00:00",
     "links": {"self": "/v1/budgets/b_2c9a", "entries": "/v1/budgets/b_2c9a/entries"},
 }
 
 
+@lru_cache(maxsize=1024)
 def membership_guess(limit: Limit) -> str:
-    """Greatest chance to guess right, from even odds, whether one unit is in the data.
+    """Greatest chance to guess right, from even odds, whether one unit is in the data, up to the next ten-thousandth.
 
-    (e^epsilon + delta) / (e^epsilon + 1), rounded up to four decimals. Source: Kairouz, Oh and Viswanath 2015,
-    Theorem 2.1: false alarms + e^epsilon * misses >= 1 - delta for every test, and the same with both exchanged.
+    For a limit as an account's guarantee: the greatest epsilon and delta that it ever had. privacy/membership.md.
     """
-    epsilon = float(limit.epsilon)
-    other = math.exp(-epsilon) if epsilon < 700 else 0.0
-    chance = (1.0 + float(limit.delta) * other) / (1.0 + other)
-    return decimal_text(Fraction(min(10_000, math.ceil(chance * 10_000 + 1e-6)), 10_000), places=4)
+    return decimal_text(conversions.membership_guess(limit.epsilon, limit.delta), places=4)
+
+
+def _tag(account: Account) -> str:
+    """The entity tag of what administrators decide about an account; what is spent does not change it."""
+    return f'"{account.id}-{account.revision}"'
+
+
+def _expected(request: Request, account: Account) -> int | None:
+    """The revision that the caller means to change, None without If-Match.
+
+    Errors: Problem precondition_failed when it names another one.
+    """
+    wanted = request.headers.getlist("if-match")
+    if not wanted:
+        return None
+    tags = [tag.strip() for value in wanted for tag in value.split(",")]
+    if _tag(account) in tags or tags == ["*"]:
+        return account.revision
+    raise _changed(account.id)
+
+
+def _changed(account: str) -> Problem:
+    return Problem(
+        "precondition_failed",
+        what="the budget is not the one that If-Match names",
+        why="Somebody changed its limit since you read it. Nothing was changed now.",
+        instead=(f"GET /v1/budgets/{account} again, look at the limit, and repeat the change with the new ETag.",),
+    )
 
 
 def _budget(services: Services, account: Account) -> dict[str, Any]:
@@ -80,7 +108,8 @@ def _budget(services: Services, account: Account) -> dict[str, Any]:
         },
         "reserved": any((reserved.pure != 0, reserved.rho != 0, reserved.mu_squared != 0, reserved.delta != 0)),
         "queries_left": None if dataset is None else int(max(remaining, Fraction(0)) / dataset.limits.epsilon_default),
-        "membership_guess": membership_guess(account.limit),
+        "membership_guess": membership_guess(account.guarantee),
+        "frozen": account.frozen,
         "created": account.created.astimezone(datetime.UTC).isoformat(timespec="seconds"),
         "links": {"self": f"/v1/budgets/{account.id}", "entries": f"/v1/budgets/{account.id}/entries"},
     }
@@ -129,6 +158,7 @@ async def list_budgets(
         "Limit, what is used, what remains, how many queries at the default price still fit, and what the limit means.",
         tag="Budgets",
         answers={200: (BudgetAnswer, _EXAMPLE_BUDGET)},
+        headers={"ETag": _ETAG_TEXT},
         problems=("not_found",),
     ),
 )
@@ -137,7 +167,8 @@ async def get_budget(
 ) -> Response:
     """GET /v1/budgets/{budget_id}."""
     services = services_of(request)
-    return json_response(_budget(services, await _visible_account(services, caller, budget_id)))
+    account = await _visible_account(services, caller, budget_id)
+    return json_response(_budget(services, account), headers={"ETag": _tag(account)})
 
 
 @router.post(
@@ -154,7 +185,7 @@ async def get_budget(
             "analyst": _EXAMPLE_BODY,
         },
         answers={201: (BudgetAnswer, _EXAMPLE_BUDGET)},
-        headers={"Location": "Address of the budget."},
+        headers={"Location": "Address of the budget.", "ETag": _ETAG_TEXT},
         problems=("conflict", "not_found"),
     ),
 )
@@ -203,13 +234,21 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
 
     try:
         account = await in_thread(create)
+    except AccountExists as exists:
+        raise Problem(
+            "conflict",
+            what="the principal has a budget below this parent",
+            why="A second one would be a second limit for the same person.",
+            instead=(f"Change its limit: PATCH /v1/budgets/{exists.account}.",),
+        ) from None
     except ValueError:
         raise Problem(
             "conflict",
             what="the ledger does not accept this budget",
             why="The limit does not suit the filter, or the accounts are nested too deeply.",
         ) from None
-    return json_response(_budget(services, account), status=201, headers={"Location": f"/v1/budgets/{account.id}"})
+    headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _tag(account)}
+    return json_response(_budget(services, account), status=201, headers=headers)
 
 
 @router.patch(
@@ -217,12 +256,15 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     **describe(
         "changeBudget",
         "Change a budget's limit",
-        "Audited with actor and reason. What was spent stays spent; a limit below it admits nothing more.",
+        "Audited with actor and reason. What was spent stays spent; a limit below it admits nothing more. With the "
+        "header `If-Match` and the `ETag` of the budget that you read, a change that somebody else made in between is "
+        "412 and not lost.",
         tag="Budgets",
         body=BudgetChangeBody,
         body_examples={"raise": {"limit": {"epsilon": "12", "delta": "0.000001"}, "reason": "Second study phase"}},
         answers={200: (BudgetAnswer, _EXAMPLE_BUDGET)},
-        problems=("not_found", "conflict"),
+        headers={"ETag": _ETAG_TEXT},
+        problems=("not_found", "conflict", "precondition_failed"),
     ),
 )
 async def change_budget(
@@ -233,13 +275,25 @@ async def change_budget(
     account = await _visible_account(services, caller, budget_id)
     body, _ = await body_of(request, BudgetChangeBody)
     limit = _limit(body.limit.epsilon, body.limit.delta, pure=account.filter is FilterKind.PURE)
+    expected = _expected(request, account)
     try:
         changed = await in_thread(
-            lambda: services.ledger.change_limit(account.id, limit, actor=caller.name, reason=body.reason)
+            lambda: services.ledger.change_limit(
+                account.id, limit, actor=caller.name, reason=body.reason, expected=expected
+            )
         )
+    except AccountChanged:
+        raise _changed(account.id) from None
+    except AccountFrozen:
+        raise Problem(
+            "conflict",
+            what="the budget is frozen",
+            why="Its principal has another one below the same parent, which is the one that pays.",
+            instead=("Change the limit of that one: GET /v1/budgets lists it.",),
+        ) from None
     except ValueError:
         raise Problem("conflict", what="the ledger does not accept this limit") from None
-    return json_response(_budget(services, changed))
+    return json_response(_budget(services, changed), headers={"ETag": _tag(changed)})
 
 
 def _limit(epsilon: Fraction, delta: Fraction, *, pure: bool) -> Limit:

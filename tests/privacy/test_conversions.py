@@ -203,6 +203,23 @@ def test_guesses() -> None:
     assert Fraction(1, 2) < membership_guess(Fraction(1, 10**9)) < Fraction(1, 2) + Fraction(1, 10**9)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.5", "0"), ("1", "0.01"), ("3", "0.3"), ("0.01", "0.5")])
+def test_the_membership_guess_is_reached_and_never_exceeded(epsilon: str, delta: str) -> None:
+    """The mechanism that leaks with chance delta reaches it; no pair of errors in the region beats it."""
+    exact_epsilon, exact_delta = Fraction(epsilon), Fraction(delta)
+    shown = float(membership_guess(exact_epsilon, exact_delta))
+    truth = math.exp(exact_epsilon) / (1 + math.exp(exact_epsilon))
+    assert shown == pytest.approx(float(delta) + (1 - float(delta)) * truth, rel=1e-12)
+    factor = math.exp(exact_epsilon)
+    best = max(
+        1 - (alarm + max(0.0, 1 - float(delta) - factor * alarm, (1 - float(delta) - alarm) / factor)) / 2
+        for alarm in (step / 10_000 for step in range(10_001))
+    )
+    assert best <= shown + 1e-12
+    assert best == pytest.approx(shown, abs=1e-3)
+    assert membership_guess(exact_epsilon, exact_delta) >= membership_guess(exact_epsilon)
+
+
 @pytest.mark.parametrize("text", ["0.5000000000000000000000001", "0.6", "0.975", "0.9999", "0.999999999999999999"])
 def test_quantile_is_rounded_up(text: str) -> None:
     """Shows the Gaussian quantile against mpmath's error function, on both sides."""

@@ -137,3 +137,43 @@ def test_entries_are_paged_and_do_not_count_others(world: World) -> None:
 def test_the_membership_guess_is_rounded_up(epsilon: str, delta: str, expected: str) -> None:
     """(e^eps + delta) / (e^eps + 1), up to the next ten-thousandth; 1 for huge limits."""
     assert membership_guess(Limit(Fraction(epsilon), Fraction(delta))) == expected
+
+
+def test_the_membership_guess_counts_the_greatest_limit(world: World) -> None:
+    """A lowered limit shows the guess of the limit before: what was told under it stays told."""
+    path = f"/v1/budgets/{world.account.id}"
+    before = world.api.get(path).json()["membership_guess"]
+    body = {"limit": {"epsilon": "0.5", "delta": "0.000001"}, "reason": "less"}
+    assert world.api.call("PATCH", path, json=body, who="admin").json()["membership_guess"] == before
+    assert before == membership_guess(world.account.limit) > membership_guess(Limit(Fraction(1, 2), Fraction(1, 10**6)))
+
+
+def test_a_repeated_request_opens_no_second_budget(world: World) -> None:
+    """Five equal requests make one spendable budget; the others are 409 and name it."""
+    first = create(world, principal="other")
+    for _ in range(4):
+        again = create(world, principal="other")
+        assert (again.status_code, again.json()["code"]) == (409, "conflict")
+        assert first.json()["id"] in again.json()["instead"][0]
+    assert len(world.ledger.accounts(principal="other")) == 1
+
+
+def test_two_administrators_do_not_lose_each_others_changes(world: World) -> None:
+    """With If-Match the second change of one reading is 412; a current tag, a star and no header are accepted."""
+    path = f"/v1/budgets/{world.account.id}"
+    tag = world.api.get(path).headers["etag"]
+    body = {"limit": {"epsilon": "6", "delta": "0.000001"}, "reason": "first"}
+
+    def change(**headers: str) -> Any:
+        return world.api.call("PATCH", path, json=body, who="admin", headers=headers)
+
+    first = change(**{"If-Match": tag})
+    assert (first.status_code, first.headers["etag"] != tag) == (200, True)
+    lost = change(**{"If-Match": tag})
+    assert (lost.status_code, lost.json()["code"]) == (412, "precondition_failed")
+    assert change(**{"If-Match": f"W/{first.headers['etag']}"}).status_code == 412
+    world.api.post("/v1/queries", json=query())
+    assert world.api.get(path).headers["etag"] == first.headers["etag"], "spending is no change of the limit"
+    assert change(**{"If-Match": f'"other", {first.headers["etag"]}'}).status_code == 200
+    assert change(**{"If-Match": "*"}).status_code == 200
+    assert change().status_code == 200

@@ -113,6 +113,21 @@ def test_the_data_is_served_or_says_what_to_run(old: OldHome, name: str) -> None
     assert (releases == asked["answer"]["provenance"]["releases"]) is (estimate.json()["verdict"] == "free")
 
 
+def test_second_accounts_are_frozen_and_the_oldest_pays(old: OldHome) -> None:
+    """Shows that anna's second account keeps what it spent and pays for nothing more, with an entry that says so."""
+    assert old.services is not None
+    ledger = old.services.ledger
+    first, second = ledger.accounts(dataset="surgery", principal="anna")
+    assert (first.frozen, second.frozen) == (False, True)
+    assert [path[0].id for path in ledger.spendable("surgery", "anna")] == [first.id]
+    entry = ledger.entries(second.id)[-1]
+    assert (entry.kind, json.loads(entry.details)["kept"]) == ("adjust", first.id)
+    asked = {"dataset": "surgery", "sql": "SELECT COUNT(*) AS n FROM patients", "budget": second.id}
+    assert old.call("anna", "POST", "/v1/queries", asked).json()["code"] == "no_budget"
+    assert second.spent.mu_squared
+    assert json.loads(ledger.entries(first.id)[0].details)["limit"]["epsilon"] == "5"
+
+
 def test_a_voided_and_a_failed_query_stay_so(old: OldHome) -> None:
     """Shows that what ended without an answer has none, and that only the failed one stays charged."""
     assert old.services is not None
