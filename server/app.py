@@ -31,6 +31,7 @@ from server.errors import (
 )
 from server.limits import RateLimit
 from server.log import coarse_seconds, configure_logs, duration_bucket, logger, where
+from server.methods import allowed_methods, as_get, without_body
 from server.metrics import Metrics
 from server.openapi import cached_document
 from server.routes import budgets, datasets, operations, people, queries
@@ -175,6 +176,9 @@ class _Edge:
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         status = 0
+        inner = scope
+        if scope["method"] == "HEAD":
+            inner, send = as_get(scope), without_body(send)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -187,7 +191,7 @@ class _Edge:
             if "in_reserve" in state and scope["path"] not in _PROBES:
                 await _too_many(state)(scope, receive, send_with_headers)
             else:
-                await self._app(scope, receive, send_with_headers)
+                await self._app(inner, receive, send_with_headers)
         except asyncio.CancelledError:
             # The web server's end, in which a request may take longer than its time: it is answered all the same.
             if status != 0:
@@ -197,7 +201,7 @@ class _Edge:
             logger().error(
                 "request_failed",
                 request_id=request_id,
-                route=_template(scope),
+                route=_template(inner),
                 exception=type(error).__name__,
                 where=where(error),
             )
@@ -205,7 +209,7 @@ class _Edge:
                 await _unforeseen(state)(scope, receive, send_with_headers)
         finally:
             seconds = time.monotonic() - begun
-            self._record(scope, state, request_id=request_id, status=status, seconds=seconds)
+            self._record(scope, _template(inner), state, request_id=request_id, status=status, seconds=seconds)
 
     def _headers(self, headers: list[tuple[bytes, bytes]], request_id: str) -> list[tuple[bytes, bytes]]:
         present = {name.lower() for name, _ in headers}
@@ -215,8 +219,10 @@ class _Edge:
             added.append((b"strict-transport-security", b"max-age=31536000"))
         return [*headers, *added]
 
-    def _record(self, scope: Scope, state: dict[str, Any], *, request_id: str, status: int, seconds: float) -> None:
-        route, method = _template(scope), _method(scope)
+    def _record(
+        self, scope: Scope, route: str, state: dict[str, Any], *, request_id: str, status: int, seconds: float
+    ) -> None:
+        method = _method(scope)
         metrics: Metrics = self._state.metrics
         metrics.requests.labels(route, method, str(status)).inc()
         # In the log's coarse steps: the sum of exact times would tell each of them to who reads it twice.
@@ -354,7 +360,7 @@ def _add_handlers(app: FastAPI) -> None:
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _respond(request, _http_problem(error))
+        return _respond(request, _http_problem(error, request))
 
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(Refused, on_refusal)
@@ -366,12 +372,12 @@ def _add_handlers(app: FastAPI) -> None:
         app.add_exception_handler(kind, on_store)
 
 
-def _http_problem(error: HTTPException) -> Problem:
+def _http_problem(error: HTTPException, request: Request) -> Problem:
     """Problems that the framework itself finds. Its texts are not passed on."""
     if error.status_code == 404:
         return Problem("not_found", what="there is nothing at this address", instead=("See /docs.",))
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(allowed_methods(request.app.router.routes, request.scope))
         return Problem(
             "method_not_allowed",
             what="this address does not offer the method",

@@ -92,6 +92,7 @@ def build_services(settings: Settings) -> Services:
                 # Anybody may ask: neither check may take a worker or wait for one, which would tell running times.
                 Check("engine", lambda: _ready(private.usable())),
                 Check("shell", lambda: _ready(shell.usable())),
+                Check("snapshots", catalogue.require_snapshots),
             ),
             sql_matrix=sql_matrix(),
             incidents=incidents,

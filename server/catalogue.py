@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, public_values
+from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, open_snapshot, public_values
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from server.datasets import DatasetFile, DatasetFileRefused, load, load_text, public_columns, sources, to_dataset
 from server.datasets.advice import advice
 from server.datasets.keys import parse_key
 from server.errors import RequestFinding
-from server.services import DatasetRefused
-from server.store.registry import DatasetVersion, Registry
+from server.services import DatasetRefused, OtherName
+from server.store.registry import EITHER, DatasetVersion, Registry
 
 __all__ = ["ServedDatasets"]
 
@@ -85,19 +85,28 @@ class ServedDatasets:
         """The snapshot of exactly this version of the data."""
         return self._snapshots_directory / dataset.name / f"{dataset.data_version}.duckdb"
 
-    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
+    def require_snapshots(self) -> None:
+        """Errors: LookupError when the snapshot of a served dataset is missing, or is not as large as it was stored."""
+        if any(open_snapshot(self.snapshot(dataset)) is None for dataset in self.all()):
+            raise LookupError("a snapshot is lost")
+
+    def register(
+        self, document: Mapping[str, Any], *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
         """Attaches a dataset file given as JSON; sources are files of the home's folder of datasets.
 
-        Errors: DatasetRefused.
+        Errors: DatasetRefused, NotReplaced, OtherName.
         """
         try:
             file = load_text(json.dumps(document), directory=self._datasets_directory, confined=True)
         except DatasetFileRefused as refused:
             raise _refused(refused) from None
-        return self._attach(file, self._datasets_directory, actor=actor)
+        return self._attach(file, self._datasets_directory, actor=actor, name=name, replaces=replaces)
 
-    def register_file(self, path: str, *, actor: str) -> Dataset:
-        """Attaches the file of that name in the home's folder of datasets. Errors: DatasetRefused."""
+    def register_file(
+        self, path: str, *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
+        """Attaches the file of that name in the home's folder of datasets. Errors: as `register`."""
         whole = (self._datasets_directory / path).resolve()
         if not whole.is_relative_to(self._datasets_directory.resolve()):
             raise DatasetRefused(
@@ -110,19 +119,34 @@ class ServedDatasets:
                     )
                 ]
             )
-        return self._attach_path(whole, actor=actor, confined=True)
+        try:
+            return self._attach_path(whole, actor=actor, confined=True, name=name, replaces=replaces)
+        except OSError as error:
+            raise DatasetRefused(
+                [
+                    RequestFinding(
+                        code="dataset_refused",
+                        what="the dataset file could not be read",
+                        why=f"In the server's folder of datasets: {error.strerror or 'it cannot be read'}.",
+                        instead=("Put the file there, readable by the server, and send its name again.",),
+                        field="path",
+                    )
+                ]
+            ) from None
 
     def attach_path(self, path: Path, *, actor: str) -> Dataset:
         """Attaches a dataset file from anywhere: for the operator's own command line. Errors: DatasetRefused."""
         return self._attach_path(path, actor=actor, confined=False)
 
-    def _attach_path(self, path: Path, *, actor: str, confined: bool) -> Dataset:
+    def _attach_path(
+        self, path: Path, *, actor: str, confined: bool, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
         """`confined` keeps the sources inside the folder of the dataset file: what HTTP may name."""
         try:
             file = load(path, confined=confined)
         except DatasetFileRefused as refused:
             raise _refused(refused) from None
-        return self._attach(file, path.parent, actor=actor)
+        return self._attach(file, path.parent, actor=actor, name=name, replaces=replaces)
 
     def remove(self, name: str, *, actor: str) -> None:
         """Stops serving a dataset; its accounts and releases stay."""
@@ -130,7 +154,19 @@ class ServedDatasets:
         with self._lock:
             self._entries.pop(name, None)
 
-    def _attach(self, file: DatasetFile, directory: Path, *, actor: str) -> Dataset:
+    def _attach(
+        self,
+        file: DatasetFile,
+        directory: Path,
+        *,
+        actor: str,
+        name: str | None = None,
+        replaces: str | None = EITHER,
+    ) -> Dataset:
+        if name is not None and file.dataset != name:
+            raise OtherName(file.dataset)
+        # Before the snapshot is built, which takes its time; for certain in the registry's transaction.
+        self._registry.require_replaced(file.dataset, replaces)
         document = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
         # Keys that come from public tables are read from the snapshot, so its own declaration goes without them.
         draft = to_dataset(file, policy_version=1, data_version="draft", public_values=None)
@@ -151,6 +187,7 @@ class ServedDatasets:
             snapshot=snapshot.path.relative_to(self._snapshots_directory).as_posix(),
             document=document,
             actor=actor,
+            replaces=replaces,
         )
         try:
             entry = self._entry(version)

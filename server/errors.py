@@ -202,6 +202,12 @@ _HTTP_KINDS = (
         ("Send the query again with a new Idempotency-Key.",),
     ),
     ProblemKind(
+        "precondition_failed",
+        412,
+        "What was to be changed is no longer what the header If-Match names.",
+        ("Read it again (GET), decide, and send the change with its new ETag.",),
+    ),
+    ProblemKind(
         "body_too_large",
         413,
         "The body is larger than the limit.",

@@ -13,9 +13,9 @@ from server.errors import Problem, RequestFinding
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
-from server.store.registry import Registry
+from server.store.registry import EITHER, Registry
 
-__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "Registrar", "Services"]
+__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "Registrar", "Services"]
 
 
 class JourneySteps(Protocol):
@@ -61,14 +61,26 @@ class DatasetRefused(Exception):
         return Problem("dataset_refused", first.what, first.why, first.instead, findings=self.findings)
 
 
+class OtherName(Exception):
+    """A dataset file with another name than it was to be attached under."""
+
+
 class Registrar(Protocol):
     """Attaches datasets: checks the description, builds the snapshot, stores the version, serves it."""
 
-    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
-        """Attaches a dataset file given as JSON. Raises DatasetRefused."""
+    def register(
+        self, document: Mapping[str, Any], *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
+        """Attaches a dataset file given as JSON.
 
-    def register_file(self, path: str, *, actor: str) -> Dataset:
-        """Attaches the file of that name in the home's folder of datasets. Raises DatasetRefused."""
+        `name` is what the dataset must be called, if anything. `replaces` is what must be served under its name, as in
+        `Registry.register_dataset`. Raises DatasetRefused, NotReplaced, OtherName.
+        """
+
+    def register_file(
+        self, path: str, *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
+        """Attaches the file of that name in the home's folder of datasets. Raises as `register`."""
 
     def remove(self, name: str, *, actor: str) -> None:
         """Stops serving a dataset; its ledger stays."""

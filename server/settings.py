@@ -151,6 +151,8 @@ class Settings(BaseSettings):
             path = getattr(self, name)
             if path is not None and not path.is_file():
                 findings.append(f"{name} names a file that does not exist or cannot be read")
+        if not findings and (self.database_url is not None or self.database_url_file is not None):
+            findings.extend(_database_faults(self.database()))
         if not findings and self.workers > 1 and self.database().startswith("sqlite"):
             findings.append("workers above 1 need PostgreSQL: set database_url to a postgresql:// address")
         if findings:
@@ -232,6 +234,21 @@ class Settings(BaseSettings):
         if len(text) < SECRET_LENGTH_MIN:
             raise SettingsRefused((f"the secret {name} in the home is damaged: restore it from a backup",))
         return text.encode()
+
+
+def _database_faults(url: str) -> list[str]:
+    """Why the text is not the address of a ledger; empty when it is one. Never repeats it: it may hold a password."""
+    # Only here: most commands use the home's own file, and need not load the database's library to name it.
+    from accountant.connection import parse_url
+
+    try:
+        parse_url(url)
+    except ValueError as error:
+        return [
+            f"database_url is not accepted: {error}. Write sqlite:////absolute/file.sqlite or "
+            "postgresql://user:password@host:5432/name; in a password %3A stands for :, %2F for /, %40 for @"
+        ]
+    return []
 
 
 def _weak_secret(text: str) -> list[str]:

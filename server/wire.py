@@ -52,6 +52,15 @@ class RequestModel(BaseModel):
         strict=True, extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True, validate_default=False
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        """An optional field that is null is one that is absent. Programs that fill in whole objects send both."""
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: part for name, part in value.items() if part is not None or name not in optional}
+
 
 def _amount(name: str, *, maximum: Fraction, unit: Fraction, zero_allowed: bool = False) -> Callable[[Any], Fraction]:
     """A validator for an exact amount. JSON numbers are refused: 0.1 as a binary number is not one tenth."""

@@ -12,10 +12,11 @@ from privacy.numbers import decimal_text
 from privacy.policy import Column, Dataset, KeyValue, Table
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
+from server.preconditions import changed_meanwhile, if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
-from server.services import DatasetRefused
-from server.store.registry import NotThere, VersionConflict
+from server.services import DatasetRefused, OtherName
+from server.store.registry import EITHER, NotReplaced, NotThere, VersionConflict, version_tag
 from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
 
 __all__ = ["dataset_body", "router"]
@@ -91,6 +92,10 @@ def dataset_body(dataset: Dataset) -> dict[str, Any]:
     }
 
 
+def _etag(dataset: Dataset) -> str:
+    return f'"{version_tag(dataset.policy_version, dataset.data_version)}"'
+
+
 @router.get(
     "/v1/datasets",
     **describe(
@@ -130,6 +135,7 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
         "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows.",
         tag="Datasets",
         answers={200: (DatasetAnswer, None)},
+        headers={"ETag": "Tag of the version that is served."},
         problems=("not_found",),
     ),
 )
@@ -137,7 +143,8 @@ async def get_dataset(
     request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
 ) -> Response:
     """GET /v1/datasets/{dataset}."""
-    return json_response(dataset_body(await visible(services_of(request), caller, dataset)))
+    found = await visible(services_of(request), caller, dataset)
+    return json_response(dataset_body(found), headers={"ETag": _etag(found)})
 
 
 @router.get(
@@ -161,25 +168,24 @@ async def get_table(
     return json_response(table_body(found))
 
 
-async def _register(request: Request, caller: Caller, *, name: str | None) -> Dataset:
+async def _register(request: Request, caller: Caller, *, name: str | None, replaces: str | None) -> Dataset:
     registrar = services_of(request).registrar
     body, _ = await body_of(request, DatasetBody, large=True)
 
     def register() -> Dataset:
         if body.dataset is not None:
-            given = body.dataset.get("dataset")
-            if name is not None and given != name:
-                raise _other_name()
-            return registrar.register(body.dataset, actor=caller.name)
+            return registrar.register(body.dataset, actor=caller.name, name=name, replaces=replaces)
         assert body.path is not None
-        if name is not None and body.path.rpartition(".")[0] != name:
-            raise _other_name()
-        return registrar.register_file(body.path, actor=caller.name)
+        return registrar.register_file(body.path, actor=caller.name, name=name, replaces=replaces)
 
     try:
         return await in_thread(register)
     except DatasetRefused as refused:
         raise refused.problem() from None
+    except OtherName:
+        raise _other_name() from None
+    except NotReplaced as served:
+        raise _not_replaced(served, asked=replaces) from None
     except VersionConflict:
         raise Problem(
             "conflict",
@@ -187,6 +193,20 @@ async def _register(request: Request, caller: Caller, *, name: str | None) -> Da
             why="A version never changes: releases and charges refer to it.",
             instead=("Raise the version of the policy in the file.",),
         ) from None
+
+
+def _not_replaced(served: NotReplaced, *, asked: str | None) -> Problem:
+    if asked is not None:
+        return changed_meanwhile("dataset", f"/v1/datasets/{served.name}")
+    return Problem(
+        "conflict",
+        what=f'dataset "{served.name}" is served already',
+        why="POST attaches a new dataset. It does not replace one by accident.",
+        instead=(
+            f"To replace it: PUT /v1/datasets/{served.name}.",
+            f'Or send the header If-Match: "{served.tag}", the ETag of GET /v1/datasets/{served.name}.',
+        ),
+    )
 
 
 def _other_name() -> Problem:
@@ -202,19 +222,21 @@ def _other_name() -> Problem:
     **describe(
         "createDataset",
         "Attach a dataset",
-        "Checks the description, builds an immutable snapshot of the data, and serves it. All findings come at once.",
+        "Checks the description, builds an immutable snapshot of the data, and serves it. All findings come at once. "
+        "A dataset that is served already is replaced only with its ETag in the header `If-Match`; otherwise 409.",
         tag="Datasets",
         body=DatasetBody,
         body_examples=_BODY_EXAMPLES,
         answers={201: (DatasetAnswer, None)},
-        headers={"Location": "Address of the dataset."},
-        problems=("dataset_refused", "conflict", "not_found"),
+        headers={"Location": "Address of the dataset.", "ETag": "Tag of the version that is served."},
+        problems=("dataset_refused", "conflict", "precondition_failed", "not_found"),
     ),
 )
 async def create_dataset(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/datasets."""
-    dataset = await _register(request, caller, name=None)
-    return json_response(dataset_body(dataset), status=201, headers={"Location": f"/v1/datasets/{dataset.name}"})
+    dataset = await _register(request, caller, name=None, replaces=if_match(request))
+    headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
+    return json_response(dataset_body(dataset), status=201, headers=headers)
 
 
 @router.put(
@@ -222,12 +244,14 @@ async def create_dataset(request: Request, caller: Annotated[Caller, Depends(rol
     **describe(
         "replaceDataset",
         "Attach a new version of a dataset",
-        "New data or a new policy for a dataset of this name. Its budgets stay what they are.",
+        "New data or a new policy for a dataset of this name. Its budgets stay what they are. With the header "
+        "`If-Match` only when the version that is served has this ETag.",
         tag="Datasets",
         body=DatasetBody,
         body_examples=_BODY_EXAMPLES,
         answers={200: (DatasetAnswer, None)},
-        problems=("dataset_refused", "conflict", "not_found"),
+        headers={"ETag": "Tag of the version that is served."},
+        problems=("dataset_refused", "conflict", "precondition_failed", "not_found"),
     ),
 )
 async def replace_dataset(
@@ -235,7 +259,9 @@ async def replace_dataset(
 ) -> Response:
     """PUT /v1/datasets/{dataset}."""
     name = identifier(dataset, "dataset")
-    return json_response(dataset_body(await _register(request, caller, name=name)))
+    wanted = if_match(request)
+    replaced = await _register(request, caller, name=name, replaces=EITHER if wanted is None else wanted)
+    return json_response(dataset_body(replaced), headers={"ETag": _etag(replaced)})
 
 
 @router.delete(

@@ -157,6 +157,18 @@ def _idempotency_key(request: Request) -> str | None:
     return values[0]
 
 
+def _asked(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a body asks: without how long the client waits, and without nulls, which are absent.
+
+    A parameter's value may be null, and then it is one.
+    """
+    asked = {name: value for name, value in raw.items() if name != "wait_ms" and value is not None}
+    for name, value in asked.items():
+        if name != "parameters" and isinstance(value, dict):
+            asked[name] = {inner: part for inner, part in value.items() if part is not None}
+    return asked
+
+
 def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str | None) -> Question:
     accuracy = body.accuracy
     return Question(
@@ -171,8 +183,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         max_staleness_s=body.max_staleness_s,
         account=body.budget,
         idempotency_key=key,
-        # How long the client waits is not part of what it asks.
-        body_hash=canonical_hash({name: value for name, value in raw.items() if name != "wait_ms"}),
+        body_hash=canonical_hash(_asked(raw)),
     )
 
 

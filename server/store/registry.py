@@ -29,6 +29,7 @@ from server.store.tables import ROLES, api_keys, dataset_versions, principals, r
 
 __all__ = [
     "DATASET_NAME",
+    "EITHER",
     "NAME",
     "UNAVAILABLE",
     "DatasetVersion",
@@ -36,12 +37,14 @@ __all__ = [
     "LastAdministrator",
     "NameTaken",
     "NewKey",
+    "NotReplaced",
     "NotThere",
     "Principal",
     "Registry",
     "RegistryError",
     "StoredKey",
     "VersionConflict",
+    "version_tag",
 ]
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z", re.ASCII)
@@ -62,6 +65,10 @@ _VERIFY = (
 )
 
 
+EITHER = ""
+"""For `replaces`: whatever is served, or nothing."""
+
+
 class RegistryError(Exception):
     """Every error of the registry. Texts name things, never secrets."""
 
@@ -80,6 +87,15 @@ class LastAdministrator(RegistryError):
 
 class VersionConflict(RegistryError):
     """The version of the dataset is stored with other contents; versions never change."""
+
+
+class NotReplaced(RegistryError):
+    """Something else is served under the name than was to be replaced: `tag`, None for nothing."""
+
+    def __init__(self, name: str, tag: str | None) -> None:
+        self.name = name
+        self.tag = tag
+        super().__init__(name)
 
 
 class KeyRefused(RegistryError):
@@ -335,10 +351,14 @@ class Registry:
         snapshot: str,
         document: Mapping[str, Any],
         actor: str,
+        replaces: str | None = EITHER,
     ) -> DatasetVersion:
         """Stores a version and makes it the one that is served. The same version again changes nothing.
 
-        Errors: VersionConflict when the version is stored with other contents; ValueError for a bad name.
+        `replaces` is what must be served now: the tag of a version, "*" for any version, None for none, EITHER for no
+        matter what.
+        Errors: VersionConflict when the version is stored with other contents; NotReplaced when something else is
+        served than `replaces` says; ValueError for a bad name.
         """
         if DATASET_NAME.match(name) is None:
             raise ValueError("a dataset's name starts with a letter and has letters, digits, _ . - only")
@@ -349,6 +369,7 @@ class Registry:
             (table.c.name == name) & (table.c.policy_version == policy_version) & (table.c.data_version == data_version)
         )
         with self._writing() as connection:
+            _require_replaced(connection, name, replaces)
             row = connection.execute(select(table).where(same)).first()
             if row is not None and (json.loads(row.document) != json.loads(stored) or row.snapshot != snapshot):
                 raise VersionConflict("this version of the dataset is stored with other contents")
@@ -373,6 +394,11 @@ class Registry:
                 row = connection.execute(select(table).where(same)).one()
             connection.commit()
         return _version(row)
+
+    def require_replaced(self, name: str, replaces: str | None) -> None:
+        """Errors: NotReplaced, as `register_dataset` would raise it now."""
+        with self._engine.connect() as connection:
+            _require_replaced(connection, name, replaces)
 
     def datasets(self) -> tuple[DatasetVersion, ...]:
         """The versions that are served, in order of names."""
@@ -455,6 +481,21 @@ def _key(row: Row[Any]) -> StoredKey:
         last_used_day=row.last_used_day,
         revoked=row.revoked,
     )
+
+
+def version_tag(policy_version: int, data_version: str) -> str:
+    """The tag of a version of a dataset: equal for equal policy and data."""
+    return f"{policy_version}-{data_version}"
+
+
+def _require_replaced(connection: Connection, name: str, replaces: str | None) -> None:
+    if replaces == EITHER:
+        return
+    table = dataset_versions
+    served = connection.execute(select(table).where((table.c.name == name) & table.c.current)).first()
+    tag = None if served is None else version_tag(served.policy_version, served.data_version)
+    if tag is None if replaces == "*" else tag != replaces:
+        raise NotReplaced(name, tag)
 
 
 def _version(row: Row[Any]) -> DatasetVersion:

@@ -27,8 +27,8 @@ from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Tabl
 from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
 from server.question import Question
-from server.services import DatasetRefused, RequestFinding
-from server.store.registry import NotThere
+from server.services import DatasetRefused, OtherName, RequestFinding
+from server.store.registry import EITHER, NotReplaced, NotThere, version_tag
 
 SECRET_LITERAL = "Zebedee-7731"
 """A literal that tests put into queries and look for where it must not be."""
@@ -91,7 +91,15 @@ class FakeRegistrar:
         self.catalogue = catalogue
         self.given: list[Any] = []
 
-    def register(self, document: Mapping[str, Any], *, actor: str) -> Dataset:
+    def register(
+        self, document: Mapping[str, Any], *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
+        if name is not None and document.get("dataset") != name:
+            raise OtherName(name)
+        served = self.catalogue.datasets.get(str(document.get("dataset")))
+        tag = None if served is None else version_tag(served.policy_version, served.data_version)
+        if replaces not in (EITHER, tag):
+            raise NotReplaced(str(document.get("dataset")), tag)
         self.given.append(document)
         if "tables" not in document:
             raise DatasetRefused(
@@ -106,8 +114,11 @@ class FakeRegistrar:
         self.catalogue.datasets[dataset.name] = dataset
         return dataset
 
-    def register_file(self, path: str, *, actor: str) -> Dataset:
-        return self.register({"dataset": path.rpartition(".")[0], "tables": {}}, actor=actor)
+    def register_file(
+        self, path: str, *, actor: str, name: str | None = None, replaces: str | None = EITHER
+    ) -> Dataset:
+        document = {"dataset": path.rpartition(".")[0], "tables": {}}
+        return self.register(document, actor=actor, name=name, replaces=replaces)
 
     def remove(self, name: str, *, actor: str) -> None:
         if self.catalogue.datasets.pop(name, None) is None:
@@ -285,6 +296,10 @@ class Api:
 
     def _check(self, method: str, path: str, response: httpx.Response) -> None:
         """Every response is described by the OpenAPI document: its status, its media type and its shape."""
+        if method == "HEAD":
+            # The answer to the GET, without its body: nothing else to describe.
+            assert response.content == b""
+            return
         scope = {"type": "http", "method": method, "path": path.split("?")[0], "root_path": "", "headers": []}
         route = next((item for item in self.app.routes if item.matches(scope)[0] is Match.FULL), None)
         schema = {"$ref": "#/components/schemas/ProblemAnswer"}
