@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 
 from engines.frames import Frame, FrameFault, columns_of, decode_values
 from engines.pool import Failure, LoneWorker, WorkerOptions
-from privacy.policy import Column, ColumnType, Dataset, KeyValue, Reference, Table
+from privacy.policy import LENGTH_MAX_DEFAULT, Column, ColumnType, Dataset, KeyValue, Reference, Table
 
 __all__ = [
     "SNAPSHOT_CODES",
@@ -88,6 +88,7 @@ SNAPSHOT_CODES: dict[str, str] = {
     "no_rows_of_units": "No row of the table leads to a privacy unit.",
     "reference_unknown": "A reference uses a table or column that is not declared.",
     "reserved_name": "The name is reserved for the snapshot itself.",
+    "text_too_long": "Texts that name units or rows are longer than length_max; they cannot be cut.",
     "not_completed": "The snapshot could not be completed: memory, disk or time ran out, or the work was stopped.",
 }
 """Every finding about sources with its meaning, one sentence each."""
@@ -139,13 +140,19 @@ class SnapshotRefused(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableReport:
-    """Counts of one table, true values: for administrators only. `non_finite` counts NaN and infinities by column."""
+    """Counts of one table, true values: for administrators only. `non_finite` counts NaN and infinities by column.
+
+    `rows_beyond` are rows that were left out because their unit has more than `rows_stored_per_unit`, `texts_cut`
+    counts by column the texts that were longer than `length_max`.
+    """
 
     name: str
     rows_read: int
     rows_stored: int
     rows_without_unit: int
     non_finite: tuple[tuple[str, int], ...]
+    rows_beyond: int = 0
+    texts_cut: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -171,7 +178,9 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
     Requires: `draw_key` is the dataset's secret, at least 16 random bytes, the same for every version.
     Ensures: the same contents, declared shape and draw key give the same `data_version`, and then the existing
     file is used; the version says nothing about the contents to who lacks the key. What the declaration says
-    (types, keys, one row per unit, declared text keys) was verified on every row.
+    (types, keys, one row per unit, declared text keys) was verified on every row. No unit has more rows of a table than
+    `Table.rows_stored`, and no text more characters than its column's `length_max`: which rows are kept is a function
+    of the unit's own rows and the draw key alone.
     Errors: SnapshotRefused with findings.
     """
     if len(draw_key) < _DRAW_KEY_BYTES_MIN:
@@ -356,6 +365,7 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         assert following is not None
         last = following
     holder = _unit_column(dataset, last) if table.protected else None
+    naming = _naming_columns(dataset, table)
     # Only where it is declared: the versions of data without it stay what they were.
     written: dict[str, Any] = {}
     if source.decimal != ".":
@@ -374,8 +384,36 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         "unit_path": _described_path(dataset, table),
         "unit_column": None if holder is None else holder.name,
         "one_row": table.protected and table.contribution is not None and table.contribution.one_row,
-        "columns": [described_column(column, dict(source.source_names).get(column.name)) for column in table.columns],
+        "rows_stored": table.rows_stored if table.protected else None,
+        "columns": [
+            {
+                **described_column(column, dict(source.source_names).get(column.name)),
+                **_described_length(column, names=column.name.lower() in naming),
+            }
+            for column in table.columns
+        ],
     }
+
+
+def _described_length(column: Column, *, names: bool) -> dict[str, Any]:
+    """How long the texts of a column may be. Listed keys have the length that they have."""
+    if column.type is not ColumnType.TEXT or column.keys is not None:
+        return {}
+    longest = LENGTH_MAX_DEFAULT if column.length_max is None else column.length_max
+    return {"length_max": longest, "names": names}
+
+
+def _naming_columns(dataset: Dataset, table: Table) -> set[str]:
+    """Columns whose texts name units or rows: two of them that were cut to one text would become one."""
+    found = {reference.column for reference in (*table.references, *table.unit_path)}
+    found |= {name for name in (table.key, table.unit_column) if name is not None}
+    if dataset.unit.key is not None and table.name.lower() == dataset.unit.table.lower():
+        found.add(dataset.unit.key)
+    for other in dataset.tables:
+        for reference in (*other.references, *other.unit_path):
+            if reference.table.lower() == table.name.lower():
+                found.add(reference.key)
+    return {name.lower() for name in found}
 
 
 def _described_path(dataset: Dataset, table: Table) -> list[dict[str, str]]:
@@ -492,6 +530,9 @@ def _read_report(document: Mapping[str, Any]) -> SnapshotReport:
             rows_stored=int(table["rows_stored"]),
             rows_without_unit=int(table["rows_without_unit"]),
             non_finite=tuple((str(column), int(count)) for column, count in dict(table["non_finite"]).items()),
+            # Snapshots of older servers kept everything.
+            rows_beyond=int(table.get("rows_beyond", 0)),
+            texts_cut=tuple((str(column), int(count)) for column, count in dict(table.get("texts_cut", {})).items()),
         )
         for table in document["tables"]
     )
@@ -528,6 +569,8 @@ def _publish(built: Path, path: Path, version: str, dataset: Dataset, report: Sn
                 "rows_stored": table.rows_stored,
                 "rows_without_unit": table.rows_without_unit,
                 "non_finite": dict(table.non_finite),
+                "rows_beyond": table.rows_beyond,
+                "texts_cut": dict(table.texts_cut),
             }
             for table in report.tables
         ],

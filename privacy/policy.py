@@ -14,6 +14,10 @@ from privacy.bounds import ContributionBound, ValueBounds
 from privacy.unit import Neighbouring, PrivacyUnit
 
 __all__ = [
+    "LENGTH_MAX_DEFAULT",
+    "LENGTH_MAX_MOST",
+    "ROWS_STORED_DEFAULT",
+    "ROWS_STORED_MOST",
     "Column",
     "ColumnType",
     "Dataset",
@@ -23,6 +27,20 @@ __all__ = [
     "Reference",
     "Table",
 ]
+
+LENGTH_MAX_DEFAULT = 1_000
+"""Most characters of a stored text where nothing is declared."""
+
+LENGTH_MAX_MOST = 1_000_000
+
+ROWS_STORED_DEFAULT = 1_000
+"""Most rows of one unit that a snapshot keeps of a table where nothing is declared (`rows_per_unit`, if that is more).
+
+A plain question about a table with this limit costs less than a millisecond for all rows of one unit (0.3 microseconds
+each, doubled for safety), which is a tenth of the default tick; with 10,000 rows answers would take 100 ms.
+"""
+
+ROWS_STORED_MOST = 2**30
 
 KeyValue = str | int | bool | datetime.date | datetime.datetime | None
 """A group value as it appears in answers. NULL is a value of its own."""
@@ -60,7 +78,10 @@ class PublicKeys:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type and what is declared about its values."""
+    """One column: its type and what is declared about its values.
+
+    `length_max` is the most characters of a stored text; None is the default. Snapshots keep no longer ones.
+    """
 
     name: str
     type: ColumnType
@@ -68,6 +89,10 @@ class Column:
     keys: PublicKeys | None = None
     nullable: bool = True
     description: str = ""
+    length_max: int | None = None
+
+    def __post_init__(self) -> None:
+        assert self.length_max is None or 1 <= self.length_max <= LENGTH_MAX_MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +112,10 @@ class Table:
     (then there is no such column); otherwise it is the chain of references that leads to a table which does.
     Snapshots resolve the chain once: every protected table stores its rows' unit as `snapshot unit` columns, see
     engines/snapshot.py.
+
+    `rows_stored_per_unit` is the most rows of one unit that a snapshot keeps (None: the default, see `rows_stored`);
+    `rows_expected` is about how many rows the table has, as far as the owner says so in public. It sets the moment at
+    which answers appear, and nothing else.
     """
 
     name: str
@@ -98,11 +127,22 @@ class Table:
     unit_path: tuple[Reference, ...] = ()
     contribution: ContributionBound | None = None
     description: str = ""
+    rows_stored_per_unit: int | None = None
+    rows_expected: int | None = None
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]
         assert len(set(names)) == len(names), "column names repeat"
         assert not self.protected or self.contribution is not None
+
+    @property
+    def rows_stored(self) -> int:
+        """The most rows of one unit in a snapshot; for a public table, whose rows belong to nobody, one."""
+        if self.contribution is None or self.contribution.one_row:
+            return 1
+        if self.rows_stored_per_unit is not None:
+            return self.rows_stored_per_unit
+        return max(ROWS_STORED_DEFAULT, self.contribution.rows_per_unit)
 
     def column(self, name: str) -> Column | None:
         """The column of that name (ASCII case does not matter), or None."""

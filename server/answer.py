@@ -43,9 +43,11 @@ from privacy.statement import Statement
 from privacy.warning import AnswerWarning
 from server import answer_rows, pricing, wire_answer
 from server.log import logger
+from server.moments import Moments, moments_of
 from server.question import Question
 from server.repeats import Repeats, Told
 from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.cost import Work, check_work, work_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.plan import Plan
@@ -108,6 +110,8 @@ class Journey:
         served: Served,
         bits: BitSource,
         tick_seconds: float = 0.01,
+        engine_threads: int = 1,
+        slowness: Callable[[], float] = lambda: 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -117,6 +121,8 @@ class Journey:
         self._served = served
         self._bits = bits
         self._tick = tick_seconds
+        self._engine_threads = engine_threads
+        self._slowness = slowness
         self._clock = clock
         self._sleep = sleep
         self._plans: OrderedDict[Any, Prepared] = OrderedDict()
@@ -136,6 +142,8 @@ class Journey:
                 return known
         plan = lift(question.sql, dataset, question.parameters)
         cores = bound(plan)
+        # Before anything is written out, which may be long.
+        check_work(cores)
         types = None
         if not plan.shell.trivial:
             try:
@@ -418,8 +426,9 @@ class Journey:
         answer: bytes | None = None
         untouched = False
         kept: list[StoredRelease] = []
+        visible = self._visible(admitted)
         try:
-            answer = self._answer(admitted, kept, lease, slot)
+            answer = self._answer(admitted, kept, lease, slot, visible)
         except ExecutionFailed as failure:
             untouched = not failure.started and len(admitted.prepared.cores) == 1
             failed = (logging.WARNING, {"code": "execution_failed"})
@@ -427,7 +436,7 @@ class Journey:
             failed = (logging.ERROR, {"exception": type(error).__name__})
         if answer is None:
             # Before the ledger and the log are told, which others can read. A success waited in `_answer`.
-            self._until_visible(admitted.started)
+            self._until_visible(visible)
             slot.close()
             level, fields = failed
             logger().log(level, "query_failed", query_id=admitted.query_id, **fields)
@@ -446,7 +455,12 @@ class Journey:
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
     def _answer(
-        self, admitted: Admitted, kept: list[StoredRelease], lease: PrivateLease | None, slot: ExitStack
+        self,
+        admitted: Admitted,
+        kept: list[StoredRelease],
+        lease: PrivateLease | None,
+        slot: ExitStack,
+        visible: _Visible,
     ) -> bytes:
         """Steps 6 to 8. `kept` gets the fresh releases once all are made: what fails afterwards is no secret."""
         question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
@@ -468,7 +482,7 @@ class Journey:
                 exact = self._private.run(
                     self._served.snapshot(dataset),
                     statement,
-                    timeout_seconds=dataset.limits.timeout_seconds,
+                    timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
                     lease=lease,
                 )
                 table = releasing.release(
@@ -497,7 +511,7 @@ class Journey:
             # Everything that anybody can watch (the slot that others wait for, the shell's workers, the ledger's
             # entries and their times, a poll) comes after the visible moment: what follows is a function of released
             # numbers alone.
-            self._until_visible(admitted.started)
+            self._until_visible(visible)
             slot.close()
             # A shell that fails does not lose what was paid for: the next question is served by these releases.
             kept.extend(fresh)
@@ -528,21 +542,68 @@ class Journey:
         secret. Counted from the question, every query that waits in line would wait that long once more, with its
         thread: the line would take twice as long with each one.
         """
-        if self._tick <= 0:
-            return started
         return started + self._tick * max(0.0, (self._clock() - started) // self._tick)
 
-    def _until_visible(self, started: float) -> None:
-        """Waits for the next visible moment: started + tick * 2^k.
+    def _visible(self, admitted: Admitted) -> _Visible:
+        """The visible moments of an admitted query, with the draw of its run."""
+        moments = self.moments(_work(admitted))
+        part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
+        return _Visible(moments, part, admitted.started, clock=self._clock, sleep=self._sleep)
 
-        How long a query ran is a fact about rows; what shows of it is only which of a few moments came next.
-        """
-        if self._tick <= 0:
-            return
-        moment = self._tick
-        while started + moment < self._clock():
-            moment *= 2
-        self._sleep(max(0.0, started + moment - self._clock()))
+    def _until_visible(self, visible: _Visible) -> None:
+        """Waits for the next visible moment of a run."""
+        visible.wait()
+
+    def moments(self, work: Work) -> Moments:
+        """The visible moments of that work on this machine: a function of plans and declarations."""
+        slowness = max(1.0, self._slowness())
+        rows = work.row_nanoseconds / self._engine_threads
+        return moments_of(
+            unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
+            expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
+            tick_seconds=self._tick,
+        )
+
+
+class _Visible:
+    """The visible moments of one run: how long it may take, and when what came of it shows."""
+
+    def __init__(
+        self,
+        moments: Moments,
+        part: float,
+        started: float,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._moments = moments
+        self._part = part
+        self._started = started
+        self._clock = clock
+        self._sleep = sleep
+        self._begun: float | None = None
+
+    def seconds_left(self, timeout_seconds: float) -> float:
+        """What is left to the statements of a question, which have one limit together; counted from the first call."""
+        if self._begun is None:
+            self._begun = self._clock()
+        left = self._begun + self._moments.limit(timeout_seconds, self._part) - self._clock()
+        return max(left, 1e-3)
+
+    def wait(self) -> None:
+        """Waits for the next visible moment (server/moments.py)."""
+        moment = self._moments.next(self._clock() - self._started, self._part)
+        self._sleep(max(0.0, self._started + moment - self._clock()))
+
+
+def _work(admitted: Admitted) -> Work:
+    """What the engine does for a query: the cores that no stored release serves."""
+    assert admitted.prepared is not None
+    assert admitted.reserved is not None
+    reused = admitted.reserved.reused
+    known = zip(admitted.prepared.cores, admitted.prepared.keys, strict=True)
+    return work_of([core for core, key in known if key not in reused])
 
 
 def _reads_rows(admitted: Admitted) -> bool:

@@ -23,6 +23,7 @@ from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
 from server.store.registry import Registry
+from sql_rewrite.cost import SPEED_REFERENCE
 
 __all__ = ["build_services", "open_catalogue"]
 
@@ -71,6 +72,8 @@ def build_services(settings: Settings) -> Services:
             bits=SystemBits(),
             tick_seconds=settings.answer_tick_ms / 1000,
             sleep=pause.sleep,
+            engine_threads=settings.engine_threads,
+            slowness=lambda: private.probe_nanoseconds() / SPEED_REFERENCE,
         )
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
         # Closed in this order, after the jobs: the engine first, so that nothing can be released any more; then the

@@ -45,9 +45,6 @@ WIDTH_MAX = 2**30
 MAGNITUDE_MAX = Fraction(10**15)
 """Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
 
-CORE_WEIGHT_MAX = 20_000
-"""Most operators (as lowered) that one core may run for each row."""
-
 STEP_EXPONENT_MIN = -900
 """Exponent of the finest step: a power of two that a double holds exactly, and whose reciprocal is finite."""
 
@@ -124,25 +121,7 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
     return tuple(cores)
 
 
-def _check_weight(core: Core) -> None:
-    """Refuses a core that does too much for each row: what one row may cost bounds what its time may tell."""
-    expressions = [core.where, *(key for _, key in core.keys)]
-    expressions += [part for aggregate in core.aggregates for part in (aggregate.argument, aggregate.filter)]
-    if sum(expression.weight for expression in expressions if isinstance(expression, Call)) > CORE_WEIGHT_MAX:
-        raise Refused(
-            [
-                Finding(
-                    code="too_large",
-                    what="the query is refused",
-                    why="Its expressions together do too much for each row.",
-                    instead=("ask for its aggregates in several queries", "match shorter texts and patterns"),
-                )
-            ]
-        )
-
-
 def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
-    _check_weight(core)
     domains, cells = key_domain(core, dataset)
     contribution = _contribution(core, None if cells is None else len(cells))
     builder = _Builder(core, dataset, contribution)

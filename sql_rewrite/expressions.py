@@ -94,7 +94,8 @@ class ColumnRef:
 
     `interval` is what the stored type may hold (BIGINT when left out for an INTEGER), `declared` are the value
     bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` are public
-    keys: rows with another value do not take part when the column is used as a key.
+    keys: rows with another value do not take part when the column is used as a key. `length_max` is the most characters
+    of a stored text.
     """
 
     relation: str
@@ -105,6 +106,7 @@ class ColumnRef:
     declared: Interval | None = None
     domain: tuple[KeyValue, ...] | None = None
     is_unit: bool = False
+    length_max: int | None = None
 
     def __post_init__(self) -> None:
         if self.type is ColumnType.INTEGER:

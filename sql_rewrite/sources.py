@@ -221,6 +221,7 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
         declared=declared,
         domain=domain,
         is_unit=is_unit,
+        length_max=column.length_max,
     )
 
 

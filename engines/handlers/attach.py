@@ -459,14 +459,16 @@ def _stage_table(
     for column, rule in zip(table["columns"], conversions, strict=True):
         keys = enumeration(column)
         outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
-        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside)
+        long = f"length({rule.value}) > {int(column['length_max'])}" if "length_max" in column else "false"
+        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside, long)
         counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
     row = connection.execute(f"SELECT {', '.join(counts)} FROM {relation}").fetchone()
     assert row is not None
     total, numbers = int(row[0]), [int(value) for value in row[1:]]
     special_counts: dict[str, int] = {}
+    cut_counts: dict[str, int] = {}
     for index, column in enumerate(table["columns"]):
-        failed, special, empty, outside_count = numbers[4 * index : 4 * index + 4]
+        failed, special, empty, outside_count, long_count = numbers[5 * index : 5 * index + 5]
         facts = {"table": name, "column": column["name"]}
         if failed:
             findings.append(_finding("value_not_of_type", count=failed, **facts))
@@ -474,6 +476,10 @@ def _stage_table(
             findings.append(_finding("null_in_column", count=empty, **facts))
         if outside_count:
             findings.append(_finding("value_outside_keys", count=outside_count, **facts))
+        if long_count and column["names"]:
+            findings.append(_finding("text_too_long", count=long_count, **facts))
+        elif long_count:
+            cut_counts[str(column["name"])] = long_count
         if special:
             special_counts[str(column["name"])] = special
     if total == 0:
@@ -483,13 +489,18 @@ def _stage_table(
     if findings:
         return findings, {}
     selected = ", ".join(
-        f"{rule.value} AS {identifier(column['name'])}"
+        f"{_shortened(column, rule.value)} AS {identifier(column['name'])}"
         for column, rule in zip(table["columns"], conversions, strict=True)
     )
     if numbered:
         selected += ', row_number() OVER () AS "unit$row"'
     connection.execute(f"CREATE TABLE staging.main.t{position} AS SELECT {selected} FROM {relation}")
-    return [], {"name": name, "rows_read": total, "non_finite": special_counts}
+    return [], {"name": name, "rows_read": total, "non_finite": special_counts, "texts_cut": cut_counts}
+
+
+def _shortened(column: Mapping[str, Any], value: str) -> str:
+    """The value, cut to its first characters where the column is text with a greatest length."""
+    return f"left({value}, {int(column['length_max'])})" if "length_max" in column else value
 
 
 # ---------------------------------------------------------------------------------------- declared facts and units
@@ -566,21 +577,50 @@ def _make_units_of_rows(connection: duckdb.DuckDBPyConnection, request: Mapping[
     """
     unit = request["unit"]
     position = [str(table["name"]) for table in request["tables"]].index(unit["table"])
-    parts = []
-    for column in request["tables"][position]["columns"]:
-        text = f"CAST({identifier(column['name'])} AS VARCHAR)"
-        parts.append(f"CASE WHEN {text} IS NULL THEN 'n' ELSE 't' || strlen({text}) || ':' || {text} END")
+    contents = _contents(request["tables"][position])
     connection.execute(
         "CREATE TABLE staging.main.units AS "
         "SELECT key, draw, row_number() OVER (ORDER BY draw, digest, copy) - 1 AS id FROM ("
         "SELECT key, digest, copy, "
         "CAST('0x' || left(sha256($1 || ':' || digest || ':' || copy), 16) AS UBIGINT) AS draw FROM ("
         "SELECT key, digest, row_number() OVER (PARTITION BY digest) AS copy FROM ("
-        f"SELECT \"unit$row\" AS key, sha256($1 || ':row:' || {' || '.join(parts)}) AS digest "
+        f"SELECT \"unit$row\" AS key, sha256($1 || ':row:' || {contents}) AS digest "
         f"FROM staging.main.t{position})))",
         [request["draw_key"]],
     )
     return _number(connection, "SELECT count(*) FROM staging.main.units")
+
+
+def _contents(table: Mapping[str, Any], prefix: str = "") -> str:
+    """SQL for one text of all values of a row; different rows have different texts."""
+    parts = []
+    for column in table["columns"]:
+        text = f"CAST({prefix}{identifier(column['name'])} AS VARCHAR)"
+        parts.append(f"CASE WHEN {text} IS NULL THEN 'n' ELSE 't' || strlen({text}) || ':' || {text} END")
+    return " || ".join(parts)
+
+
+def _choose_rows(
+    connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any], position: int, source: str, most: int
+) -> int:
+    """Lists the rows beyond the `most` that are kept of each unit, and returns how many there are.
+
+    Claim: the multiset of rows that are kept of a unit is a function of the multiset of its own rows and the draw
+    key. For a unit's rows are ordered by a keyed hash of their contents; rows with one hash have the same contents (but
+    for collisions of SHA-256), so it does not matter which of them comes first. Without the key nobody can write rows
+    that are kept.
+    """
+    heavy = f"SELECT u.id FROM {source} GROUP BY u.id HAVING count(*) > {most}"
+    if not _number(connection, f"SELECT count(*) FROM ({heavy})"):
+        return 0
+    contents = _contents(request["tables"][position], "t.")
+    connection.execute(
+        f"CREATE TABLE staging.main.beyond{position} AS SELECT number FROM (SELECT t.rowid AS number, "
+        f"row_number() OVER (PARTITION BY u.id ORDER BY sha256($1 || ':keep:' || {contents})) AS place "
+        f"FROM {source} WHERE u.id IN ({heavy})) WHERE place > {most}",
+        [request["draw_key"]],
+    )
+    return _number(connection, f"SELECT count(*) FROM staging.main.beyond{position}")
 
 
 def _store_table(
@@ -597,7 +637,7 @@ def _store_table(
         f"CAST(t.{identifier(column['name'])} AS {stored_type(column)}) AS {identifier(column['name'])}"
         for column in table["columns"]
     ]
-    source, order = f"staging.main.t{position} AS t", ""
+    source, order, beyond = f"staging.main.t{position} AS t", "", 0
     if table["protected"]:
         current = "t"
         for step, reference in enumerate(table["unit_path"]):
@@ -612,11 +652,16 @@ def _store_table(
         number = "INTEGER" if units < 2**31 else "BIGINT"
         columns += [f'CAST(u.id AS {number}) AS "unit$id"', 'u.draw AS "unit$draw"']
         order = " ORDER BY u.id"
+        if not table["one_row"]:
+            beyond = _choose_rows(connection, request, position, source, int(table["rows_stored"]))
+        if beyond:
+            order = f" WHERE t.rowid NOT IN (SELECT number FROM staging.main.beyond{position}){order}"
     target = f"main.{identifier(table['name'])}"
     connection.execute(f"CREATE TABLE {target} AS SELECT {', '.join(columns)} FROM {source}{order}")
     stored = _number(connection, f"SELECT count(*) FROM {target}")
     report["rows_stored"] = stored
-    report["rows_without_unit"] = report["rows_read"] - stored
+    report["rows_beyond"] = beyond
+    report["rows_without_unit"] = report["rows_read"] - stored - beyond
 
 
 def _verify_units(

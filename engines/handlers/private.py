@@ -22,6 +22,7 @@ from engines.handlers.connection import (
     read_parameters,
 )
 from engines.optimizers import DECISIONS
+from engines.speed import probe_nanoseconds
 
 __all__ = ["PrivateHandler", "run_statement"]
 
@@ -51,6 +52,8 @@ class PrivateHandler:
     def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
         """Open a snapshot ahead, or run a statement on it."""
         header = frame.header
+        if header["operation"] == "probe":
+            return {"nanoseconds": probe_nanoseconds()}, ()
         connection = self._snapshot(str(header["snapshot"]))
         if header["operation"] == "open":
             return {}, ()

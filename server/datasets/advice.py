@@ -15,6 +15,7 @@ _NUMBERS = "Choose numbers that most units stay within, from what you know, not 
 _FILE = "Check the path, and that the file is complete and what its name says; export it again if it is damaged."
 
 _ADVICE: dict[str, tuple[str, ...]] = {
+    "text_too_long": ("Declare a larger length_max for the column.",),
     "source_missing": ("Add the source: source: {file: people.csv}.",),
     "source_unknown": ("Give each table one source.",),
     "file_missing": ("Check the path: it is relative to the dataset file.",),

@@ -107,6 +107,8 @@ def _table(
         unit_path=unit_path,
         contribution=contribution,
         description=table.description,
+        rows_stored_per_unit=table.rows_stored_per_unit,
+        rows_expected=table.rows_expected,
     )
 
 
@@ -136,6 +138,7 @@ def _column(
         keys=PublicKeys(values) if values else None,
         nullable=column.nullable,
         description=column.description,
+        length_max=column.length_max,
     )
 
 

@@ -621,6 +621,21 @@ class _Meaning:
 
     def _contribution(self, path: Path, name: str, table: TableFile, route: Route) -> None:
         bound = table.contribution
+        stored = table.rows_stored_per_unit
+        if stored is not None and route.one_row:
+            self.problem(
+                (*path, "rows_stored_per_unit"),
+                what=f'"rows_stored_per_unit" of table "{name}" has no use',
+                why="Each unit has one row there.",
+                instead="Remove rows_stored_per_unit.",
+            )
+        elif stored is not None and bound is not None and stored < bound.rows_per_unit:
+            self.problem(
+                (*path, "rows_stored_per_unit"),
+                what=f'table "{name}" keeps fewer rows of a unit than may count',
+                why=f"rows_per_unit says that {bound.rows_per_unit} rows count, and {stored} are kept.",
+                instead=f"Raise rows_stored_per_unit to {bound.rows_per_unit} at least, or lower rows_per_unit.",
+            )
         if route.one_row:
             if bound is not None and (bound.rows_per_unit, bound.groups_per_unit, bound.rows_per_unit_and_group) != (
                 1,

@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from engines.snapshot import DateOrder, DecimalMark
 from privacy.bounds import BOUND_MAX
-from privacy.policy import ColumnType
+from privacy.policy import LENGTH_MAX_DEFAULT, LENGTH_MAX_MOST, ROWS_STORED_DEFAULT, ROWS_STORED_MOST, ColumnType
 from server.datasets.identifiers import IDENTIFIER
 
 __all__ = [
@@ -176,6 +176,11 @@ class ColumnFile(_Part):
         description="Group values known without the data. Without them, groups are shown above a threshold only.",
     )
     nullable: bool = Field(default=True, description="False when every row has a value; verified.")
+    length_max: Annotated[int, Field(ge=1, le=LENGTH_MAX_MOST)] | None = Field(
+        default=None,
+        description=f"Most characters of a text, {LENGTH_MAX_DEFAULT:,} by default. Longer ones are cut when the data "
+        "is attached, those that name units or rows are refused. What texts may cost decides how soon answers appear.",
+    )
     description: Text = Field(default="", description="Shown to analysts.")
 
 
@@ -201,6 +206,17 @@ class TableFile(_Part):
     )
     contribution: ContributionFile | None = Field(
         default=None, description="Needed where one unit may have many rows; 1, 1 and 1 where it has one."
+    )
+    rows_stored_per_unit: Annotated[int, Field(ge=1, le=ROWS_STORED_MOST)] | None = Field(
+        default=None,
+        description="Most rows of one unit that are kept when the data is attached, by a keyed choice; "
+        f"{ROWS_STORED_DEFAULT:,} by default, or rows_per_unit where that is more. The more there may be, the later "
+        "answers appear.",
+    )
+    rows_expected: Annotated[int, Field(ge=1, le=2**40)] | None = Field(
+        default=None,
+        description="About how many rows the table has, where everybody may know that. It sets the moment at which "
+        "answers appear, and nothing else.",
     )
     columns: Annotated[dict[Identifier, ColumnFile], Field(min_length=1, max_length=1_000)]
     description: Text = Field(default="", description="Shown to analysts.")

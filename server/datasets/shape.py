@@ -91,7 +91,7 @@ def _remove(data: dict[str, Any], item: Any) -> bool:
         path = path[:-1]
     # Inside a column or a contribution, what is missing or wrong takes its nearest optional part away.
     if path[:1] == ("columns",) and len(path) >= 2:
-        optional = len(path) >= 3 and path[2] in ("bounds", "keys", "description", "source_name")
+        optional = len(path) >= 3 and path[2] in ("bounds", "keys", "description", "source_name", "length_max")
         known = path[2:3] and path[2] in ColumnFile.model_fields
         path = path[:3] if optional or (len(path) >= 3 and not known) else path[:2]
     elif path[:1] == ("contribution",):
@@ -243,6 +243,9 @@ _EXAMPLES = {
     "rows_per_unit": "Write a whole number of 1 or more.",
     "groups_per_unit": "Write a whole number of 1 or more.",
     "rows_per_unit_and_group": "Write a whole number of 1 or more.",
+    "rows_stored_per_unit": "Write a whole number of 1 or more, for instance 10000.",
+    "rows_expected": "Write about how many rows the table has, for instance 200000.",
+    "length_max": "Write a whole number of characters, for instance 200.",
     "references": "Write: references: {patient_id: patients.patient_id}.",
 }
 

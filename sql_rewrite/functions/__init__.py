@@ -85,7 +85,9 @@ def build(operator: str, arguments: Sequence[Expression]) -> Expression:
         finite=_is_finite(entry, resolved.arguments, resolved.type),
         weight=1
         + texts.work(resolved.arguments)
-        + sum(_copies(entry, index) * _weight(entry, a) for index, a in enumerate(resolved.arguments)),
+        + sum(
+            entry.copies_of(resolved.arguments, index) * _weight(entry, a) for index, a in enumerate(resolved.arguments)
+        ),
         depth=1 + max((_depth(a) for a in resolved.arguments), default=0),
     )
     if not call.finite:
@@ -107,10 +109,6 @@ def _exactly(operator: str, arguments: Sequence[Expression], count: int) -> Sequ
             "unsupported_function", f'"{operator}" is refused', f"It takes {count} arguments, not {len(arguments)}."
         )
     return arguments
-
-
-def _copies(entry: Operator, index: int) -> int:
-    return entry.copies[min(index, len(entry.copies) - 1)]
 
 
 def _weight(entry: Operator, argument: Expression) -> int:

@@ -311,8 +311,8 @@ def _round_lower(call: Call, lowerer: Lowerer) -> str:
         moved = f"(CASE WHEN ({sql} < 0) THEN ({sql} - {half}) ELSE ({sql} + {half}) END)"
         return narrow(f"(({moved} // {unit}) * {unit})", call, wide=wide)
     if digits == 0:
-        return f"round({lowerer.sql(value)})"
-    return f"round({lowerer.sql(value)}, {digits})"
+        return f"round({lowerer.loose(value)})"
+    return f"round({lowerer.loose(value)}, {digits})"
 
 
 def _round(call: Call, values: Sequence[Any]) -> Any:
@@ -648,8 +648,10 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_round_lower,
         reference=_round,
         range=_round_range,
+        # An infinity and NaN stay what they are: without that, each level of nested calls doubled what is below it.
+        loose=True,
         finite=False,
-        copies=(3, 1),
+        copies=lambda arguments: (3 if arguments[0].type is INTEGER else 1, 1),
         section="Rounding",
     ),
     Operator(

@@ -12,7 +12,7 @@ from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal,
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.logic import as_literal
 from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, any_nullable, arity, refuse_types
-from sql_rewrite.functions.reading import PATTERNS, read_text, to_integer, to_number
+from sql_rewrite.functions.reading import CHARACTERS_MAX, PATTERNS, read_text, to_integer, to_number
 
 __all__ = ["OPERATORS"]
 
@@ -113,7 +113,11 @@ def _lower(target: ColumnType) -> Callable[[Call, Lowerer], str]:
             return sql
         if argument.type is TEXT:
             bare = f"trim({sql}, ' ')"
-            return f"(CASE WHEN regexp_full_match({bare}, '{PATTERNS[target]}') THEN TRY_CAST({bare} AS {name}) END)"
+            test = f"regexp_full_match({bare}, '{PATTERNS[target]}')"
+            if target in CHARACTERS_MAX:
+                # A text that fits the pattern has one byte for each character.
+                test = f"strlen({bare}) <= {CHARACTERS_MAX[target]} AND {test}"
+            return f"(CASE WHEN {test} THEN TRY_CAST({bare} AS {name}) END)"
         if argument.type is BOOLEAN and target is NUMBER:
             return f"CAST(CAST({sql} AS BIGINT) AS DOUBLE)"
         return f"TRY_CAST({sql} AS {name})"
@@ -153,7 +157,7 @@ def _reference(target: ColumnType) -> Callable[[Call, Sequence[Any]], Any]:
 
 _MEANINGS = {
     INTEGER: "The integer: numbers rounded with halves to even, truth values as 0 and 1, text of digits with a sign.",
-    NUMBER: "The double nearest to it; text as a decimal number with optional exponent.",
+    NUMBER: "The double nearest to it; text of up to 800 characters as a decimal number with optional exponent.",
     TEXT: "As written: digits, true or false, 2024-02-29, 2024-02-29 12:00:00.5. Numbers with fractions are refused.",
     BOOLEAN: "False for zero, true for other numbers; the texts true, false, t, f, 1 and 0 in any case.",
     DATE: "The day of a timestamp; text written as 2024-02-29.",
@@ -176,7 +180,7 @@ def _operator(target: ColumnType) -> Operator:
         ceiling=BIGINT if target is INTEGER else None,
         nullable=_nullable(target),
         finite=target is not NUMBER,
-        copies=(2,),
+        copies=(3 if target in CHARACTERS_MAX else 2,),
         section="Conversion",
     )
 

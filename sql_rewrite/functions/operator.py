@@ -134,8 +134,13 @@ class Operator:
     finite: bool = True
     exact: bool = True
     exact_text: Callable[[str], bool] | None = None
-    copies: tuple[int, ...] = (1,)
+    copies: tuple[int, ...] | Callable[[Sequence[Expression]], tuple[int, ...]] = (1,)
     section: str = "other"
+
+    def copies_of(self, arguments: Sequence[Expression], index: int) -> int:
+        """How often the lowering writes that argument."""
+        copies = self.copies if isinstance(self.copies, tuple) else self.copies(arguments)
+        return copies[min(index, len(copies) - 1)]
 
 
 def refuse_types(forms: str, arguments: Sequence[Expression], accepted: str, *instead: str) -> TypeRefused:

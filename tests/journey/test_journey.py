@@ -12,6 +12,8 @@ import pytest
 from accountant.account import FilterKind
 from accountant.errors import BudgetExhausted, IdempotencyConflict, LedgerUnavailable
 from privacy.refusal import ExecutionFailed, Refused
+from server.answer import _Visible
+from server.moments import Moments
 from server.services import Services
 from tests.journey.clinic import PEOPLE, question
 
@@ -263,18 +265,15 @@ def test_what_the_ledger_could_not_give_back_is_not_called_void(
 
 
 def test_answers_appear_at_chosen_moments(services: Services, analyst: Analyst) -> None:
-    """Shows that the reply waits for tick * 2^k after the question, whatever the running time was."""
-    journey = services.journey
+    """Shows that the reply waits for the plan's first moment times 2^k, whatever the running time and the draw were."""
     slept: list[float] = []
-    now = [100.0]
-    journey._clock, journey._sleep, clock, sleep = (lambda: now[0]), slept.append, journey._clock, journey._sleep
-    try:
-        for spent, expected in [(0.001, 0.01), (0.0101, 0.02), (0.03, 0.04), (0.9, 1.28)]:
-            now[0] = 100.0 + spent
-            journey._until_visible(100.0)
+    moments = Moments(first=0.02, tick=0.01)
+    for part in (0.0, 0.999):
+        for spent, expected in [(0.001, 0.02), (0.0099, 0.02), (0.0201, 0.04), (0.03, 0.04), (0.9, 1.28)]:
+            now = 100.0 + spent
+            visible = _Visible(moments, part, 100.0, clock=lambda now=now: now, sleep=slept.append)
+            services.journey._until_visible(visible)  # type: ignore[attr-defined]
             assert slept.pop() == pytest.approx(expected - spent)
-    finally:
-        journey._clock, journey._sleep = clock, sleep
 
 
 def test_half_widths_are_kept(services: Services, analyst: Analyst) -> None:
