@@ -157,7 +157,7 @@ class Journey:
             plan=plan,
             cores=cores,
             statements=statements,
-            keys=tuple(core_key(core, dataset) for core in plan.cores),
+            keys=tuple(core_key(core, dataset) for core in cores),
             types=types,
             warnings=plan_warnings(plan, cores),
         )

@@ -18,6 +18,7 @@ from mechanisms.estimates import ExpectedError
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
+from server.answer_rows import from_stored
 from server.errors import finding_body
 from server.pricing import Priced, cost_on
 from server.question import Question
@@ -101,7 +102,7 @@ def estimate(
         "price": {"budget": leaf.id, "epsilon": _epsilon(cost, leaf), "delta": decimal_text(delta)},
         "noise": None if priced is None else priced.family,
         "warnings": [finding_body(warning) for warning in prepared.warnings],
-        "columns": _expected(prepared, priced, question),
+        "columns": _expected(prepared, priced, question, _stored_errors(prepared, reusable, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
         "contribution": [
             {
@@ -152,8 +153,48 @@ def _loss(prepared: Prepared, priced: Priced, reusable: Mapping[str, StoredRelea
     return compose(event for core in fresh for event in priced.calibration.events_of(core.described.name))
 
 
-def _expected(prepared: Prepared, priced: Priced | None, question: Question) -> list[dict[str, Any]]:
-    """The expected error of each column: of a ratio, which depends on how many rows a group has, for some numbers."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _StoredError:
+    """The greatest error and half-width of a column of a stored release, None where a cell's is not known."""
+
+    standard_error: float | None
+    half_width: float | None
+
+
+def _stored_errors(
+    prepared: Prepared, reusable: Mapping[str, StoredRelease], question: Question
+) -> dict[tuple[str, str], _StoredError]:
+    """Errors of the stored releases that would be told for nothing, by core and column: they are what one gets."""
+    result: dict[tuple[str, str], _StoredError] = {}
+    for core, key in zip(prepared.cores, prepared.keys, strict=True):
+        if key not in reusable:
+            continue
+        name = core.described.name
+        for column in from_stored(reusable[key].body, name, question.confidence).columns:
+            errors = column.standard_errors
+            widths = [
+                None if low is None or high is None else (float(high) - float(low)) / 2
+                for low, high in zip(column.lows, column.highs, strict=True)
+            ]
+            result[name, column.name] = _StoredError(_greatest(errors), _greatest(widths))
+    return result
+
+
+def _greatest(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known and len(known) == len(values) else None
+
+
+def _expected(
+    prepared: Prepared,
+    priced: Priced | None,
+    question: Question,
+    stored: Mapping[tuple[str, str], _StoredError],
+) -> list[dict[str, Any]]:
+    """The error of each column: that of the stored release where one is told again, otherwise the expected one.
+
+    The expected one of a ratio, which depends on how many rows a group has, is given for some numbers.
+    """
     errors: dict[str, dict[str, float | None]] = {}
     widths: dict[str, dict[str, float | None]] = {}
     ratios: dict[str, dict[str, tuple[ExpectedError, ...]]] = {}
@@ -165,13 +206,15 @@ def _expected(prepared: Prepared, priced: Priced | None, question: Question) -> 
     result = []
     for output in prepared.plan.shell.outputs:
         core, column = (output.core or "", output.column or "") if output.kind == "released" else ("", "")
+        told = stored.get((core, column))
         result.append(
             {
                 "name": output.name,
                 "kind": output.kind,
-                "standard_error": errors.get(core, {}).get(column),
-                "half_width": widths.get(core, {}).get(column),
-                "by_rows": _by_rows(ratios.get(core, {}).get(column, ())),
+                "standard_error": errors.get(core, {}).get(column) if told is None else told.standard_error,
+                "half_width": widths.get(core, {}).get(column) if told is None else told.half_width,
+                "by_rows": _by_rows(ratios.get(core, {}).get(column, ()) if told is None else ()),
+                "stored": told is not None,
             }
         )
     return result

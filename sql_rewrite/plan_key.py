@@ -1,20 +1,57 @@
-"""Equal plans: one text for all spellings of one private question.
+"""Equal plans: one text for all spellings of one private question, and one identity for the releases that answer it.
 
 Two cores with the same key ask for the same statistics of the same rows, so a stored release of one answers the
 other. Aliases, order of keys and aggregates, ORDER BY, LIMIT and everything else of the shell do not take part.
+
+**What is inside.** The meaning of a released number depends on the dataset's declarations, but only on those that its
+plan read: types, value bounds, keys, nullability, references, the unit, and contribution bounds, declared or asked for.
+They are not listed here, for a list can miss one. The statement that runs on the rows is a function of the bounded
+core alone (`lower`), and so are encodings, sensitivities, cells and estimates (`BoundedCore.described`). So the key
+holds the bounded core as it is, field by field, with
+
+- each expression in its canonical form, and what the policy declares about each column that it reads;
+- each table that it reads with everything that is declared about the table itself, but not its columns one by one;
+- nothing of what is only shown to people: descriptions, positions, the texts of aggregates and arguments, the core's
+  own name (its place in its query).
+
+A new field of a bounded core is inside by itself. A declaration that changes nothing of this cannot have changed a
+number's meaning: a description, a table or column that the plan does not read, a limit of one query. Besides there are
+the version of the data (other rows under the same plan), the dataset's name and unit, the neighbouring relation, and
+`VERSION`, to be raised when the same bounded core is lowered or released with another meaning. Noise and price are not
+inside: the ledger compares them.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import enum
 import hashlib
 import json
+from fractions import Fraction
 from typing import Any
 
-from privacy.policy import Dataset
-from sql_rewrite.expressions import Expression, canonical
-from sql_rewrite.plan import Core
+from privacy.policy import Dataset, Table
+from privacy.statistic import CoreStatistics, Keys, Statistic
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical
+from sql_rewrite.plan import Aggregate, Core
 
-__all__ = ["canonical_core", "core_key"]
+__all__ = ["VERSION", "canonical_core", "core_key"]
+
+VERSION = 2
+"""Of the identity. Version 1 held the number of the whole policy, and the plan without its bounds."""
+
+_OUTSIDE: dict[type, frozenset[str]] = {
+    Aggregate: frozenset({"position", "text"}),
+    BoundedCore: frozenset({"domains"}),
+    Core: frozenset({"name"}),
+    CoreStatistics: frozenset({"name"}),
+    Keys: frozenset({"domain"}),
+    Statistic: frozenset({"argument"}),
+    Table: frozenset({"columns", "description"}),
+}
+"""Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
 
 
 def _form(expression: Expression | None) -> Any:
@@ -40,18 +77,58 @@ def canonical_core(core: Core) -> tuple[Any, ...]:
     )
 
 
-def core_key(core: Core, dataset: Dataset) -> str:
-    """The identity of a core's release: SHA-256 (hex) over the core, the data version and the policy version."""
+def core_key(bounded: BoundedCore, dataset: Dataset) -> str:
+    """The identity of a core's release: SHA-256 (hex) over everything that gives its numbers their meaning."""
+    identity = _Identity()
     body = json.dumps(
         {
-            "core": canonical_core(core),
+            "bounded": identity.plain(bounded),
             "data": dataset.data_version,
             "dataset": dataset.name,
-            "policy": dataset.policy_version,
-            "version": 1,
+            "read": sorted(identity.read),
+            "relation": dataset.neighbouring.value,
+            "unit": identity.plain(dataset.unit),
+            "version": VERSION,
         },
         sort_keys=True,
-        default=str,
         separators=(",", ":"),
     )
-    return hashlib.sha256(body.encode()).hexdigest()
+    digest = hashlib.sha256(body.encode())
+    digest.update(repr((bounded.domains, bounded.described.keys.domain)).encode())
+    return digest.hexdigest()
+
+
+class _Identity:
+    """Values as JSON that is equal for equal values of equal types only; collects what is declared about columns."""
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+
+    def plain(self, value: Any) -> Any:
+        """One value. Errors: TypeError for a kind of value that has no place in an identity."""
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, enum.Enum):
+            return [type(value).__name__, value.value]
+        if isinstance(value, (float, Fraction, datetime.date)):
+            return [type(value).__name__, repr(value)]
+        if isinstance(value, (tuple, list)):
+            return [self.plain(item) for item in value]
+        if isinstance(value, (ColumnRef, Literal, Call)):
+            self._note(value)
+            return canonical(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            outside = _OUTSIDE.get(type(value), frozenset())
+            names = [field.name for field in dataclasses.fields(value) if field.name not in outside]
+            return [type(value).__name__, {name: self.plain(getattr(value, name)) for name in names}]
+        raise TypeError(f"a {type(value).__name__} has no place in an identity")
+
+    def _note(self, expression: Expression) -> None:
+        """Notes what is declared about the columns of an expression: its canonical form holds names and types."""
+        if isinstance(expression, ColumnRef):
+            declared = {field.name: getattr(expression, field.name) for field in dataclasses.fields(expression)}
+            declared["name"] = expression.name.lower()
+            self.read.add(repr(sorted(declared.items())))
+        elif isinstance(expression, Call):
+            for argument in expression.arguments:
+                self._note(argument)

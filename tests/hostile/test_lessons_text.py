@@ -151,7 +151,7 @@ def test_a6_filters_are_part_of_the_question() -> None:
         "SELECT COUNT(*) FROM people WHERE smoker",
         "SELECT COUNT_IF(NOT smoker) FROM people",
     )
-    assert len({core_key(lift(text, CLINIC).cores[0], CLINIC) for text in texts}) == len(texts)
+    assert len({core_key(bound(lift(text, CLINIC))[0], CLINIC) for text in texts}) == len(texts)
 
 
 def test_a7_the_text_stays_outside() -> None:

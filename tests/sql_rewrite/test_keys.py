@@ -173,7 +173,7 @@ def test_a_whole_number_and_its_integer_are_one_release() -> None:
     """Shows that FLOOR(x) and CAST(FLOOR(x) AS BIGINT) ask the same of the rows, and differ in the shell alone."""
     plain = lift("SELECT FLOOR(hours / 10) AS k, COUNT(*) FROM people GROUP BY k", CLINIC)
     cast = lift("SELECT CAST(FLOOR(hours / 10) AS BIGINT) AS k, COUNT(*) FROM people GROUP BY k", CLINIC)
-    assert core_key(plain.cores[0], CLINIC) == core_key(cast.cores[0], CLINIC)
+    assert core_key(bound(plain)[0], CLINIC) == core_key(bound(cast)[0], CLINIC)
     assert 'CAST("k0" AS DOUBLE)' in plain.shell.sql
     assert cast.shell.trivial
     assert [("k", "key"), ("count_star()", "released")] == [(o.name, o.kind) for o in plain.shell.outputs]
