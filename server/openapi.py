@@ -52,6 +52,8 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             else:
                 operation["security"] = []
             if operation["operationId"] == "createQuery":
+                # Programs that let people try operations ask first where an estimate tells the price.
+                operation["x-spends"] = True
                 operation.setdefault("parameters", []).append(
                     {
                         "name": "Idempotency-Key",

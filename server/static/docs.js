@@ -67,6 +67,11 @@ function section(title, content) {
   return box;
 }
 
+// A fresh text for each question; crypto.randomUUID is not there without TLS.
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 function tryBox(document_, path, method, operation) {
   const box = element("form");
   const fields = [];
@@ -104,6 +109,36 @@ function tryBox(document_, path, method, operation) {
     if (body) headers["Content-Type"] = "application/json";
     return { address: address + (query.size ? "?" + query : ""), headers };
   };
+  const send = async (to, headers, content) => {
+    const key = document.getElementById("key").value.trim();
+    if (operation.security.length && key) headers["Authorization"] = "Bearer " + key;
+    const response = await fetch(to, {
+      method: method.toUpperCase(),
+      headers,
+      body: content,
+      credentials: "omit",
+    });
+    const text = await response.text();
+    let value = null;
+    try { value = JSON.parse(text); } catch { /* not JSON: shown as it is */ }
+    const shown = value === null ? text : JSON.stringify(value, null, 2);
+    return { ok: response.ok, value, shown: response.status + " " + response.statusText + "\n\n" + shown };
+  };
+  // An operation that spends is sent in two steps: the price of exactly this body first, which costs nothing.
+  const spends = operation["x-spends"] === true;
+  const button = element("button", spends ? "Show the price" : "Send");
+  let priced = null;
+  let waiting = false;
+  const price = async () => {
+    const asked = body.value;
+    const estimate = await send("/v1/estimates", { "Content-Type": "application/json" }, asked);
+    if (!estimate.ok || body.value !== asked) return "No price, so nothing was spent.\n\n" + estimate.shown;
+    priced = asked;
+    const { epsilon, delta } = estimate.value.price;
+    button.textContent = "Spend epsilon " + epsilon + " and send";
+    return "This question costs epsilon " + epsilon + " and delta " + delta
+      + ". Nothing is spent yet: the button spends it.\n\n" + estimate.shown;
+  };
   const quote = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
   const show = () => {
     const { address, headers } = request();
@@ -113,30 +148,34 @@ function tryBox(document_, path, method, operation) {
     if (body) parts.push("-d " + quote(body.value));
     command.textContent = parts.join(" \\\n  ");
   };
-  box.addEventListener("input", show);
+  box.addEventListener("input", () => {
+    priced = null;
+    if (spends) button.textContent = "Show the price";
+    show();
+  });
   box.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const { address, headers } = request();
-    const key = document.getElementById("key").value.trim();
-    if (operation.security.length && key) headers["Authorization"] = "Bearer " + key;
+    if (waiting) return;
+    waiting = true;
     answer.hidden = false;
     answer.textContent = "Waiting.";
     try {
-      const response = await fetch(address, {
-        method: method.toUpperCase(),
-        headers,
-        body: body ? body.value : undefined,
-        credentials: "omit",
-      });
-      const text = await response.text();
-      let shown = text;
-      try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* not JSON: shown as it is */ }
-      answer.textContent = response.status + " " + response.statusText + "\n\n" + shown;
+      if (spends && priced !== body.value) {
+        answer.textContent = await price();
+      } else {
+        const { address, headers } = request();
+        // Sent twice by accident, it is charged once.
+        if (spends && !headers["Idempotency-Key"]) headers["Idempotency-Key"] = randomKey();
+        priced = null;
+        if (spends) button.textContent = "Show the price";
+        answer.textContent = (await send(address, headers, body ? body.value : undefined)).shown;
+      }
     } catch {
       answer.textContent = "The server could not be reached.";
     }
+    waiting = false;
   });
-  box.append(command, element("button", "Send"), answer);
+  box.append(command, button, answer);
   show();
   return box;
 }

@@ -413,6 +413,8 @@ def test_skipped_tests_are_explained(script: ModuleType, tmp_path: Path) -> None
         (["-n0"], ["-n0"]),
         (["-p", "no:xdist"], ["-p", "no:xdist"]),
         (["--pdb"], ["--pdb"]),
+        (["--nightly"], ["-n", "0", "-m", "nightly", "--nightly"]),
+        (["--nightly", "-m", "nightly and slow"], ["-n", "0", "--nightly", "-m", "nightly and slow"]),
     ],
 )
 def test_arguments_go_through_to_pytest(script: ModuleType, given: list[str], expected: list[str]) -> None:

@@ -1,0 +1,131 @@
+"""Two colluders and a probe over HTTP, with a stopwatch: does waiting for a slot measure another query's running time?
+
+The colluders hold both slots of the engine with a question to one of two datasets of the same shape, whose true running
+times differ by far and whose visible moments do not. The probe's latency is all that is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import httpx
+import pytest
+
+from tests.cli.support import Serving, cli, serving_url
+
+PAIRS = 100
+FAR, NEAR = 3_000_000, 300
+FILE = """\
+version: 2
+dataset: {name}
+unit: {{table: people, key: person_id}}
+tables:
+  people:
+    source: {{file: {name}.parquet}}
+    key: person_id
+    columns:
+      person_id: {{type: integer, nullable: false}}
+      age: {{type: integer, bounds: [0, 100], nullable: false}}
+policy: {{epsilon_default: "0.1", epsilon_max: "100", delta_per_query: "1e-8"}}
+"""
+
+
+def accuracy(first: list[float], second: list[float]) -> float:
+    """Of the best threshold on one half of the measurements, on the other half; the mean over both ways."""
+    rates = []
+    for train, test in ((0, 1), (1, 0)):
+        known = [(value, 0) for value in first[train::2]] + [(value, 1) for value in second[train::2]]
+        threshold, sign, best = 0.0, 1, -1
+        for candidate, _ in known:
+            right = sum((value > candidate) == bool(label) for value, label in known)
+            for score, direction in ((right, 1), (len(known) - right, -1)):
+                if score > best:
+                    threshold, sign, best = candidate, direction, score
+        unknown = [(value, 0) for value in first[test::2]] + [(value, 1) for value in second[test::2]]
+        hits = sum((value > threshold) == (bool(label) == (sign > 0)) for value, label in unknown)
+        rates.append(hits / len(unknown))
+    return statistics.mean(rates)
+
+
+def test_the_classifier_finds_a_difference_where_there_is_one() -> None:
+    """A classifier that cannot tell would make the test below pass for nothing."""
+    first = [100 + number % 7 for number in range(40)]
+    assert accuracy(first, [value + 10 for value in first]) == 1.0
+    assert accuracy([value + 10.0 for value in first], [float(value) for value in first]) == 1.0
+    assert 0.3 < accuracy(first, list(first)) < 0.7
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_a_probe_does_not_time_the_query_of_somebody_else(tmp_path: Path) -> None:
+    """326 ms against 96 ms before slots came back at visible moments."""
+    home = tmp_path / "home"
+    at = ("--home", str(home))
+    assert cli("migrate", *at).code == 0
+    keys = {who: cli("key", "create", who, "--json", *at).json["key"] for who in ("carol", "dave", "eve")}
+    for name, people in (("far", FAR), ("near", NEAR)):
+        with duckdb.connect() as connection:
+            connection.execute(
+                f"COPY (SELECT i AS person_id, i * 7919 % 97 AS age FROM range({people}) r(i)) "
+                f"TO '{tmp_path}/{name}.parquet' (FORMAT parquet)"
+            )
+        (tmp_path / f"{name}.yaml").write_text(FILE.format(name=name))
+        added = cli("dataset", "add", str(tmp_path / f"{name}.yaml"), *at)
+        assert added.code == 0, added
+        budget = ("budget", "set", "--dataset", name, "--epsilon", "100000", "--delta", "0.000001", *at)
+        for more in ((), *(("--principal", who) for who in keys)):
+            assert cli(*budget, *more).code == 0
+    with Serving("serve", *at, "--port", "0", NOISEGATE_ENGINE_THREADS="1") as serving:
+        seconds = statistics.median(_latencies(serving_url(serving, home), keys["eve"], "far", 7))
+        assert serving.stop().code == 0
+    # Both datasets' questions are visible at the first tick; two of the slow ones after one another are not.
+    tick = max(0.2, 1.5 * seconds)
+    variables = {"NOISEGATE_ENGINE_THREADS": "1", "NOISEGATE_ANSWER_TICK_MS": str(round(1000 * tick))}
+    latencies: dict[str, list[float]] = {"far": [], "near": []}
+    with Serving("serve", *at, "--port", "0", **variables) as serving, ThreadPoolExecutor(2) as threads:
+        url = serving_url(serving, home)
+        _latencies(url, keys["eve"], "far", 3)
+        for number in range(2 * PAIRS):
+            world = ("far", "near")[number % 2]
+            begun = threading.Barrier(3)
+            others = [threads.submit(_ask, url, keys[who], world, number, begun) for who in ("carol", "dave")]
+            begun.wait(30)
+            time.sleep(0.05)
+            latencies[world].append(_ask(url, keys["eve"], "far", number))
+            for other in others:
+                other.result(timeout=60)
+        assert serving.stop().code == 0
+    found = accuracy(latencies["far"], latencies["near"])
+    medians = {world: round(1000 * statistics.median(values)) for world, values in latencies.items()}
+    print(f"accuracy {found:.3f}, medians {medians} ms, tick {1000 * tick:.0f} ms")
+    assert found <= 0.55 + 1.96 * math.sqrt(0.25 / (2 * PAIRS)), medians
+
+
+def _ask(url: str, key: str, dataset: str, number: int, begun: threading.Barrier | None = None) -> float:
+    """The seconds of one fresh question."""
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False) as client:
+        client.get("/healthz")
+        if begun is not None:
+            begun.wait(30)
+        start = time.monotonic()
+        response = client.post(
+            "/v1/queries",
+            json={
+                "dataset": dataset,
+                "sql": f"SELECT SUM(age * (age % {7 + number % 50})) AS s FROM people WHERE age <> {number % 97}",
+                "spend": {"epsilon": "0.5"},
+                "reuse": "none",
+            },
+        )
+        assert response.status_code == 200, response.text
+        return time.monotonic() - start
+
+
+def _latencies(url: str, key: str, dataset: str, count: int) -> list[float]:
+    return [_ask(url, key, dataset, number) for number in range(count)]

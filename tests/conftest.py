@@ -1,0 +1,20 @@
+"""What is true of every test run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--nightly`: tests that need a machine which does nothing else, or very long."""
+    parser.addoption("--nightly", action="store_true", help="Run the tests marked nightly too.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves nightly tests out, and says so in the list of what was skipped."""
+    if config.getoption("--nightly"):
+        return
+    reason = "needs a quiet machine and minutes; enable: ./noisegate test --nightly"
+    for item in items:
+        if item.get_closest_marker("nightly") is not None:
+            item.add_marker(pytest.mark.skip(reason=reason))
