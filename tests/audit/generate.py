@@ -432,6 +432,7 @@ class _Grammar:
             lambda: f"({self.truth(1)})",
             lambda: f"month({self.day(0)})",
             lambda: f"CASE WHEN {self.truth(1)} THEN 'low' WHEN {self.truth(0)} THEN 'mid' END",
+            lambda: f"CASE WHEN FALSE THEN 'a' WHEN {self._folded()} THEN 'b' END",
             lambda: f"({self.whole(1)}) % 3",
             lambda: f"substr({self.words(0)}, 1, 1)",
             lambda: f"COALESCE({self.words(0)}, 'none')",
@@ -573,6 +574,7 @@ class _Grammar:
             lambda: f"{self.words(0)} LIKE '{r.choice(['%a%', 'A_', '%', '_'])}'",
             lambda: f"{r.choice([self.real, self.words, self.whole])(depth)} IS {r.choice(['', 'NOT '])}NULL",
             lambda: column or "TRUE",
+            lambda: self._folded(),
         ]
         if depth == 0 or r.random() < 0.55:
             return r.choice(simple)()
@@ -583,6 +585,33 @@ class _Grammar:
                 lambda: f"(NOT {some(depth - 1)})",
             ]
         )()
+
+    def _folded(self) -> str:
+        """What optimizers fold by the extremes of columns: dead branches, contradictions, comparisons at the edges."""
+        r = self.r
+        n, x, w = self.whole(0), self.real(0), self.words(0)
+        dead = r.choice(["FALSE", "1 = 2", f"({n} > 5 AND {n} < 3)", f"{x} <> {x}", f"{w} < {w}", "NULL"])
+        edge = r.choice(
+            [
+                f"{x} > {r.choice(['1e200', '-1e200', '60.25', '128'])} AND {n} >= 0",
+                f"{n} < {r.choice(['-20', '0', '1000000000001'])} OR {n} IS NULL",
+                f"{n} = {n} AND {w} IS NOT NULL",
+                f"{n} BETWEEN -3 AND 1073741829",
+                f"COALESCE({n}, 0) = NULLIF({n}, 7)",
+            ]
+        )
+        text = f"CASE WHEN {dead} THEN 'a' WHEN {edge} THEN 'b'{r.choice(['', ' ELSE NULL', f' ELSE {w}'])} END"
+        number = f"CASE WHEN {dead} THEN 1 WHEN {edge} THEN {n} ELSE 3 END"
+        return r.choice(
+            [
+                f"{text} IN ('a', 'b')",
+                f"{text} NOT IN ('a', 'b', 'ab', 'A', '')",
+                f"{number} IN (1, 3, 50)",
+                f"{number} {r.choice(['=', '<', '>='])} {n}",
+                f"COALESCE({text}, 'none') LIKE 'b%'",
+                f"(NOT {dead}) AND {edge}",
+            ]
+        )
 
     def _constant(self, values: Sequence[Any]) -> str:
         value = self.r.choice(values)

@@ -114,8 +114,12 @@ class Store:
         """The answer of a statement, read as the private engine reads it."""
         kinds = [[key.name, private_engine._KEY_KINDS[key.type]] for key in statement.keys]
         with closing(self.connection.cursor()) as cursor:
-            cursor.execute(statement.sql, list(statement.parameters))
-            header, buffers = private_handler._read(cursor, kinds, [item.name for item in statement.sums])
+            try:
+                cursor.execute(statement.sql, list(statement.parameters))
+                header, buffers = private_handler._read(cursor, kinds, [item.name for item in statement.sums])
+            except duckdb.Error as error:
+                # Whether a statement is answered is an outcome without noise: it must never fail on any data.
+                raise Violation(f"the engine raised {type(error).__name__} on {statement.sql}") from None
         return private_engine._parse(Frame(header, tuple(memoryview(buffer) for buffer in buffers)), statement)
 
     def hashes(self, bounded: BoundedCore) -> Any:
