@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from accountant.batch import AccountState
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
@@ -35,7 +35,8 @@ class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_state, uncharged_release. `subject` is an account, an entry's sequence, a query or a release.
+    wrong_tree, wrong_state, wrong_answer, uncharged_release. `subject` is an account, an entry's sequence, a query or
+    a release.
     """
 
     code: str
@@ -210,6 +211,7 @@ def audit_ledger(connection: Connection) -> AuditReport:
     for state in states.values():
         auditor.account(state, states)
     auditor.tree(states)
+    _answers(connection, auditor)
     standing: dict[str, set[str]] = {}
     query_count = 0
     chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
@@ -234,6 +236,20 @@ def audit_ledger(connection: Connection) -> AuditReport:
         hash=digest,
         findings=tuple(auditor.findings),
     )
+
+
+def _answers(connection: Connection, auditor: _Auditor) -> None:
+    """Answers that refer to another one: that is whole, and long enough."""
+    other = queries.alias("other")
+    chosen = (
+        select(queries.c.id, queries.c.answer_to, other.c.id, other.c.answer_of, func.length(other.c.answer))
+        .outerjoin(other, other.c.id == queries.c.answer_of)
+        .where(queries.c.answer_of.is_not(None))
+        .order_by(queries.c.id)
+    )
+    for identifier, end, found, further, length in connection.execution_options(yield_per=1000).execute(chosen):
+        if found is None or further is not None or length is None or length < end:
+            auditor.find("wrong_answer", identifier, "the answer that this one shares its rows with is not there")
 
 
 def _entries(connection: Connection) -> Iterator[Entry]:

@@ -23,6 +23,7 @@ from accountant.continuity import Continuity
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
+from accountant.request import SharedAnswer
 from accountant.statements import OPEN_STATES, SPENT_COLUMNS, Statements
 from accountant.tables import accounts, entries, queries, releases
 from privacy.numbers import ATTO, PICO
@@ -237,6 +238,7 @@ class QueryState:
     created: int
     finished: int | None = None
     answer: bytes | None = None
+    shared: SharedAnswer | None = None
     changed: bool = False
     new: bool = False
 
@@ -556,6 +558,7 @@ class Batch:
 
 
 def _query_row(query: QueryState) -> dict[str, Any]:
+    shared, answer = query.shared, query.answer
     return {
         "id": query.id,
         "principal": query.principal,
@@ -567,10 +570,14 @@ def _query_row(query: QueryState) -> dict[str, Any]:
         "description": query.description,
         "cores": query.cores,
         "charged": query.charged,
-        "answer": query.answer,
+        "answer": answer if shared is None or answer is None else shared.own_part(answer),
         "instance": query.instance,
         "created": query.created,
         "finished": query.finished,
+        "answer_of": None if shared is None else shared.query_id,
+        "answer_at": None if shared is None else shared.at,
+        "answer_from": None if shared is None else shared.start,
+        "answer_to": None if shared is None else shared.end,
     }
 
 

@@ -52,7 +52,15 @@ from accountant.operations import (
     Touch,
     Void,
 )
-from accountant.request import Charged, QueryRecord, Reserved, ReserveRequest, StoredRelease, storable
+from accountant.request import (
+    Charged,
+    QueryRecord,
+    Reserved,
+    ReserveRequest,
+    SharedAnswer,
+    StoredRelease,
+    storable,
+)
 from accountant.statements import ACCOUNT_COLUMNS, OPEN_STATES
 from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries
 from accountant.tables import releases as release_table
@@ -80,8 +88,15 @@ _SPENDABLE = (
     .order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
 )
 _STANDING = select(*ACCOUNT_COLUMNS).where(accounts.c.id == bindparam("account"))
-_ANSWER = select(queries.c.answer).where(queries.c.id == bindparam("query"))
-_EARLIER = select(queries.c.id, queries.c.state, queries.c.body_hash, queries.c.charged, queries.c.answer).where(
+_ANSWER_COLUMNS = (
+    queries.c.answer,
+    queries.c.answer_of,
+    queries.c.answer_at,
+    queries.c.answer_from,
+    queries.c.answer_to,
+)
+_ANSWER = select(*_ANSWER_COLUMNS).where(queries.c.id == bindparam("query"))
+_EARLIER = select(queries.c.id, queries.c.state, queries.c.body_hash, queries.c.charged, *_ANSWER_COLUMNS).where(
     queries.c.principal == bindparam("principal"), queries.c.idempotency_key == bindparam("key")
 )
 _RELEASE = select(release_table).where(release_table.c.id == bindparam("release"))
@@ -332,29 +347,44 @@ class Ledger:
         """
         with self._read() as connection:
             row = connection.execute(_EARLIER, {"principal": principal, "key": idempotency_key}).one_or_none()
-        if row is None:
-            return None
-        if row.body_hash != body_hash:
-            raise IdempotencyConflict(row.id)
+            if row is None:
+                return None
+            if row.body_hash != body_hash:
+                raise IdempotencyConflict(row.id)
+            answer = _whole_answer(connection, row)
         return Reserved(
             query_id=row.id,
             state=row.state,
             fresh=False,
-            answer=row.answer,
+            answer=answer,
             reused={},
             charged=_charged(row.charged),
         )
 
-    def repeat(self, request: ReserveRequest, releases: Mapping[str, str], answer: bytes) -> Reserved | None:
+    def repeat(
+        self,
+        request: ReserveRequest,
+        releases: Mapping[str, str],
+        answer: bytes,
+        *,
+        shared: SharedAnswer | None = None,
+        again: str | None = None,
+    ) -> Reserved | None:
         """Settles a query at once with an answer made of stored releases (by core key), and charges nothing.
 
         For an answer that is known before the query is asked. One transaction, like `reserve` and `post` together: an
         earlier request with the idempotency key is returned as it is; otherwise the query is settled when exactly
         these releases serve all of its cores, and the answer may be told. None, with nothing changed, when they do
-        not: another release is better, none is good enough, or there is no core at all.
+        not: another release is better, none is good enough, or there is no core at all. What the answer has in common
+        with another one is stored once (`shared`). With `again`, an earlier repeat whose answer is the same to the
+        letter, nothing is stored and that query is returned; only for a request without an idempotency key.
         Errors: IdempotencyConflict, UnknownAccount; ValueError for a query id that was used before.
         """
-        outcome: ReserveOutcome | None = self._write(Repeat(request=request, releases=dict(releases), answer=answer))
+        if again is not None and request.idempotency_key is not None:
+            raise ValueError("a request with an idempotency key is stored under it")
+        outcome: ReserveOutcome | None = self._write(
+            Repeat(request=request, releases=dict(releases), answer=answer, shared=shared, again=again)
+        )
         if outcome is None:
             return None
         return self._reserved(outcome, answer=answer if outcome.fresh else None)
@@ -364,7 +394,7 @@ class Ledger:
         if outcome.state == "settled":
             if answer is None:
                 with self._read() as connection:
-                    answer = connection.execute(_ANSWER, {"query": outcome.query_id}).scalar_one()
+                    answer = _whole_answer(connection, connection.execute(_ANSWER, {"query": outcome.query_id}).one())
         elif outcome.fresh and outcome.reused:
             with self._read() as connection:
                 rows = [connection.execute(_RELEASE, {"release": name}).one() for name in outcome.reused.values()]
@@ -408,7 +438,8 @@ class Ledger:
         """The query with its stored answer, None when there is none."""
         with self._read() as connection:
             row = connection.execute(select(queries).where(queries.c.id == query_id)).one_or_none()
-        return None if row is None else _query_record(row)
+            answer = None if row is None else _whole_answer(connection, row)
+        return None if row is None else _query_record(row, answer=answer)
 
     def queries(
         self, principal: str | None, *, dataset: str | None = None, after: str | None = None, count: int = 50
@@ -417,7 +448,7 @@ class Ledger:
 
         `after` is the id of the last query of the page before; a page after an unknown query is empty.
         """
-        columns = [column for column in queries.c if column.name != "answer"]
+        columns = [column for column in queries.c if not column.name.startswith("answer")]
         chosen = select(*columns).order_by(queries.c.created.desc(), queries.c.id.desc()).limit(_page(count))
         if principal is not None:
             chosen = chosen.where(queries.c.principal == principal)
@@ -669,7 +700,17 @@ def _release(row: Any) -> StoredRelease:
     )
 
 
-def _query_record(row: Any) -> QueryRecord:
+def _whole_answer(connection: Connection, row: Any) -> bytes | None:
+    """The answer of a row, together with what it shares with another query's."""
+    if row.answer is None or row.answer_of is None:
+        return None if row.answer is None else bytes(row.answer)
+    shared = SharedAnswer(query_id=row.answer_of, start=row.answer_from, end=row.answer_to, at=row.answer_at)
+    other = connection.execute(_ANSWER, {"query": row.answer_of}).one()
+    assert other.answer_of is None, "an answer refers to one that is whole"
+    return shared.whole(row.answer, other.answer)
+
+
+def _query_record(row: Any, *, answer: bytes | None = None) -> QueryRecord:
     cores = json.loads(row.cores)
     return QueryRecord(
         id=row.id,
@@ -683,7 +724,7 @@ def _query_record(row: Any) -> QueryRecord:
         charged=_charged(row.charged),
         core_keys=tuple(core["core_key"] for core in cores["charged"]),
         reused=cores["reused"],
-        answer=getattr(row, "answer", None),
+        answer=answer,
         instance=row.instance,
         created=from_micros(row.created),
         finished=None if row.finished is None else from_micros(row.finished),

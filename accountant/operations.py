@@ -23,7 +23,7 @@ from accountant.errors import (
     UnknownAccount,
 )
 from accountant.filter import FilterKind, Limit, Sums, split_limit
-from accountant.request import CoreCharge, ReserveRequest, StoredRelease
+from accountant.request import CoreCharge, ReserveRequest, SharedAnswer, StoredRelease
 from accountant.statements import OPEN_STATES
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
@@ -348,6 +348,8 @@ class Repeat(Reserve):
 
     releases: dict[str, str]
     answer: bytes
+    shared: SharedAnswer | None = None
+    again: str | None = None
     name: str = "repeat"
 
     def _prepare(self, core: CoreCharge) -> PreparedCore:
@@ -363,7 +365,11 @@ class Repeat(Reserve):
         reused, charged = self._choose(batch, dataset=leaf.dataset)
         if charged or not reused or reused != self.releases:
             return None
+        if self.again is not None:
+            # Told before, to the letter: no row is needed to tell it once more.
+            return ReserveOutcome(self.again, "settled", fresh=False, reused=reused, charged="[]")
         query = self._record(batch, leaf, cores=_cores_json(charged, reused), charged="[]")
+        query.shared = self.shared
         batch.move(query, "settled", answer=self.answer)
         return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
 

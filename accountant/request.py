@@ -11,7 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 from privacy.events import Event
 
-__all__ = ["Charged", "CoreCharge", "QueryRecord", "ReserveRequest", "Reserved", "StoredRelease", "storable"]
+__all__ = [
+    "Charged",
+    "CoreCharge",
+    "QueryRecord",
+    "ReserveRequest",
+    "Reserved",
+    "SharedAnswer",
+    "StoredRelease",
+    "storable",
+]
 
 Reuse = Literal["any", "own", "none"]
 
@@ -103,6 +112,32 @@ class StoredRelease:
     events: tuple[Event, ...]
     body: bytes
     created: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedAnswer:
+    """The part of an answer that is the same bytes as in the stored answer of another query.
+
+    The bytes from `start` to `end` of the whole answer of `query_id` are the bytes from `at` on here.
+    Errors: ValueError for positions that are no part.
+    """
+
+    query_id: str
+    start: int
+    end: int
+    at: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start < self.end and self.at >= 0):
+            raise ValueError("a shared part has a beginning and an end")
+
+    def own_part(self, answer: bytes) -> bytes:
+        """What is left of an answer without the shared part."""
+        return answer[: self.at] + answer[self.at + self.end - self.start :]
+
+    def whole(self, own: bytes, other: bytes) -> bytes:
+        """The answer again, from its own part and the whole answer of the other query."""
+        return own[: self.at] + other[self.start : self.end] + own[self.at :]
 
 
 class Charged(NamedTuple):

@@ -42,7 +42,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -170,6 +170,10 @@ queries = Table(
     Column("instance", Text, ForeignKey("instances.id"), nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("finished", BigInteger, nullable=True),
+    Column("answer_of", Text, nullable=True),
+    Column("answer_at", BigInteger, nullable=True),
+    Column("answer_from", BigInteger, nullable=True),
+    Column("answer_to", BigInteger, nullable=True),
     UniqueConstraint("principal", "idempotency_key"),
     CheckConstraint(_one_of("state", STATES), name="state"),
     CheckConstraint("(state = 'settled') = (answer IS NOT NULL)", name="answer"),
@@ -177,7 +181,11 @@ queries = Table(
     Index("ix_queries_principal", "principal", "created", "id"),
     Index("ix_queries_state", "state"),
 )
-"""One row for every query that got as far as a reservation."""
+"""One row for every query that got as far as a reservation.
+
+`answer` is whole, or, with `answer_of`, what the row has of its own: the bytes from `answer_from` to `answer_to` of
+that query's answer, which is whole, belong at `answer_at`.
+"""
 
 entries = Table(
     "entries",

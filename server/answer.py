@@ -42,6 +42,9 @@ from privacy.release import ReleasedTable
 from privacy.statement import Statement
 from privacy.warning import AnswerWarning
 from server import answer_rows, pricing, wire_answer
+from server.answer_block import block_of
+from server.errors import Problem
+from server.free_answers import FreeAnswers
 from server.log import logger
 from server.moments import Moments, moments_of
 from server.question import Question
@@ -114,6 +117,7 @@ class Journey:
         slowness: Callable[[], float] = lambda: 1.0,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        free_answers: FreeAnswers | None = None,
     ) -> None:
         self._ledger = ledger
         self._private = private
@@ -127,6 +131,7 @@ class Journey:
         self._sleep = sleep
         self._plans: OrderedDict[Any, Prepared] = OrderedDict()
         self._repeats = Repeats()
+        self._free = free_answers if free_answers is not None else FreeAnswers()
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
 
@@ -253,6 +258,10 @@ class Journey:
         if reserved is None:
             priced = self.price(question, prepared, path)
             reuse = self._reuse(question, dataset, prepared, priced)
+            if self._free.wait_seconds(question.principal) and (
+                priced is None or len(self._reusable(question, prepared, priced)) == len(prepared.cores)
+            ):
+                self._refuse_free_answer(question)
             try:
                 reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
             except BudgetExhausted as error:
@@ -299,11 +308,39 @@ class Journey:
             ),
             path=tuple(path),
         )
-        return self._ledger.repeat(
+        key = _repeat_key(question, prepared)
+        # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
+        state = (path[0].id, path[0].limit, path[0].spent)
+        again = self._repeats.again(key, state) if question.idempotency_key is None else None
+        if again is None:
+            self._refuse_free_answer(question)
+        answer = wire_answer.answer(served, told, path[0])
+        block = block_of(query_id, answer)
+        shared = told.block.shared_with(block) if told.block is not None and block is not None else None
+        reserved = self._ledger.repeat(
             _request(question, prepared, told.priced, path, query_id, reuse),
             {key: release.id for key, release in told.releases.items()},
-            wire_answer.answer(served, told, path[0]),
+            answer,
+            shared=shared,
+            again=again,
         )
+        if reserved is not None and reserved.fresh:
+            self._free.take(question.principal, len(answer) if shared is None else len(shared.own_part(answer)))
+            if question.idempotency_key is None:
+                self._repeats.keep_again(key, state, query_id)
+        return reserved
+
+    def _refuse_free_answer(self, question: Question) -> None:
+        """Errors: Problem rate_limited when the principal has had too much stored for nothing lately."""
+        seconds = self._free.wait_seconds(question.principal)
+        if seconds:
+            raise Problem(
+                "rate_limited",
+                what="too many answers were stored for nothing",
+                why="Answers are kept for ever, also those that cost nothing, so their size is limited by the hour.",
+                instead=("Send the question again later.", "Read stored answers with GET /v1/queries/{query_id}."),
+                headers={"Retry-After": str(seconds)},
+            )
 
     def _admission(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
         """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
@@ -531,6 +568,9 @@ class Journey:
         told = Told(rows, tuple(table.notes for table in released), releases, admitted.priced)
         answer = wire_answer.answer(admitted, told, self._ledger.standing(admitted.path[0].id))
         self._ledger.post(admitted.query_id, fresh, answer)
+        if not reserved.charged:
+            self._free.take(question.principal, len(answer))
+        told = replace(told, block=block_of(admitted.query_id, answer))
         if releases:
             self._repeats.keep(_repeat_key(question, prepared), told)
         return answer

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from accountant.request import StoredRelease
 from privacy.release import MechanismNote
+from server.answer_block import Block
 from server.answer_rows import AnswerRows
 from server.pricing import Priced
 
@@ -36,6 +37,8 @@ class Told:
     notes: tuple[tuple[MechanismNote, ...], ...]
     releases: Mapping[str, StoredRelease]
     priced: Priced | None
+    block: Block | None = None
+    """The part of the stored answer that every repeat has in common with it."""
 
     @property
     def cells(self) -> int:
@@ -51,6 +54,7 @@ class Repeats:
         self._answers_max = answers_max
         self._lock = threading.Lock()
         self._told: OrderedDict[Hashable, Told] = OrderedDict()
+        self._again: dict[Hashable, tuple[Hashable, str]] = {}
         self._cells = 0
 
     def get(self, key: Hashable) -> Told | None:
@@ -72,7 +76,20 @@ class Repeats:
             while self._cells > self._cells_max or len(self._told) > self._answers_max:
                 self._forget(next(iter(self._told)))
 
+    def keep_again(self, key: Hashable, state: Hashable, query_id: str) -> None:
+        """Keeps which repeat told an answer that is still in place last, and the state that it showed beside."""
+        with self._lock:
+            if key in self._told:
+                self._again[key] = (state, query_id)
+
+    def again(self, key: Hashable, state: Hashable) -> str | None:
+        """The query that told this answer with the same state beside it, None when there is none."""
+        with self._lock:
+            shown, query_id = self._again.get(key, (None, None))
+        return query_id if shown == state else None
+
     def _forget(self, key: Hashable) -> None:
+        self._again.pop(key, None)
         told = self._told.pop(key, None)
         if told is not None:
             self._cells -= told.cells
