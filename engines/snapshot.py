@@ -322,8 +322,7 @@ def _declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> l
 def _rows_are_units(dataset: Dataset, table: Table) -> bool:
     """Whether a protected table is declared soundly where each row is a unit: no other table has rows of units."""
     whole = table.unit_column is None and not table.unit_path
-    one_row = table.contribution is not None and table.contribution.one_row
-    return table.name.lower() == dataset.unit.table.lower() and whole and one_row
+    return table.name.lower() == dataset.unit.table.lower() and whole
 
 
 def _path_findings(dataset: Dataset, table: Table, unit_key: Column) -> list[SnapshotFinding]:
@@ -383,7 +382,7 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         + _described_path(dataset, table),
         "unit_path": _described_path(dataset, table),
         "unit_column": None if holder is None else holder.name,
-        "one_row": table.protected and table.contribution is not None and table.contribution.one_row,
+        "one_row": table.one_row,
         "rows_stored": table.rows_stored if table.protected else None,
         "columns": [
             {

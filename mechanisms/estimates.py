@@ -5,10 +5,12 @@
 | units, count | 1 | 1 | | |
 | sum | | | S (step S is the sum) | |
 | moments, degree 1: (W-T, T) | (1, 1)/W | (1, 1)/W | (0, 1)/W | |
+| the same, raised and lowered | (1, 1, 1, 1)/W | (1, 1, 1, 1)/W | clipped (0, 1, 1, 0)/W, scaled (0, 1, 0, 1)/W | |
 | moments, degree 2: ((W-T)^2, 2T(W-T), T^2) | (1, 1, 1)/W^2 | (1, 1, 1)/W^2 | (0, 1/2, 1)/W^2 | (0, 0, 1)/W^2 |
 
-Here t = T/W lies in [0, 1] and x = offset + step W t. With NULL rows counted, `rows` has the last coordinate too.
-All forms are linear in the sums; averages and variances are ratios of two of them. See moments.md.
+Here t = T/W lies in [0, 1] and x = offset + step W t. With NULL rows counted, `rows` has the last coordinate too. A sum
+is the clipped one where there are two, an average takes the scaled one. All forms are linear in the sums; averages and
+variances are ratios of two of them. See moments.md and bounding.md.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ def linear_form(statistic: Statistic, kind: EstimateKind) -> Form | None:
     if plain and kind in (EstimateKind.ROWS, EstimateKind.VALUES, EstimateKind.UNITS):
         if kind is EstimateKind.UNITS and statistic.kind is StatisticKind.COUNT:
             raise ValueError("a count of rows does not tell the number of units")
-        return (Fraction(1),)
+        return (Fraction(1) if statistic.encoding is None else statistic.encoding.step,)
     if statistic.kind is StatisticKind.SUM and kind is EstimateKind.SUM:
         return (_encoding(statistic).step,)
     if statistic.kind is not StatisticKind.MOMENTS or kind is EstimateKind.UNITS:
@@ -94,7 +96,7 @@ def linear_form(statistic: Statistic, kind: EstimateKind) -> Form | None:
     if kind is EstimateKind.SUM:
         encoding = _encoding(statistic)
         width = encoding.step * encoding.highest
-        values, firsts = _values_form(statistic), _first_form(statistic)
+        values, firsts = _values_form(statistic), _clipped_form(statistic)
         return tuple(encoding.offset * value + width * first for value, first in zip(values, firsts, strict=True))
     if kind is not EstimateKind.AVERAGE and statistic.degree < 2:
         raise ValueError("the statistic does not hold the estimate")
@@ -110,21 +112,29 @@ def _per_row(statistic: Statistic) -> Fraction:
     return Fraction(1, _encoding(statistic).highest ** statistic.degree)
 
 
-def _padded(statistic: Statistic, *form: Fraction) -> Form:
+def _padded(statistic: Statistic, *form: Fraction, raised: int, lowered: int) -> Form:
     """The form on the value coordinates, with zero for the NULL rows."""
     one = _per_row(statistic)
-    return tuple(one * part for part in form) + (Fraction(0),) * statistic.counts_nulls
+    values = (*form, *(Fraction(raised),) * statistic.raised, *(Fraction(lowered),) * statistic.lowered)
+    return tuple(one * part for part in values) + (Fraction(0),) * statistic.counts_nulls
 
 
 def _values_form(statistic: Statistic) -> Form:
-    return _padded(statistic, *(Fraction(1),) * (statistic.degree + 1))
+    return _padded(statistic, *(Fraction(1),) * (statistic.degree + 1), raised=1, lowered=1)
 
 
 def _first_form(statistic: Statistic) -> Form:
-    """Sum of t."""
+    """Sum of t of the scaled rows: the numerator of an average."""
     if statistic.degree == 1:
-        return _padded(statistic, Fraction(0), Fraction(1))
-    return _padded(statistic, Fraction(0), Fraction(1, 2), Fraction(1))
+        return _padded(statistic, Fraction(0), Fraction(1), raised=0, lowered=1)
+    return _padded(statistic, Fraction(0), Fraction(1, 2), Fraction(1), raised=0, lowered=0)
+
+
+def _clipped_form(statistic: Statistic) -> Form:
+    """Sum of t as a SUM bounds it; where there is only one sum of t, that one."""
+    if statistic.raised or statistic.lowered:
+        return _padded(statistic, Fraction(0), Fraction(1), raised=1, lowered=0)
+    return _first_form(statistic)
 
 
 def linear_half_width(measurement: Measurement, form: Form, alpha: float) -> float:
@@ -185,17 +195,22 @@ def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: floa
     average, at degree 2 (-c, 1/2-c, 1-c), and (c^2-v, c^2-c-v, (1-c)^2-v) for the variance. Each is largest when all
     values stand at one bound (c = v = 0): the first two are convex in c, with equal ends; |w|^2 of the variance is
     convex in v, and with p = c(1-c) it is 1 - 4p + 3p^2 at v = 0 and 1 - 6p + 12p^2 at v = p, both at most 1. The error
-    of a deviation is at most the root of the variance's.
+    of a deviation is at most the root of the variance's. A raised coordinate has the weight -c and a lowered one 1-c,
+    so |w|^2 is then 2 at c = 1 for raised, at c = 0 for lowered, at both for both, and convex between.
     """
     statistic = measurement.statistic
     size = _encoding(statistic).highest ** statistic.degree
     parts = statistic.degree + 1
+    rest = [0] * (statistic.coordinates - parts)
+    worst = 1 if statistic.raised and not statistic.lowered else 0
     cells: list[list[int]] = []
     for rows in GROUP_SIZES:
         # Evenly spread values: the Bernstein polynomials of one degree have equal integrals.
         even = round(Fraction(rows * size, parts) / measurement.grid)
-        cells.append([even] * parts + [0] * statistic.counts_nulls)
-        cells.append([rows * size // measurement.grid] + [0] * (statistic.coordinates - 1))
+        cells.append([even] * parts + rest)
+        extreme = [0] * parts
+        extreme[worst] = rows * size // measurement.grid
+        cells.append(extreme + rest)
     small = max(map(max, cells)) < _LIMIT
     column = estimate_column(measurement, estimate, np.array(cells, dtype=np.int64 if small else object), alpha=alpha)
     result = []
@@ -227,10 +242,14 @@ def _linear(measurement: Measurement, form: Form, noisy: Integers, *, integer: b
     if integer:
         values = ((2 * tops + bottom) // (2 * bottom)).tolist()
         # The true value is whole as well, so the ends are the whole numbers within reach of the unrounded estimate.
+        # That of scaled rows is not, so there the ends are the next whole numbers outside.
         margin = math.ceil(reach * bottom)
         if margin > _LIMIT:
             tops = tops.astype(object)
-        lows, highs = (-((margin - tops) // bottom)).tolist(), ((tops + margin) // bottom).tolist()
+        if measurement.statistic.fractional:
+            lows, highs = ((tops - margin) // bottom).tolist(), (-(-(tops + margin) // bottom)).tolist()
+        else:
+            lows, highs = (-((margin - tops) // bottom)).tolist(), ((tops + margin) // bottom).tolist()
         lows = [min(low, value) for low, value in zip(lows, values, strict=True)]
         highs = [max(high, value) for high, value in zip(highs, values, strict=True)]
     else:
@@ -266,10 +285,16 @@ def _divide(tops: Integers, bottom: Integers | int) -> Floats:
 def _moments(measurement: Measurement, noisy: Integers) -> tuple[Integers, Integers, Integers]:
     """Exact integers proportional to (n, sum of t, sum of t^2), the last two with factors 2 and 1 at degree 2.
 
-    Degree 1: A + B, B, unused. Degree 2: m0 + m1 + m2, m1 + 2 m2, m2.
+    Degree 1: A + B, B, unused (the scaled sum where there are two). Degree 2: m0 + m1 + m2, m1 + 2 m2, m2.
     """
-    if measurement.statistic.degree == 1:
-        return noisy[:, 0] + noisy[:, 1], noisy[:, 1], noisy[:, 1]
+    statistic = measurement.statistic
+    if statistic.degree == 1:
+        rows, first = noisy[:, 0] + noisy[:, 1], noisy[:, 1]
+        for place in range(2, 2 + statistic.raised + statistic.lowered):
+            rows = rows + noisy[:, place]
+        if statistic.lowered:
+            first = first + noisy[:, 2 + statistic.raised]
+        return rows, first, first
     return noisy[:, 0] + noisy[:, 1] + noisy[:, 2], noisy[:, 1] + 2 * noisy[:, 2], noisy[:, 2]
 
 
@@ -409,11 +434,14 @@ def simulate_column(measurement: Measurement, estimate: Estimate, noisy: Floats)
     encoding = _encoding(statistic)
     offset, width = float(encoding.offset), float(encoding.step * encoding.highest)
     factor = float(measurement.grid * _per_row(statistic))
-    rows = noisy[..., : statistic.degree + 1].sum(axis=-1) * factor
+    values = statistic.degree + 1 + statistic.raised + statistic.lowered
+    rows = noisy[..., :values].sum(axis=-1) * factor
     sample = estimate.kind in _SAMPLE
     there = rows > (1 if sample else 0)
     safe = np.where(there, rows, 2.0)
     first = noisy[..., 1] if statistic.degree == 1 else noisy[..., 1] / 2 + noisy[..., 2]
+    if statistic.lowered:
+        first = first + noisy[..., values - 1]
     mean = np.clip(first * factor / safe, 0, 1)
     if estimate.kind is EstimateKind.AVERAGE:
         return np.where(there, offset + width * mean, np.nan)

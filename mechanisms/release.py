@@ -184,7 +184,7 @@ def _recheck(statistic: Statistic, matrix: Integers) -> None:
         return
     encoding = statistic.encoding
     if statistic.kind in (StatisticKind.UNITS, StatisticKind.COUNT):
-        lowest, highest = 0, ROWS_MAX
+        lowest, highest = 0, ROWS_MAX * (1 if encoding is None else encoding.highest)
     elif statistic.kind is StatisticKind.SUM:
         assert encoding is not None
         lowest, highest = min(encoding.lowest, 0) * ROWS_MAX, max(encoding.highest, 0) * ROWS_MAX

@@ -26,8 +26,9 @@ class ValueBounds:
 class ContributionBound:
     """How much one privacy unit may take part in one table's statistics.
 
-    `rows_per_unit` applies to answers without groups, `groups_per_unit` and `rows_per_unit_and_group` to
-    answers with groups. A unit beyond a bound is scaled down or loses groups; it is never an error.
+    `rows_per_unit` applies to every answer, over all its groups together; `groups_per_unit` and
+    `rows_per_unit_and_group` apply to answers with groups too. A unit beyond a bound is scaled down, clipped, or loses
+    groups; it is never an error. Whether a unit can have more rows is another matter: `Table.one_row`.
     """
 
     rows_per_unit: int
@@ -38,8 +39,3 @@ class ContributionBound:
         assert 1 <= self.rows_per_unit <= BOUND_MAX
         assert 1 <= self.groups_per_unit <= BOUND_MAX
         assert 1 <= self.rows_per_unit_and_group <= BOUND_MAX
-
-    @property
-    def one_row(self) -> bool:
-        """Whether each unit owns at most one row (declared, and verified when the data is attached)."""
-        return self.rows_per_unit == 1

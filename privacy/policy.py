@@ -138,11 +138,22 @@ class Table:
     @property
     def rows_stored(self) -> int:
         """The most rows of one unit in a snapshot; for a public table, whose rows belong to nobody, one."""
-        if self.contribution is None or self.contribution.one_row:
+        if self.contribution is None or self.one_row:
             return 1
         if self.rows_stored_per_unit is not None:
             return self.rows_stored_per_unit
         return max(ROWS_STORED_DEFAULT, self.contribution.rows_per_unit)
+
+    @property
+    def one_row(self) -> bool:
+        """Whether each unit owns at most one row, as the attach verified: the rows are the units, or the table's unique
+        key is the column that holds the unit's key. A contribution bound of one row is not that.
+        """
+        if not self.protected or self.unit_path:
+            return False
+        if self.unit_column is None:
+            return True
+        return self.key is not None and _folded(self.key) == _folded(self.unit_column)
 
     def column(self, name: str) -> Column | None:
         """The column of that name (ASCII case does not matter), or None."""

@@ -51,8 +51,8 @@ class Sensitivity:
 class Encoding:
     """How a value x becomes an integer T: T = clip(round((x - offset) / step), 0 or lowest, highest).
 
-    For moments `lowest` is 0 and `highest` is the width W; for plain sums `offset` is 0 and T may be negative.
-    Back: x = offset + step * T.
+    For moments `lowest` is 0 and `highest` is the width W; for plain sums `offset` is 0 and T may be negative; a count
+    of scaled rows has `highest` steps to the row. Back: x = offset + step * T.
     """
 
     offset: Fraction
@@ -80,7 +80,8 @@ class StatisticKind(enum.Enum):
     MOMENTS = "moments"
     """Bernstein sums of T in [0, W]: degree 1 has (W-T, T), degree 2 has ((W-T)^2, 2T(W-T), T^2); with
     `counts_nulls` one more coordinate W^degree for each row whose argument is NULL. Each row adds a vector of
-    non-negative integers whose sum is exactly W^degree."""
+    non-negative integers whose sum is exactly W^degree. With `raised` or `lowered` the sum and the average of T are
+    bounded in two ways: those coordinates say how far the clipped sum lies above or below the scaled one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,10 @@ class Statistic:
     encoding: Encoding | None = None
     degree: int = 0
     counts_nulls: bool = False
+    raised: bool = False
+    lowered: bool = False
+    fractional: bool = False
+    """Whether units are scaled to a part of a row, so that true counts and sums of whole numbers are not whole."""
     argument: str = ""
     """The argument as text for people: the clip bounds and expression that the answer reports."""
     weight: int = 1
@@ -102,13 +107,19 @@ class Statistic:
     def __post_init__(self) -> None:
         assert (self.kind is StatisticKind.MOMENTS) == (self.degree > 0)
         if self.kind is StatisticKind.MOMENTS:
-            assert self.coordinates == self.degree + 1 + self.counts_nulls
+            assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
+            assert self.degree == 1 or not (self.raised or self.lowered)
             assert self.encoding is not None
             assert self.encoding.lowest == 0
             assert self.encoding.highest > 0
         else:
             assert self.coordinates == 1
-        assert (self.encoding is not None) == (self.kind in (StatisticKind.SUM, StatisticKind.MOMENTS))
+            assert not self.raised
+            assert not self.lowered
+        if self.kind is StatisticKind.COUNT:
+            assert (self.encoding is not None) == self.fractional
+        else:
+            assert (self.encoding is not None) == (self.kind in (StatisticKind.SUM, StatisticKind.MOMENTS))
 
 
 class EstimateKind(enum.Enum):

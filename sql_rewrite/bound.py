@@ -1,16 +1,21 @@
 """Plan to bounded plan: contribution bounds, keys, and statistics with their proved sensitivities.
 
-One privacy unit owns at most `groups_per_unit` groups of a core, and in each of them a vector of integers whose
-size is bounded (`rows_per_unit_and_group` rows, each of them clipped). Adding or removing the unit therefore changes
-each statistic by at most the sums below; the proofs are in mechanisms/moments.md.
+One privacy unit owns at most `groups_per_unit` groups of a core, and in each of them a vector of integers that is worth
+at most the rows allotted to it there (contribution.py). Adding or removing the unit therefore changes each statistic
+by at most the sums below; the proofs are in mechanisms/moments.md and mechanisms/bounding.md.
 
 What a statistic is, per aggregate:
 
-    COUNT(*)                         units when each unit owns one row, else rows bounded per unit and group
+    COUNT(*)                         units when a unit counts at most once in a group, else rows
     COUNT(DISTINCT unit)             units
     SUM(x) alone                     one sum of clipped integers
-    AVG(x), or SUM(x) with COUNT     Bernstein sums of degree 1: COUNT, SUM and AVG share them
-    VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2: all of the above share them too
+    SUM(x) with COUNT                sums of degree 1, clipped: COUNT and SUM share them
+    AVG(x), with or without COUNT    Bernstein sums of degree 1, scaled
+    AVG(x) with SUM(x)               both in one vector, at the same price
+    VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2, scaled: COUNT and AVG share them
+
+What an aggregate means does not depend on its company: SUM clips the sum of a unit, COUNT its rows, averages
+and variances weigh a unit by its rows. Where a unit owns one row all of that is the same, and all share one vector.
 """
 
 from __future__ import annotations
@@ -32,12 +37,13 @@ from privacy.statistic import (
     Statistic,
     StatisticKind,
 )
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, columns_of, describe, interval_of
+from sql_rewrite.contribution import FINE, Bounding, Contribution, contribution_of
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, describe, interval_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
 
-__all__ = ["BoundedCore", "BoundedStatistic", "Contribution", "bound"]
+__all__ = ["BoundedCore", "BoundedStatistic", "bound"]
 
 WIDTH_MAX = 2**30
 """Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
@@ -69,27 +75,20 @@ _KIND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution:
-    """How much one unit may take part in one core.
-
-    `one_row` says that the unit owns at most one row (declared and verified), so nothing needs bounding;
-    `choose_groups` that a unit may own more groups than `groups` and the lowered SQL must choose among them.
-    """
-
-    groups: int
-    rows: int
-    one_row: bool
-    choose_groups: bool
-
-
-@dataclass(frozen=True, slots=True)
 class BoundedStatistic:
-    """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell."""
+    """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
+
+    A unit's rows under `filter` are allotted; of them those under `present` count (COUNT(x) alone). `scaled` says that
+    the bound over all groups may bind.
+    """
 
     statistic: Statistic
     argument: Expression | None
     filter: Expression | None
     rows: int
+    bounding: Bounding = Bounding.SCALED
+    present: Expression | None = None
+    scaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
 
 def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
     domains, cells = key_domain(core, dataset)
-    contribution = _contribution(core, None if cells is None else len(cells))
+    contribution = contribution_of(core, None if cells is None else len(cells))
     builder = _Builder(core, dataset, contribution)
     selection = None
     if cells is None:
@@ -158,35 +157,6 @@ def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
             estimates=estimates,
         ),
     )
-
-
-def _contribution(core: Core, cells: int | None) -> Contribution:
-    """Groups and rows of one unit in a core.
-
-    The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
-    group, whatever its number of rows.
-    """
-    root = core.sources[0].table
-    declared = root.contribution
-    assert declared is not None
-    if declared.one_row:
-        return Contribution(groups=1, rows=1, one_row=True, choose_groups=False)
-    if not core.keys:
-        return Contribution(groups=1, rows=declared.rows_per_unit, one_row=False, choose_groups=False)
-    single = {
-        source.relation
-        for source in core.sources
-        if source.table.protected and source.table.contribution is not None and source.table.contribution.one_row
-    }
-    constant = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
-    if constant:
-        return Contribution(groups=1, rows=declared.rows_per_unit, one_row=False, choose_groups=False)
-    groups = declared.groups_per_unit
-    choose = True
-    if cells is not None and cells <= groups:
-        groups, choose = cells, False
-    rows = min(declared.rows_per_unit_and_group, declared.rows_per_unit)
-    return Contribution(groups=groups, rows=rows, one_row=False, choose_groups=choose)
 
 
 @dataclass(slots=True)
@@ -257,7 +227,12 @@ class _Builder:
 
     def _counted(self, family: _Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
-        return selection is not None and self.contribution.one_row and family.filter is None
+        return selection is not None and self._once and family.filter is None
+
+    @property
+    def _once(self) -> bool:
+        """Whether a unit counts at most once in a group, so that its rows there are itself."""
+        return self.contribution.rows == 1 and not self.contribution.scaled
 
     def units(self, condition: Expression | None) -> str:
         """The statistic that counts privacy units (with a row under `condition`) per cell."""
@@ -265,7 +240,7 @@ class _Builder:
         if form not in self._units:
             name = f"s{len(self.statistics)}"
             kind = StatisticKind.UNITS if condition is None else StatisticKind.COUNT
-            self._add(name, kind, per_cell=1, argument=None, condition=condition, rows=1, text="privacy units")
+            self._add(name, kind, per_row=1, argument=None, condition=condition, text="privacy units", units=True)
             self._units[form] = name
         return self._units[form]
 
@@ -273,17 +248,33 @@ class _Builder:
         form = repr(_form(family.filter))
         if form in carriers:
             return carriers[form]
-        if self.contribution.one_row:
+        if self._once:
             return self.units(family.filter)
-        return self._count(family.filter, "rows")
+        return self._count(family.filter, None, "rows")
 
-    def _count(self, condition: Expression | None, text: str) -> str:
-        form = "rows" + repr(_form(condition))
+    def _values(self, condition: Expression | None, present: Expression) -> str:
+        """The statistic of COUNT(x) alone. Where units are scaled, by their rows whether x is there or not."""
+        if self.contribution.scaled:
+            return self._count(condition, present, "values")
+        both = present if condition is None else build("and", (condition, present))
+        return self.units(both) if self._once else self._count(both, None, "values")
+
+    def _count(self, condition: Expression | None, present: Expression | None, text: str) -> str:
+        form = "rows" + repr((_form(condition), _form(present)))
         if form not in self._units:
             name = f"s{len(self.statistics)}"
-            rows = self.contribution.rows
+            scaled = self.contribution.scaled
+            # Scaled rows are counted in small parts, so that rounding down does not lose whole rows.
+            encoding = Encoding(Fraction(0), Fraction(1, FINE), 0, FINE) if scaled else None
             self._add(
-                name, StatisticKind.COUNT, per_cell=rows, argument=None, condition=condition, rows=rows, text=text
+                name,
+                StatisticKind.COUNT,
+                per_row=FINE if scaled else 1,
+                argument=None,
+                condition=condition,
+                present=present,
+                text=text,
+                encoding=encoding,
             )
             self._units[form] = name
         return self._units[form]
@@ -293,9 +284,7 @@ class _Builder:
         assert family.argument is not None
         functions = family.functions
         if functions == {AggregateFunction.VALUES}:
-            present = build("is_not_null", (family.argument,))
-            condition = present if family.filter is None else build("and", (family.filter, present))
-            statistic = self.units(condition) if self.contribution.one_row else self._count(condition, "values")
+            statistic = self._values(family.filter, build("is_not_null", (family.argument,)))
             for aggregate in family.aggregates:
                 estimates[aggregate.name] = Estimate(aggregate.name, EstimateKind.ROWS, statistic, integer=True)
             return None
@@ -303,45 +292,77 @@ class _Builder:
         lower, upper = self._bounds(family, argument)
         integer = argument.type is ColumnType.INTEGER
         degree = max(_DEGREE.get(function, 0) for function in functions)
-        if degree == 0 and (AggregateFunction.VALUES in functions or carries):
-            degree = 1
-        name = f"s{len(self.statistics)}"
+        sums, several = AggregateFunction.SUM in functions, not self.contribution.one_row
+        counts = AggregateFunction.VALUES in functions or carries
         text = f"{describe(family.argument)} clipped to [{_number(lower)}, {_number(upper)}]"
-        rows = self.contribution.rows
-        if degree == 0:
-            encoding = _sum_encoding(lower, upper, integer=integer)
-            largest = rows * max(abs(encoding.lowest), abs(encoding.highest), 1)
+        apart: str | None = None
+        if sums and ((several and degree == 2) or (degree == 0 and not counts)):
+            encoding = _sum_encoding(lower, upper, integer=integer, fine=self.contribution.scaled)
+            apart = f"s{len(self.statistics)}"
             self._add(
-                name,
+                apart,
                 StatisticKind.SUM,
-                per_cell=largest,
+                per_row=max(abs(encoding.lowest), abs(encoding.highest), 1),
                 argument=argument,
                 condition=family.filter,
-                rows=rows,
                 text=text,
                 encoding=encoding,
+                bounding=Bounding.CLIPPED,
             )
-        else:
-            encoding = _moment_encoding(lower, upper, integer=integer)
-            counts_nulls = carries and argument.nullable
-            self._add(
-                name,
-                StatisticKind.MOMENTS,
-                per_cell=rows * encoding.highest**degree,
-                argument=argument,
-                condition=family.filter,
-                rows=rows,
-                text=text,
-                encoding=encoding,
-                degree=degree,
-                counts_nulls=counts_nulls,
-            )
+        name: str | None = None
+        if apart is None or degree:
+            name = self._moments(
+                family, argument, (lower, upper), text=text, degree=max(degree, 1), sums=sums and apart is None,
+                carries=carries,
+            )  # fmt: skip
         for aggregate in family.aggregates:
-            whole = aggregate.function is AggregateFunction.VALUES or (
-                aggregate.function is AggregateFunction.SUM and integer
-            )
-            estimates[aggregate.name] = Estimate(aggregate.name, _KIND[aggregate.function], name, integer=whole)
-        return name if degree > 0 else None
+            summed = aggregate.function is AggregateFunction.SUM
+            whole = aggregate.function is AggregateFunction.VALUES or (summed and integer)
+            holds = apart if summed and apart is not None else name
+            assert holds is not None
+            estimates[aggregate.name] = Estimate(aggregate.name, _KIND[aggregate.function], holds, integer=whole)
+        return name
+
+    def _moments(
+        self,
+        family: _Family,
+        argument: Expression,
+        limits: tuple[Fraction, Fraction],
+        *,
+        text: str,
+        degree: int,
+        sums: bool,
+        carries: bool,
+    ) -> str:
+        """Adds the vector that counts, averages and variances share, and where `sums` is set the sum too."""
+        integer = argument.type is ColumnType.INTEGER
+        bounding, raised, lowered = Bounding.SCALED, False, False
+        if self.contribution.one_row:
+            encoding = _moment_encoding(*limits, integer=integer)
+        elif sums:
+            averages = family.functions - {AggregateFunction.SUM, AggregateFunction.VALUES}
+            bounding = Bounding.BOTH if averages else Bounding.CLIPPED
+            encoding = _stepped_encoding(*limits, integer=integer)
+            raised = bool(averages) and encoding.offset + encoding.step * encoding.highest > 0
+            lowered = bool(averages) and encoding.offset < 0
+        else:
+            encoding = _fine(_moment_encoding(*limits, integer=integer), degree)
+        name = f"s{len(self.statistics)}"
+        self._add(
+            name,
+            StatisticKind.MOMENTS,
+            per_row=encoding.highest**degree,
+            argument=argument,
+            condition=family.filter,
+            text=text,
+            encoding=encoding,
+            degree=degree,
+            counts_nulls=carries and argument.nullable,
+            bounding=bounding,
+            raised=raised,
+            lowered=lowered,
+        )
+        return name
 
     def _bounds(self, family: _Family, argument: Expression) -> tuple[Fraction, Fraction]:
         """The proved range of an aggregate's argument, or a refusal that names the ways out."""
@@ -389,21 +410,30 @@ class _Builder:
         name: str,
         kind: StatisticKind,
         *,
-        per_cell: int,
+        per_row: int,
         argument: Expression | None,
         condition: Expression | None,
-        rows: int,
         text: str,
+        present: Expression | None = None,
         encoding: Encoding | None = None,
         degree: int = 0,
         counts_nulls: bool = False,
+        bounding: Bounding = Bounding.SCALED,
+        raised: bool = False,
+        lowered: bool = False,
+        units: bool = False,
     ) -> None:
-        """Adds a statistic whose vector in one cell has an L1 norm of at most `per_cell` for one unit.
+        """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
-        Over all cells the unit's vectors lie in at most `groups` cells: L1 adds up, L2 adds up in squares.
+        Over all cells L1 adds up and L2 adds up in squares; `Contribution` bounds both in rows. A unit that is
+        counted as such is worth one row in each of its groups, whatever its rows.
         """
-        groups = self.contribution.groups
-        coordinates = degree + 1 + counts_nulls if degree else 1
+        contribution = self.contribution
+        groups, rows = contribution.groups, 1 if units else contribution.rows
+        scaled = contribution.scaled and not units
+        l1_rows = groups if units else contribution.l1_rows
+        l2_squared_rows = groups if units else contribution.l2_squared_rows
+        coordinates = degree + 1 + raised + lowered + counts_nulls if degree else 1
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(
@@ -412,19 +442,25 @@ class _Builder:
                     sensitivity=Sensitivity(
                         relation=self.dataset.neighbouring,
                         l0=groups * coordinates,
-                        l1=Fraction(groups * per_cell),
-                        l2_squared=Fraction(groups * per_cell**2),
-                        linf=Fraction(per_cell),
+                        l1=Fraction(l1_rows * per_row),
+                        l2_squared=Fraction(l2_squared_rows * per_row**2),
+                        linf=Fraction(rows * per_row),
                     ),
                     coordinates=coordinates,
                     encoding=encoding,
                     degree=degree,
                     counts_nulls=counts_nulls,
+                    raised=raised,
+                    lowered=lowered,
+                    fractional=scaled,
                     argument=text,
                 ),
                 argument=argument,
                 filter=condition,
                 rows=rows,
+                bounding=bounding,
+                present=present,
+                scaled=scaled,
             )
         )
 
@@ -467,11 +503,18 @@ def _has_range(expression: Expression) -> bool:
     )
 
 
-def _sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
-    """Whole steps through zero: step 1 for integers, else a power of two that makes at most 2^30 steps."""
+def _sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool, fine: bool) -> Encoding:
+    """Whole steps through zero: step 1 for integers, else a power of two that makes at most 2^30 steps.
+
+    `fine` divides the steps of integers until the larger bound has enough of them for a part of a row.
+    """
     largest = max(abs(lower), abs(upper))
     step = _step(largest, integer=integer)
-    return Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
+    encoding = Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
+    if not fine:
+        return encoding
+    parts = _parts(max(abs(encoding.lowest), abs(encoding.highest), 1), FINE)
+    return Encoding(encoding.offset, step / parts, encoding.lowest * parts, encoding.highest * parts)
 
 
 def _moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
@@ -480,6 +523,29 @@ def _moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Enco
         lower, upper = Fraction(math.floor(lower)), Fraction(math.ceil(upper))
     step = _step(upper - lower, integer=integer)
     return Encoding(offset=lower, step=step, lowest=0, highest=max(1, math.ceil((upper - lower) / step)))
+
+
+def _stepped_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
+    """From the lower bound in steps that also lead through zero, fine enough for a part of a row."""
+    step = _step(max(abs(lower), abs(upper), upper - lower), integer=integer)
+    low = math.floor(lower / step)
+    width = max(1, math.ceil(upper / step) - low)
+    return _fine(Encoding(offset=low * step, step=step, lowest=0, highest=width), 1)
+
+
+def _fine(encoding: Encoding, degree: int) -> Encoding:
+    """The same range in steps so small that a row of W^degree units can be scaled."""
+    least = 1 << -(-(FINE.bit_length() - 1) // degree)
+    parts = _parts(encoding.highest, least)
+    return Encoding(encoding.offset, encoding.step / parts, 0, encoding.highest * parts)
+
+
+def _parts(size: int, least: int) -> int:
+    """The power of two by which steps are divided so that there are at least so many."""
+    parts = 1
+    while size * parts < least:
+        parts *= 2
+    return parts
 
 
 def _step(size: Fraction, *, integer: bool) -> Fraction:

@@ -4,7 +4,7 @@ Rows are encoded to integers, bounded per unit and group, and summed as 128-bit 
 unit and group, C = groups per unit):
 
     one row per unit      rows -> group by key
-    no choice of groups   rows -> group by unit and key, clip to r -> group by key
+    no choice of groups   rows -> group by unit and key, bound what the unit adds (lower_units.py) -> group by key
     choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above
 
 The window of the choice ranks groups (dense_rank) by a hash of the unit's secret draw and the key, with the key
@@ -23,6 +23,7 @@ from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
+from sql_rewrite.lower_units import UnitSums
 
 __all__ = ["UNITS_MAX", "lower"]
 
@@ -170,13 +171,15 @@ class _Lowering:
         return " OR ".join(parts) or "FALSE"
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[str]:
-        """Per row: the encoded value `t`, and the filter `f`, of one statistic."""
+        """Per row: the encoded value `t`, the filter `f`, and whether a value is there `h`, of one statistic."""
         name = bounded.statistic.name
         columns = []
         if bounded.argument is not None:
             columns.append(f'{self._encoded(bounded)} AS "{name}t"')
         if bounded.filter is not None:
             columns.append(f'COALESCE({lower_expression(bounded.filter, self.parameters)}, FALSE) AS "{name}f"')
+        if bounded.present is not None:
+            columns.append(f'{lower_expression(bounded.present, self.parameters)} AS "{name}h"')
         return columns
 
     def _encoded(self, bounded: BoundedStatistic) -> str:
@@ -188,14 +191,16 @@ class _Lowering:
         assert encoding is not None
         assert argument is not None
         offset, step = encoding.offset, encoding.step
-        if argument.type is ColumnType.INTEGER and step == 1 and offset.denominator == 1:
-            lowest = encoding.lowest + offset.numerator
-            highest = encoding.highest + offset.numerator
+        ends = offset + encoding.lowest * step, offset + encoding.highest * step
+        whole = step.numerator == 1 and all(end.denominator == 1 for end in (offset, *ends))
+        if argument.type is ColumnType.INTEGER and whole:
+            lowest, highest = int(ends[0]), int(ends[1])
             value = lower_expression(_unclipped(argument, lowest, highest), self.parameters)
             clipped = (
                 f"CASE WHEN {value} < {lowest} THEN {lowest} WHEN {value} > {highest} THEN {highest} ELSE {value} END"
             )
-            return f"(CAST({clipped} AS BIGINT) - {offset.numerator})"
+            moved = f"(CAST({clipped} AS BIGINT) - {offset.numerator})"
+            return moved if step == 1 else f"({moved} * {step.denominator})"
         value = lower_expression(argument, self.parameters)
         # The argument lies between its bounds already (clip_columns); TRY_CAST and the clip of T keep the statement
         # total and the bound true even if it did not. GREATEST and LEAST ignore NULL, so NULL is kept out of them.
@@ -229,7 +234,7 @@ class _Lowering:
             parts.append(f"CASE WHEN {t} IS NULL THEN CAST({width**statistic.degree} AS BIGINT) END")
         return [only(part) for part in parts]
 
-    def _group(self, names: Sequence[str]) -> str:
+    def _group(self, names: Sequence[str], *, sums: int) -> str:
         """GROUP BY these columns, by hashing unless they are units alone with a few sums.
 
         For integers and dates the engine may instead allocate one entry for every value between the least and the
@@ -239,7 +244,7 @@ class _Lowering:
         if not names:
             return ""
         listed = [f'"{name}"' for name in names]
-        if self.keys or len(self._coordinates()) > _ARRAY_SUMS_MAX:
+        if self.keys or sums > _ARRAY_SUMS_MAX:
             listed.append("CAST('' AS VARCHAR)")
         return " GROUP BY " + ", ".join(listed)
 
@@ -249,12 +254,13 @@ class _Lowering:
             for i, text in enumerate(self._vector(bounded)):
                 aggregate = "COUNT(*)" if text == "1" else f"SUM({text})"
                 columns.append(f'{aggregate} AS "{bounded.statistic.name}_{i}"')
-        return f'SELECT {", ".join(columns)} FROM ({self._base(with_unit=False)}) AS "b"{self._group(self.keys)}'
+        grouped = self._group(self.keys, sums=len(self._coordinates()))
+        return f'SELECT {", ".join(columns)} FROM ({self._base(with_unit=False)}) AS "b"{grouped}'
 
     # Units
 
     def _units_summed(self) -> str:
-        """Partial sums per unit and group, clipped to the bound, then summed per group."""
+        """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
         rows = self._base(with_unit=True)
         contribution = self.bounded.contribution
         if contribution.choose_groups:
@@ -264,56 +270,16 @@ class _Lowering:
                 f'SELECT * FROM (SELECT *, dense_rank() OVER (PARTITION BY "u" ORDER BY {order}) AS "rank" '
                 f'FROM ({rows}) AS "b") AS "w" WHERE "rank" <= {contribution.groups}'
             )
-        inner = ['"u"', *[f'"{name}"' for name in self.keys]]
-        outer = [f'"{name}"' for name in self.keys]
-        for bounded in self.bounded.statistics:
-            name = bounded.statistic.name
-            if bounded.statistic.kind is StatisticKind.UNITS:
-                outer.append(f'COUNT(*) AS "{name}_0"')
-                continue
-            vector = self._vector(bounded)
-            inner += [
-                f'{"COUNT(*)" if text == "1" else f"SUM({text})"} AS "{name}p{i}"' for i, text in enumerate(vector)
-            ]
-            outer += [f'SUM({text}) AS "{name}_{i}"' for i, text in enumerate(self._clipped(bounded, len(vector)))]
-        partial = f'SELECT {", ".join(inner)} FROM ({rows}) AS "r"{self._group(["u", *self.keys])}'
-        return f'SELECT {", ".join(outer)} FROM ({partial}) AS "p"{self._group(self.keys)}'
-
-    def _clipped(self, bounded: BoundedStatistic, count: int) -> list[str]:
-        """Partial sums of one unit in one group, held to the bound of `rows` rows.
-
-        Counts and sums are clipped. A Bernstein vector is scaled by rows/n (rounded down): its direction, so the
-        unit's own mean, stays, and its L1 norm is at most rows * W^degree.
-        """
-        statistic, rows = bounded.statistic, bounded.rows
-        name = statistic.name
-        if statistic.kind is StatisticKind.COUNT:
-            return [f'CASE WHEN "{name}p0" > {rows} THEN {rows} ELSE "{name}p0" END']
-        encoding = statistic.encoding
-        assert encoding is not None
-        if statistic.kind is StatisticKind.SUM:
-            low, high = rows * min(encoding.lowest, 0), rows * max(encoding.highest, 0)
-            part = f'"{name}p0"'
-            return [
-                self._narrow(
-                    f"CASE WHEN {part} < {low} THEN {low} WHEN {part} > {high} THEN {high} ELSE {part} END",
-                    max(-low, high),
-                )
-            ]
-        size = encoding.highest**statistic.degree
-        parts = [f'COALESCE("{name}p{i}", 0)' for i in range(count)]
-        # Each of the unit's n rows added exactly `size`, so n is the total divided by it, without a rest. The
-        # product stays below 2^40 * 2^60 * 2^20 = 2^120.
-        total = "(" + " + ".join(parts) + ")"
-        scaled = f"* CAST({rows} AS HUGEINT)) // ({total} // {size})"
-        return [
-            self._narrow(f"CASE WHEN {total} > {rows * size} THEN ({part} {scaled} ELSE {part} END", rows * size)
-            for part in parts
-        ]
-
-    def _narrow(self, text: str, bound: int) -> str:
-        """Casts a bounded partial sum to 64 bits where it fits: the outer sum is then much faster."""
-        return f"CAST({text} AS BIGINT)" if bound < 2**63 else text
+        unit_sums = UnitSums(self.bounded)
+        keys = [f'"{name}"' for name in self.keys]
+        columns = unit_sums.partial()
+        listed = ", ".join(['"u"', *keys, *columns])
+        text = f'SELECT {listed} FROM ({rows}) AS "r"{self._group(["u", *self.keys], sums=len(columns))}'
+        for place, layer in enumerate([unit_sums.totals(), *unit_sums.masses()]):
+            if layer:
+                text = f'SELECT *, {", ".join(layer)} FROM ({text}) AS "p{place}"'
+        listed = ", ".join([*keys, *unit_sums.sums()])
+        return f'SELECT {listed} FROM ({text}) AS "p"{self._group(self.keys, sums=len(self._coordinates()))}'
 
 
 def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:

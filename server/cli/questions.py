@@ -16,7 +16,7 @@ _GROUPS_MAX = 60
 def first_question(dataset: Dataset) -> str:
     """A question that every dataset can answer: how many units there are."""
     table = _units(dataset)
-    if dataset.unit.key is None or (table.contribution is not None and table.contribution.one_row):
+    if dataset.unit.key is None or table.one_row:
         return f"SELECT COUNT(*) AS number\nFROM {table.name}"
     return f"SELECT COUNT(DISTINCT {dataset.unit.key}) AS number\nFROM {table.name}"
 
@@ -36,7 +36,7 @@ def next_question(dataset: Dataset) -> str:
         return f"SELECT {group.name}, COUNT(*) AS number{more} FROM {table.name} GROUP BY {group.name}"
     if mean:
         return f"SELECT {mean} FROM {table.name}"
-    if table.contribution is not None and not table.contribution.one_row:
+    if table.contribution is not None and not table.one_row:
         return f"SELECT COUNT(*) AS number FROM {table.name}"
     given = next((column for column in columns if column.nullable), None)
     counted = "*" if given is None else given.name

@@ -665,14 +665,7 @@ class _Meaning:
                     + (f" Where each unit has one row, add key: {route.unit_column}." if route.unit_column else ""),
                 )
             return
-        if bound.rows_per_unit == 1 and (bound.groups_per_unit, bound.rows_per_unit_and_group) != (1, 1):
-            self.problem(
-                (*path, "contribution"),
-                what=f'the contribution of table "{name}" contradicts itself',
-                why="With one row per unit, a unit is in one group and has one row there.",
-                instead="Write {rows_per_unit: 1, groups_per_unit: 1, rows_per_unit_and_group: 1}.",
-            )
-        elif bound.rows_per_unit_and_group > bound.rows_per_unit or bound.groups_per_unit > bound.rows_per_unit:
+        if bound.rows_per_unit_and_group > bound.rows_per_unit or bound.groups_per_unit > bound.rows_per_unit:
             self.problem(
                 (*path, "contribution"),
                 severity="warning",

@@ -152,7 +152,6 @@ def make_scene(seed: int) -> Scene:
     dataset = _dataset(r)
     count = r.randint(5, 12)
     keys = _unit_keys(r, dataset, count + 1)
-    one_visit = _contribution(dataset, "visits").one_row
     rows: dict[str, list[Row]] = {name: [] for name in ("people", "visits", "items", "hospitals")}
     hospitals = [1, 2, 3, 2**53 + 1][: r.randint(1, 4)]
     tables = {table.name: table for table in dataset.tables}
@@ -161,7 +160,7 @@ def make_scene(seed: int) -> Scene:
     visit = item = 0
     for place, key in enumerate(keys):
         rows["people"].append(_row(r, tables["people"], person_id=key, hospital_id=r.choice([*hospitals, None, 99])))
-        size = min(sizes[place % len(sizes)], 1 if one_visit else 10**9)
+        size = sizes[place % len(sizes)]
         habit = _row(r, tables["visits"], visit_id=0, person_id=key, hospital_id=None)
         for _ in range(size):
             visit += 1
@@ -178,13 +177,6 @@ def make_scene(seed: int) -> Scene:
         r.shuffle(table)
     spare = keys[r.randrange(len(keys))]
     return Scene(seed, dataset, rows, tuple(key for key in keys if key != spare), spare)
-
-
-def _contribution(dataset: Dataset, name: str) -> ContributionBound:
-    table = dataset.table(name)
-    assert table is not None
-    assert table.contribution is not None
-    return table.contribution
 
 
 def _unit_keys(r: random.Random, dataset: Dataset, count: int) -> list[Any]:
@@ -259,7 +251,7 @@ def _dataset(r: random.Random) -> Dataset:
             Reference("hospital_id", "hospitals", "hospital_id"),
         ),
         unit_column="person_id",
-        contribution=_many(r, one_row=r.random() < 0.08),
+        contribution=_many(r, once=r.random() < 0.08),
     )
     items = Table(
         "items",
@@ -297,8 +289,8 @@ def _dataset(r: random.Random) -> Dataset:
     )
 
 
-def _many(r: random.Random, *, one_row: bool = False) -> ContributionBound:
-    if one_row:
+def _many(r: random.Random, *, once: bool = False) -> ContributionBound:
+    if once:  # a bound like another: the units have more rows
         return ContributionBound(1, 1, 1)
     if r.random() < 0.2:  # bounds that do not bind, and sums beyond 64 bits
         return ContributionBound(200, r.randint(1, 5), 200)
@@ -406,7 +398,9 @@ class _Grammar:
     # Aggregates and keys
 
     def _aggregate(self) -> str:
-        kind = self.r.choice(["COUNT(*)"] * 3 + ["unit", "value", "if"] + ["SUM"] * 4 + ["AVG"] * 3 + ["V"] * 3)
+        kind = self.r.choice(
+            ["COUNT(*)"] * 3 + ["unit", "value", "if"] + ["SUM"] * 4 + ["AVG"] * 3 + ["V"] * 3 + ["SA"] * 3
+        )
         if kind == "COUNT(*)":
             text = kind
         elif kind == "unit":
@@ -416,12 +410,16 @@ class _Grammar:
             text = f"COUNT({self.r.choice([self.whole, self.real, self.words])(1)})"
         elif kind == "if":
             return f"COUNT_IF({self.truth(1)})"
+        elif kind == "SA":
+            value = self.bounded(self.r.choice([0, 0, 2]))
+            text = f"SUM({value}), {self.r.choice(['AVG', 'AVG', 'AVG', 'STDDEV'])}({value})"
         elif kind == "V":
             name = self.r.choice(["VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP", "STDDEV_SAMP"])
             text = f"{name}({self.bounded(1)})"
         else:
             text = f"{kind}({self.bounded(2)})"
-        return f"{text} FILTER (WHERE {self.truth(1)})" if self.r.random() < 0.25 else text
+        filtered = f" FILTER (WHERE {self.truth(1)})" if self.r.random() < 0.25 else ""
+        return f"{text}{filtered}"
 
     def _key(self) -> str:
         makers: list[Callable[[], str]] = [

@@ -37,10 +37,12 @@ from privacy.loss import compose
 from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
+from privacy.statistic import StatisticKind
 from sql_rewrite import bound as bounding
 from sql_rewrite import lift as lifting
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.contribution import Bounding
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
 from tests.audit.interpreter import Contributions, contributions, stored, summed
 from tests.audit.recorder import Call, FixedBits, recorded
@@ -356,7 +358,11 @@ def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally
             f"{statistic.kind.value} {statistic.name} ({statistic.argument}) of {core.described.name}: "
             f"{name} changed by {value}, declared {limit}",
         )
+    bounding = next(item.bounding for item in core.statistics if item.statistic.name == statistic.name)
     kind = f"{statistic.kind.value}{statistic.degree or ''}{'n' if statistic.counts_nulls else ''}"
+    if statistic.kind is StatisticKind.MOMENTS and bounding is not Bounding.SCALED:
+        kind += f" {bounding.value}{' raised' * statistic.raised}{' lowered' * statistic.lowered}"
+    kind += " of parts" * statistic.fractional
     tally.saw(kind, Fraction(found["l1"][0]) / bound.l1)
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from privacy.policy import ColumnType
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
+from sql_rewrite.contribution import Bounding
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import Core
 from tests.audit.violation import require
@@ -53,12 +55,14 @@ def contributions(
             grouped[unit][key].append(row)
     if bounded.contribution.choose_groups:
         _choose(grouped, bounded.contribution.groups, hasher)
-    return {
-        unit: {
-            key: {b.statistic.name: _vector(b, members) for b in bounded.statistics} for key, members in groups.items()
-        }
-        for unit, groups in grouped.items()
-    }
+    result: Contributions = {}
+    for unit, groups in grouped.items():
+        result[unit] = {key: {} for key in groups}
+        for statistic in bounded.statistics:
+            allotted = _allotments(bounded, statistic, groups)
+            for key, members in groups.items():
+                result[unit][key][statistic.statistic.name] = _vector(statistic, members, allotted[key])
+    return result
 
 
 def summed(parts: Contributions, units: frozenset[Any]) -> dict[Key, dict[str, Vector]]:
@@ -126,38 +130,75 @@ def _choose(grouped: Mapping[Any, dict[Key, Any]], groups: int, hasher: Hasher) 
             del grouped[unit][key]
 
 
-def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], Any]]) -> Vector:
-    """What one unit adds in one of its groups, bounded."""
-    statistic, limit = bounded.statistic, bounded.rows
+def _taken(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], Any]]) -> list[Mapping[Any, Any]]:
+    return [row for row in rows if bounded.filter is None or evaluate(bounded.filter, row) is True]
+
+
+def _allotments(
+    core: BoundedCore, bounded: BoundedStatistic, groups: Mapping[Key, Sequence[Mapping[tuple[str, str], Any]]]
+) -> dict[Key, Fraction]:
+    """The rows that a unit is allotted in each of its groups: at most `rows`, and `total` over all of them."""
+    rows = {key: Fraction(min(len(_taken(bounded, members)), bounded.rows)) for key, members in groups.items()}
+    together = sum(rows.values())
+    if not bounded.scaled or together <= core.contribution.total:
+        return rows
+    return {key: count * core.contribution.total / together for key, count in rows.items()}
+
+
+def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], Any]], allotted: Fraction) -> Vector:
+    """What one unit adds in one of its groups, held to the worth of its allotted rows there."""
+    statistic, encoding = bounded.statistic, bounded.statistic.encoding
     if statistic.kind is StatisticKind.UNITS:
         return (1,)
-    taken = [row for row in rows if bounded.filter is None or evaluate(bounded.filter, row) is True]
+    taken = _taken(bounded, rows)
     if statistic.kind is StatisticKind.COUNT:
-        return (min(len(taken), limit),)
-    assert statistic.encoding is not None
-    values = [encoded(bounded, row) for row in taken]
-    lowest, highest = statistic.encoding.lowest, statistic.encoding.highest
+        there = [row for row in taken if bounded.present is None or evaluate(bounded.present, row) is True]
+        size = 1 if encoding is None else encoding.highest
+        return (math.floor(min(allotted, len(there)) * size),)
+    assert encoding is not None
+    steps = [value for row in taken if (value := encoded(bounded, row)) is not None]
     if statistic.kind is StatisticKind.SUM:
-        total = sum(value for value in values if value is not None)
-        return (max(limit * min(lowest, 0), min(total, limit * max(highest, 0))),)
-    vectors = []
-    for value in values:
-        if value is not None:
-            parts = (
-                [highest - value, value]
-                if statistic.degree == 1
-                else [
-                    (highest - value) ** 2,
-                    2 * value * (highest - value),
-                    value**2,
-                ]
-            )
-            vectors.append([*parts, 0] if statistic.counts_nulls else parts)
-        elif statistic.counts_nulls:
-            vectors.append([0] * (statistic.degree + 1) + [highest**statistic.degree])
-    count = len(vectors)
-    totals = [sum(parts) for parts in zip(*vectors, strict=True)] if vectors else [0] * statistic.coordinates
-    return tuple(total * limit // count for total in totals) if count > limit else tuple(totals)
+        return (_held(sum(steps), encoding.lowest, encoding.highest, allotted),)
+    size = encoding.highest**statistic.degree
+    counted = min(allotted, len(steps))
+    worth = math.floor(counted * size)
+    nulls = (math.floor(allotted * size) - worth,) if statistic.counts_nulls else ()
+    if statistic.degree == 2:
+        square, both = sum(step**2 for step in steps), sum(2 * step * encoding.highest - step**2 for step in steps)
+        top, middle = (_scaled(part, len(steps), bounded, counted) for part in (square, both))
+        return (worth - middle, middle - top, top, *nulls)
+    scaled = _scaled(sum(steps), len(steps), bounded, counted)
+    if bounded.bounding is Bounding.SCALED:
+        return (worth - scaled, scaled, *nulls)
+    lowest = encoding.offset / encoding.step
+    assert lowest.denominator == 1
+    whole = sum(steps) + int(lowest) * len(steps)
+    held = _held(whole, int(lowest), int(lowest) + encoding.highest, allotted)
+    away = abs(int(lowest)) * worth // encoding.highest
+    clipped = held - away if lowest > 0 else held + away
+    if bounded.bounding is Bounding.BOTH:
+        clipped = clipped if statistic.lowered else max(clipped, scaled)
+        clipped = clipped if statistic.raised else min(clipped, scaled)
+    clipped = max(0, min(clipped, worth))
+    if bounded.bounding is Bounding.CLIPPED:
+        return (worth - clipped, clipped, *nulls)
+    up = (max(0, clipped - scaled),) if statistic.raised else ()
+    down = (max(0, scaled - clipped),) if statistic.lowered else ()
+    return (worth - max(clipped, scaled), min(clipped, scaled), *up, *down, *nulls)
+
+
+def _scaled(total: int, count: int, bounded: BoundedStatistic, counted: Fraction) -> int:
+    """A sum over `count` rows, as if there were `rows` of them, and then as if there were `counted`."""
+    kept = min(count, bounded.rows)
+    if count > kept:
+        total = total * kept // count
+    return math.floor(total * counted / kept) if counted < kept else total
+
+
+def _held(total: int, lowest: int, highest: int, allotted: Fraction) -> int:
+    """A unit's sum held to what its allotted rows can be worth, towards zero."""
+    low, high = -math.floor(allotted * max(-lowest, 0)), math.floor(allotted * max(highest, 0))
+    return max(low, min(total, high))
 
 
 def encoded(bounded: BoundedStatistic, row: Mapping[tuple[str, str], Any]) -> int | None:
@@ -168,8 +209,9 @@ def encoded(bounded: BoundedStatistic, row: Mapping[tuple[str, str], Any]) -> in
     value = evaluate(argument, row)
     if value is None:
         return None
-    if isinstance(value, int) and encoding.step == 1 and encoding.offset.denominator == 1:
-        return max(encoding.lowest, min(value - int(encoding.offset), encoding.highest))
+    ends = [encoding.offset, *(encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))]
+    if isinstance(value, int) and encoding.step.numerator == 1 and all(end.denominator == 1 for end in ends):
+        return int((max(ends[1], min(Fraction(value), ends[2])) - ends[0]) / encoding.step)
     assert isinstance(value, int | float)
     low, high = (float(encoding.offset + encoding.step * bound) for bound in (encoding.lowest, encoding.highest))
     clipped = max(low, min(float(value), high))

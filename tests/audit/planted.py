@@ -29,8 +29,9 @@ from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
 from sql_rewrite import lower as lowering
-from sql_rewrite import lower_expression, sources
+from sql_rewrite import lower_expression, lower_units, sources
 from sql_rewrite.bound import BoundedStatistic
+from sql_rewrite.contribution import Bounding
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.plan import Core
 from tests.audit.harness import CURRENT
@@ -39,6 +40,7 @@ __all__ = ["BUGS", "Bug"]
 
 _Lowering = lowering._Lowering
 _Builder = bounding._Builder
+_UnitSums = lower_units.UnitSums
 
 
 @dataclass(frozen=True)
@@ -135,31 +137,92 @@ def sensitivity_of_one_row(patch: pytest.MonkeyPatch) -> None:
 # Bounding in SQL
 
 
+def _unit_sums(patch: pytest.MonkeyPatch, change: Callable[[BoundedStatistic], BoundedStatistic]) -> None:
+    """Lets what one unit adds be computed for other statistics."""
+    genuine = _UnitSums.__init__
+
+    def made(self: Any, bounded: Any) -> None:
+        genuine(self, replace(bounded, statistics=tuple(change(item) for item in bounded.statistics)))
+
+    patch.setattr(_UnitSums, "__init__", made)
+
+
 @planted("changed by")
 def rows_of_a_unit_not_bounded(patch: pytest.MonkeyPatch) -> None:
-    """Partial sums are added up as they are."""
-    patch.setattr(_Lowering, "_clipped", lambda self, b, count: [f'"{b.statistic.name}p{i}"' for i in range(count)])
+    """A unit's rows of one group all count."""
+    _unit_sums(patch, lambda item: replace(item, rows=BOUND_MAX))
+
+
+@planted("l1 changed by|l2_squared changed by")
+def scaling_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """A unit's groups are each within their bound, and together beyond the bound over all groups."""
+    _unit_sums(patch, lambda item: replace(item, scaled=False))
+
+
+@planted("l1 changed by|l2_squared changed by")
+def each_group_has_the_whole_total(patch: pytest.MonkeyPatch) -> None:
+    """The bound over all groups is applied to one group at a time: a sum of caps."""
+    genuine = _UnitSums.totals
+
+    def totals(self: Any) -> list[str]:
+        return [re.sub(r"CAST\(SUM\((.*)\) OVER \(PARTITION BY \"u\"\) AS BIGINT\)", r"(\1)", t) for t in genuine(self)]
+
+    patch.setattr(_UnitSums, "totals", totals)
+
+
+@planted("changed by|expected")
+def parts_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    """What a part of a row is worth is rounded up: several groups together leave the bound by a step each."""
+    genuine = _UnitSums._part
+
+    def part(self: Any, item: BoundedStatistic, size: int) -> str:
+        worth, m = genuine(self, item, size).rsplit(" // ", 1)
+        return f"({worth} + {m} - 1) // {m}"
+
+    patch.setattr(_UnitSums, "_part", part)
+
+
+@planted("l2_squared changed by")
+def l2_of_an_even_spread(patch: pytest.MonkeyPatch) -> None:
+    """The L2 norm of a bound over all groups, as if every unit spread its rows evenly."""
+
+    def even(builder: _Builder, bounded: BoundedStatistic) -> Sensitivity:
+        s = bounded.statistic.sensitivity
+        return replace(s, l2_squared=max(s.linf**2, s.l1**2 / builder.contribution.groups)) if bounded.scaled else s
+
+    _sensitivity(patch, even)
 
 
 @planted("moments .* changed by")
-def moments_scaled_up(patch: pytest.MonkeyPatch) -> None:
-    """A Bernstein vector is scaled by rows/n, rounded up: its norm leaves the bound."""
-    genuine = _Lowering._clipped
+def clipped_sum_not_a_part_of_its_rows(patch: pytest.MonkeyPatch) -> None:
+    """The clipped sum of a count and a sum is all of the unit's values, whatever its allotted rows are worth."""
+    patch.setattr(_UnitSums, "_clipped_moment", lambda self, item: f'COALESCE("{item.statistic.name}x", 0)')
 
-    def clipped(self: Any, bounded: BoundedStatistic, count: int) -> list[str]:
-        texts = genuine(self, bounded, count)
-        if bounded.statistic.kind is not StatisticKind.MOMENTS:
-            return texts
-        return [
-            re.sub(
-                r"\* CAST\((\d+) AS HUGEINT\)\) // (\(.* // \d+\)) ELSE",
-                r"* CAST(\1 AS HUGEINT) + \2 - 1) // \2 ELSE",
-                t,
-            )
-            for t in texts
-        ]
 
-    patch.setattr(_Lowering, "_clipped", clipped)
+@planted("moments .* changed by")
+def two_sums_side_by_side(patch: pytest.MonkeyPatch) -> None:
+    """A clipped and a scaled sum each as a coordinate of its own, at the price of one."""
+    genuine = _UnitSums._coordinates
+
+    def coordinates(self: Any, item: BoundedStatistic) -> Any:
+        parts = list(genuine(self, item))
+        if item.bounding is Bounding.BOTH and item.statistic.raised:
+            parts[0], parts[2] = f'("{item.statistic.name}v" - "{item.statistic.name}k")', f'"{item.statistic.name}s"'
+        return parts
+
+    patch.setattr(_UnitSums, "_coordinates", coordinates)
+
+
+@planted("moments .* changed by")
+def null_rows_beside_the_bound(patch: pytest.MonkeyPatch) -> None:
+    """Rows with NULL have a bound of their own beside that of the values."""
+    genuine = _UnitSums._coordinates
+
+    def coordinates(self: Any, item: BoundedStatistic) -> Any:
+        parts = list(genuine(self, item))
+        return [*parts[:-1], f'"{item.statistic.name}a"'] if item.statistic.counts_nulls else parts
+
+    patch.setattr(_UnitSums, "_coordinates", coordinates)
 
 
 @planted("changed by")
@@ -257,6 +320,7 @@ def infinities_kept(patch: pytest.MonkeyPatch) -> None:
 def filter_ignored(patch: pytest.MonkeyPatch) -> None:
     """FILTER (WHERE ...) is dropped."""
     _statistics(patch, "_vector", lambda bounded: replace(bounded, filter=None))
+    patch.setattr(lower_units, "_under", lambda item, text: text)
 
 
 @planted("expected|changed by")
@@ -264,8 +328,8 @@ def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
     """Sums wrap at 62 bits."""
     genuine = _Lowering._split
 
-    def split(self: Any, name: str) -> tuple[str, str]:
-        high, low = genuine(self, name)
+    def split(self: Any, name: str, *, count: bool) -> tuple[str, str]:
+        high, low = genuine(self, name, count=count)
         return re.sub(r"^CAST\(.*AS BIGINT\) AS", "CAST(0 AS BIGINT) AS", high), low
 
     patch.setattr(_Lowering, "_split", split)

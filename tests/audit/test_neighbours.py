@@ -41,11 +41,14 @@ def test_one_unit_changes_no_more_than_declared(part: int) -> None:
 def test_the_declared_bounds_are_reached() -> None:
     """The audit sees every kind of statistic, and units that use the whole of their bound: the proofs are tight."""
     tally = Tally()
-    for seed in range(1_000, 1_012):
+    for seed in range(1_000, 1_030):
         audit_scene(seed, queries=10, neighbours=2, tally=tally)
-    expected = {"units", "count", "sum", "moments1", "moments2", "moments1n", "moments2n"}
-    assert expected == tally.kinds.keys()
-    assert {kind: ratio for kind, ratio in tally.tightest.items() if ratio < 1 - Fraction(1, 10**9)} == {}
+    alone = {"units", "count", "sum", "moments1", "moments2", "moments1n", "moments2n"}
+    together = {"moments1 clipped", "moments1 both raised", "moments1 both lowered", "moments1 both raised lowered"}
+    expected = alone | together
+    assert expected | {f"{kind} of parts" for kind in expected - {"units"}} <= tally.kinds.keys()
+    # Parts of rows are rounded down, by less than a millionth of a row in each group.
+    assert {kind: ratio for kind, ratio in tally.tightest.items() if ratio < 1 - Fraction(1, 10**5)} == {}
 
 
 def test_generation_is_deterministic() -> None:

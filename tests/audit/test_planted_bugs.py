@@ -43,4 +43,4 @@ def test_planted_bug_is_caught(bug: Bug) -> None:
 
 def test_there_is_a_bug_for_every_guard() -> None:
     """Names are unique, and nobody has thinned out the list."""
-    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 28
+    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 34

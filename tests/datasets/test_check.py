@@ -86,7 +86,6 @@ def test_the_example_is_sound() -> None:
         ("rows_per_unit: 40", "rows_per_unit: -1", '"contribution.rows_per_unit" of table "visits" must be 1 or more'),
         ("rows_per_unit: 40", "rows_per_unit: 4.5", '"contribution.rows_per_unit" of table "visits" must be a whole number, and it is 4.5'),
         ("rows_per_unit: 40", "rows_per_unit: 99999999", '"contribution.rows_per_unit" of table "visits" must be 1048576 or less'),
-        ("rows_per_unit: 40", "rows_per_unit: 1", 'the contribution of table "visits" contradicts itself'),
         ("    public: true", "    public: true\n    contribution: {rows_per_unit: 2, groups_per_unit: 2, rows_per_unit_and_group: 2}", '"contribution" has no meaning in the public table "hospitals"'),
         # sources
         ("file: patients.csv", "file: patients.xlsx", 'the format of "patients.xlsx" is not known'),

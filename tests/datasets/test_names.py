@@ -102,8 +102,7 @@ def test_rows_as_units_are_sound_and_warned_about() -> None:
     survey = declared.table("survey")
     assert survey is not None
     assert (survey.unit_column, survey.unit_path) == (None, ())
-    assert survey.contribution is not None
-    assert survey.contribution.one_row
+    assert survey.one_row
 
 
 def test_no_other_table_belongs_to_rows() -> None:

@@ -238,16 +238,18 @@ def _estimate(estimate: Estimate, statistic: Statistic, sums: Mapping[str, int])
     """One aggregate from exact sums (mechanisms/moments.md without noise)."""
     parts = [sums.get(f"{statistic.name}_{i}", 0) for i in range(statistic.coordinates)]
     if statistic.kind in (StatisticKind.UNITS, StatisticKind.COUNT):
-        return parts[0]
+        return parts[0] if statistic.encoding is None else round(parts[0] * statistic.encoding.step)
     encoding = statistic.encoding
     assert encoding is not None
     if statistic.kind is StatisticKind.SUM:
         return _number(parts[0] * encoding.step, integer=estimate.integer)
     width, degree = encoding.highest, statistic.degree
-    values = Fraction(sum(parts[: degree + 1]), width**degree)
-    nulls = Fraction(parts[degree + 1], width**degree) if statistic.counts_nulls else Fraction(0)
+    nulls = Fraction(parts.pop(), width**degree) if statistic.counts_nulls else Fraction(0)
+    values = Fraction(sum(parts), width**degree)
+    raised = parts[2] if statistic.raised else 0
+    lowered = parts[-1] if statistic.lowered else 0
     if degree == 1:
-        first, second = Fraction(parts[1]), Fraction(0)
+        first, second = Fraction(parts[1] + (raised if estimate.kind is EstimateKind.SUM else lowered)), Fraction(0)
     else:
         first, second = Fraction(parts[1], 2 * width) + Fraction(parts[2], width), Fraction(parts[2])
     if estimate.kind is EstimateKind.ROWS:

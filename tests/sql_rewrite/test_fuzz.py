@@ -46,7 +46,9 @@ _FOREIGN = (
     "TIMESTAMP é \u200b \u00a0 \u2028 \x00 \ufeff \U0001f4a9 random() error('x') read_csv('x') mod(age,2,3) nvl(age,1)"
 ).split(" ")
 _UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
-_GENERATED = re.compile(r"(?:main|[a-z]{1,2}|[rkabs]\d+|s\d+[ptf]?\d*_?\d*(?:_high|_low)?|rank|unit\$id|unit\$draw)\Z")
+_GENERATED = re.compile(
+    r"(?:main|[a-z]{1,2}|[rkabsnmp]\d+|s\d+[tfhnxyvklas]?\d*_?\d*(?:_high|_low)?|rank|unit\$id|unit\$draw)\Z"
+)
 
 
 @pytest.fixture(scope="module")

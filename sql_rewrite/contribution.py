@@ -1,0 +1,95 @@
+"""How much one privacy unit may take part in a core, and how what it adds is bounded.
+
+A unit's rows of one group are *allotted*: at most `rows` of them count, and over all groups of the unit at most
+`total`; a unit with more has the rows of each of its groups scaled by the same factor. Everything that it adds to
+a group is then bounded to the worth of the rows allotted there. mechanisms/bounding.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from sql_rewrite.expressions import columns_of
+from sql_rewrite.plan import Core
+
+__all__ = ["FINE", "Bounding", "Contribution", "contribution_of"]
+
+FINE = 2**20
+"""Fewest integer units of one row that is scaled: rounding down then loses less than a millionth of a row."""
+
+
+class Bounding(enum.Enum):
+    """How the values of one unit in one group are held to the worth of its allotted rows. Counts are clipped always."""
+
+    SCALED = "scaled"
+    """Each row counts by the same part: what averages need, so that a unit weighs by its rows, not by its values."""
+
+    CLIPPED = "clipped"
+    """The unit's sum is clipped: it is the whole sum unless that is worth more than the allotted rows could be."""
+
+    BOTH = "both"
+    """A clipped sum and scaled rows side by side in one vector, at the sensitivity of one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much one unit may take part in one core: `groups`, `rows` in each of them, `total` rows over all of them.
+
+    `one_row` says that the unit owns at most one row (declared and verified), so nothing needs bounding;
+    `choose_groups` that a unit may own more groups than `groups` and the lowered SQL must choose among them.
+    """
+
+    groups: int
+    rows: int
+    total: int
+    one_row: bool
+    choose_groups: bool
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.rows <= self.total
+        assert self.groups >= 1
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a unit within `groups` and `rows` may be beyond `total`, so that its groups are scaled."""
+        return self.groups * self.rows > self.total
+
+    @property
+    def l1_rows(self) -> int:
+        """Most rows that one unit adds to all cells together."""
+        return min(self.groups * self.rows, self.total)
+
+    @property
+    def l2_squared_rows(self) -> int:
+        """Largest sum of squares of the rows that one unit adds to the cells.
+
+        The sum of squares is convex, so over 0 <= a_g <= rows with at most `groups` of them and a sum of at most
+        `total` it is largest at a corner: as many full groups as fit, and the remainder in one more.
+        """
+        if not self.scaled:
+            return self.groups * self.rows**2
+        full, remainder = divmod(self.total, self.rows)
+        return full * self.rows**2 + remainder**2
+
+
+def contribution_of(core: Core, cells: int | None) -> Contribution:
+    """Groups and rows of one unit in a core with that many public cells (None: keys that are not public).
+
+    The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
+    group, whatever its number of rows.
+    """
+    root = core.sources[0].table
+    declared = root.contribution
+    assert declared is not None
+    if root.one_row:
+        return Contribution(groups=1, rows=1, total=1, one_row=True, choose_groups=False)
+    total = declared.rows_per_unit
+    single = {source.relation for source in core.sources if source.table.one_row}
+    if all(ref.relation in single for _, key in core.keys for ref in columns_of(key)):
+        return Contribution(groups=1, rows=total, total=total, one_row=False, choose_groups=False)
+    groups, choose = declared.groups_per_unit, True
+    if cells is not None and cells <= groups:
+        groups, choose = cells, False
+    rows = min(declared.rows_per_unit_and_group, total)
+    return Contribution(groups=groups, rows=rows, total=total, one_row=False, choose_groups=choose)
