@@ -119,7 +119,7 @@ class Account:
 
     def cost(self, loss: Loss) -> Fraction:
         """Nominal epsilon that the charge takes from what remains: what the ledger would say it cost, now."""
-        return self.remaining_epsilon() - replace(self, spent=self.spent.add(loss)).remaining_epsilon()
+        return self.remaining_epsilon() - self.after(loss).remaining_epsilon()
 
     def remaining_delta(self) -> Fraction:
         """Delta that is left for charges that have one (selection of partitions)."""
@@ -137,6 +137,26 @@ class Account:
         if units == 0:
             raise ValueError("epsilon is too small for this account")
         return units * PICO
+
+    def charges_left(self, loss: Loss) -> int:
+        """How many charges of this loss would be admitted one after another from now on."""
+        one = Sums.of(loss)
+        counts = [
+            (budget - spent) // amount
+            for amount, spent, budget in (
+                (one.pure, self.spent.pure, self.branches.pure),
+                (one.mu_squared, self.spent.mu_squared, self.branches.mu_squared),
+                (one.rho, self.spent.rho, self.branches.rho),
+            )
+            if amount and spent is not None and budget is not None
+        ]
+        if one.delta:
+            counts = [min(count, (self.branches.delta - self.spent.delta) // one.delta) for count in counts]
+        return max(0, *counts) if counts else 0
+
+    def after(self, loss: Loss) -> Account:
+        """The account as it would be with the charge, whether it is admitted or not."""
+        return replace(self, spent=self.spent.add(loss))
 
     def explain_refusal(self, loss: Loss) -> tuple[Shortage, ...]:
         """The amounts that are short; empty exactly when the charge is admitted.

@@ -71,6 +71,8 @@ class BudgetExhausted(LedgerError):
         self.root = root
         self.shortages = shortages
         self.nominal: Nominal | None = None
+        # The greatest delta that could be admitted, where that of the charge is too much: set by who priced it.
+        self.delta_fits: Fraction | None = None
         super().__init__(f'the budget of account "{account}" does not cover this query')
 
 

@@ -397,8 +397,10 @@ class Ledger:
                     answer = _whole_answer(connection, connection.execute(_ANSWER, {"query": outcome.query_id}).one())
         elif outcome.fresh and outcome.reused:
             with self._read() as connection:
-                rows = [connection.execute(_RELEASE, {"release": name}).one() for name in outcome.reused.values()]
-            reused = {row.core_key: _release(row) for row in rows}
+                reused = {
+                    key: _release(connection.execute(_RELEASE, {"release": name}).one())
+                    for key, name in outcome.reused.items()
+                }
         return Reserved(
             query_id=outcome.query_id,
             state=outcome.state,

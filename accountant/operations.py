@@ -181,7 +181,7 @@ class PreparedCore:
     """A core whose loss was computed from its events, before the transaction and by the ledger itself."""
 
     core_key: str
-    quality: int
+    serving: tuple[tuple[str, int], ...]
     loss: Loss
     stored: str
 
@@ -217,7 +217,7 @@ class Reserve:
         events = [event_to_json(event) for event in core.events]
         return PreparedCore(
             core.core_key,
-            quality,
+            _serving(core),
             core.events[0].loss() if len(core.events) == 1 else compose(core.events),
             canonical_json({"core_key": core.core_key, "events": events, "quality": quality}),
         )
@@ -230,7 +230,7 @@ class Reserve:
             needs.keys.add((self.request.principal, self.request.idempotency_key))
         if self.request.reuse != "none":
             owner = self.request.principal if self.request.reuse == "own" else ""
-            needs.cores.update((owner, core.core_key) for core in self.cores)
+            needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """Decides: a retry, a reuse, a refusal or a charge."""
@@ -281,8 +281,8 @@ class Reserve:
         owner = self.request.principal if self.request.reuse == "own" else None
         for core in self.cores:
             release = None
-            if self.request.reuse != "none":
-                release = batch.best_release(core.core_key, dataset=dataset, quality=core.quality, principal=owner)
+            for key, least in core.serving if self.request.reuse != "none" else ():
+                release = release or batch.best_release(key, dataset=dataset, quality=least, principal=owner)
             if release is None:
                 charged.append(core)
             else:
@@ -338,6 +338,10 @@ class Reserve:
         return shares
 
 
+def _serving(core: CoreCharge) -> tuple[tuple[str, int], ...]:
+    return tuple((key, units_down(quality, PICO)) for key, quality in core.served_by)
+
+
 def _cores_json(charged: list[PreparedCore], reused: dict[str, str]) -> str:
     return f'{{"charged":[{",".join(core.stored for core in charged)}],"reused":{canonical_json(reused)}}}'
 
@@ -354,7 +358,7 @@ class Repeat(Reserve):
 
     def _prepare(self, core: CoreCharge) -> PreparedCore:
         # Nothing is charged here, so nobody asks for a loss.
-        return PreparedCore(core.core_key, units_down(core.quality, PICO), ZERO_LOSS, "")
+        return PreparedCore(core.core_key, _serving(core), ZERO_LOSS, "")
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """A retry, or settled with the answer; None, and nothing changed, when `Reserve` would decide otherwise."""

@@ -40,23 +40,31 @@ class CoreCharge:
     """One private core that will be measured: its identity, its quality and its price as privacy events.
 
     `core_key` is the SHA-256 (lower-case hex) of everything that decides what is measured, data and policy version
-    included. `quality` is the nominal epsilon: a stored release of at least this quality serves instead
-    (compared in whole picos; quality is about accuracy, not about privacy).
-    Errors: ValueError when the key is no SHA-256, the quality is not positive or there is no event (a free
+    included. `quality` is how exact its release will be among the releases of that key, in whole picos (it is about
+    accuracy, not about privacy). `serving` are the keys and least qualities of stored releases that serve instead, the
+    first that is found; without any it is the core's own key at its own quality.
+    Errors: ValueError when a key is no SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
     """
 
     core_key: str
     quality: Fraction
     events: tuple[Event, ...]
+    serving: tuple[tuple[str, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
-        if _CORE_KEY.match(self.core_key) is None:
-            raise ValueError("a core key is a SHA-256 in lower-case hex")
-        if not isinstance(self.quality, Fraction) or self.quality <= 0 or self.quality > 10**6:
-            raise ValueError("the quality of a core is a positive Fraction of at most 1000000")
+        for key, quality in ((self.core_key, self.quality), *self.serving):
+            if _CORE_KEY.match(key) is None:
+                raise ValueError("a core key is a SHA-256 in lower-case hex")
+            if not isinstance(quality, Fraction) or quality <= 0 or quality > 10**6:
+                raise ValueError("the quality of a core is a positive Fraction of at most 1000000")
         if not self.events:
             raise ValueError("a core without privacy events cannot be charged")
+
+    @property
+    def served_by(self) -> tuple[tuple[str, Fraction], ...]:
+        """Keys and least qualities of the releases that serve in place of a charge."""
+        return self.serving or ((self.core_key, self.quality),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from mechanisms.amounts import least_amount
 from mechanisms.estimates import (
     ExpectedError,
     expected_errors,
@@ -26,7 +26,6 @@ from mechanisms.measurement import (
 )
 from mechanisms.samplers.exact import require_scale
 from privacy.events import Event
-from privacy.numbers import PICO, units_up
 from privacy.statistic import CoreStatistics, EstimateKind, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
@@ -209,8 +208,11 @@ def calibrate_for_half_width(
     delta: Fraction = Fraction(0),
     epsilon_max: Fraction = Fraction(10**5),
 ) -> LaplacePrice | GaussianPrice:
-    """The least price (to about six digits) at which every linear estimate has an interval of at most that half width.
+    """The least price of six digits at which every linear estimate has an interval of at most that half width.
 
+    Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
+    power of two that divides the one before. So the prices that serve a width also serve every wider one, and a
+    wider wish never gets the greater price.
     Ratios (averages, variances) have no width that is known before the answer; they are not considered.
     Errors: ValueError when there is no linear estimate, the width is not positive, or it needs more than `epsilon_max`
     (for a Gaussian: its square).
@@ -232,27 +234,36 @@ def calibrate_for_half_width(
     def fits(amount: Fraction) -> bool:
         return _widest(cores, _price(family, amount, delta), alpha) <= goal
 
+    def drawable(amount: Fraction) -> bool:
+        calibrate(cores, _price(family, amount, delta))
+        return True
+
     limit = epsilon_max if family == "laplace" else epsilon_max**2
     if not _safely(fits, limit):
         hint = " (a whole number cannot be told better)" if whole and goal < 1 else ""
         raise ValueError(f"the half width cannot be promised within the largest price{hint}")
-    low, high = Fraction(0), limit
-    amount = Fraction(1)
-    while amount < limit and not _safely(fits, amount):
-        low, amount = amount, amount * 16
-    high = min(amount, limit)
-    while not low and high > PICO and _safely(fits, high / 16):
-        high = high / 16
-    low = low or high / 16
-    while high > low * (1 + Fraction(1, 10**7)) and high > PICO:
-        middle = Fraction(math.sqrt(low * high)).limit_denominator(10**15)
-        if _safely(fits, middle):
-            high = middle
-        else:
-            low = middle
-    price = _price(family, _six_digits(high), delta)
-    calibrate(cores, price)
-    return price
+    guess = _guess(cores, family, delta, alpha, goal)
+    least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
+    if not _safely(drawable, least):
+        # Tables and thresholds can need more than the width does; where the largest price has none there is none.
+        drawable(limit)
+        least = least_amount(lambda amount: _safely(drawable, amount), guess=least, greatest=limit)
+    return _price(family, least, delta)
+
+
+def _guess(
+    cores: Sequence[CoreStatistics],
+    family: Literal["laplace", "gaussian"],
+    delta: Fraction,
+    alpha: float,
+    goal: float,
+) -> Fraction:
+    """Near the least amount for a width: the widths of most noise are inverse to epsilon, or to mu."""
+    try:
+        ratio = min(max(_widest(cores, _price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
+    except ValueError:
+        ratio = 1.0
+    return Fraction(ratio if family == "laplace" else ratio * ratio)
 
 
 def _statistic(core: CoreStatistics, name: str) -> Statistic:
@@ -269,12 +280,6 @@ def _safely(fits: Callable[[Fraction], bool], amount: Fraction) -> bool:
         return fits(amount)
     except ValueError:
         return False
-
-
-def _six_digits(amount: Fraction) -> Fraction:
-    """The amount rounded up to six significant decimal digits and whole picos."""
-    unit = max(PICO, Fraction(10) ** (math.floor(math.log10(amount)) - 5))
-    return units_up(amount, unit) * unit
 
 
 def _widest(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice, alpha: float) -> float:

@@ -3,7 +3,9 @@
 | from | to | function | rounded |
 |---|---|---|---|
 | mu of Gaussian DP, epsilon | delta | `gaussian_delta` | up |
+| mu squared, delta | epsilon | `gaussian_epsilon` | up |
 | (epsilon, delta) | mu squared | `gaussian_mu_squared` | down |
+| (epsilon, delta) | mu squared in whole picos | `gaussian_mu_squared_near` | down |
 | rho of zero-concentrated DP, delta | epsilon | `concentrated_epsilon` | up |
 | (epsilon, delta) | rho | `concentrated_rho` | down |
 | (epsilon, delta) | chance to guess membership | `membership_guess` | up |
@@ -21,14 +23,17 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from privacy.numbers import PICO, units_down
 from privacy.special import erfc, erfc_inverse, precise, rounded_down, rounded_up, to_decimal
 
 __all__ = [
     "concentrated_epsilon",
     "concentrated_rho",
     "gaussian_delta",
+    "gaussian_epsilon",
     "gaussian_guess",
     "gaussian_mu_squared",
+    "gaussian_mu_squared_near",
     "gaussian_quantile",
     "membership_guess",
 ]
@@ -63,6 +68,52 @@ def _gaussian_delta(mu: Decimal, epsilon: Decimal) -> Decimal:
     likely = erfc((2 * epsilon / mu - mu) / root) / 2
     unlikely = epsilon.exp() * erfc((2 * epsilon / mu + mu) / root) / 2
     return likely - unlikely
+
+
+@lru_cache(maxsize=4096, typed=True)
+def gaussian_epsilon(*, mu_squared: Fraction, delta: Fraction) -> Fraction:
+    """An epsilon for which mu-GDP implies (epsilon, delta)-DP: the least one, rounded up by about a part in 10^9.
+
+    Floats propose it and the exact curve decides, so floats can make it too large and never too small. Chernoff's
+    bound on the tail, Phi(-t) <= e^(-t^2/2), is what is left when no proposal passes.
+
+    Requires: mu within [10^-12, 10^6], delta within [10^-300, 1). Errors: ValueError outside.
+    Ensures: zero, or at least 10^-12; `gaussian_delta` at the result is at most delta.
+    Source: Balle and Wang 2018, Theorem 8, solved for epsilon.
+    """
+    _require(mu_squared, name="mu squared", lowest=EPSILON_RANGE[0] ** 2, highest=EPSILON_RANGE[1] ** 2)
+    _require_delta(delta)
+    with precise():
+        mu, target = to_decimal(mu_squared).sqrt(), to_decimal(delta)
+        if _gaussian_delta(mu, Decimal(0)) <= target:
+            return Fraction(0)
+        wide, tail = float(mu), float(target.ln())
+        low, high = 0.0, wide * wide / 2 + wide * math.sqrt(-2 * tail)
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _log_gaussian_delta(wide, middle) > tail else (low, middle)
+        for margin in (1e-9, 1e-6, 1e-3):
+            proposed = max(rounded_up(Decimal(high) * (1 + Decimal(margin))), EPSILON_RANGE[0])
+            if _gaussian_delta(mu, to_decimal(proposed)) <= target:
+                return proposed
+        return max(rounded_up(mu * mu / 2 + mu * (-2 * target.ln()).sqrt()), EPSILON_RANGE[0])
+
+
+def _log_gaussian_delta(mu: float, epsilon: float) -> float:
+    """The logarithm of `gaussian_delta` in floats: phi(a) (M(a) - M(a + mu)), a = epsilon/mu - mu/2, M Mills' ratio."""
+    near = epsilon / mu - mu / 2
+    if near < -5:
+        return 0.0  # nearly one: far above every delta that is asked for
+    gap = _mills(near) - _mills(near + mu)
+    return -near * near / 2 - 0.9189385332046727 + math.log(gap) if gap > 0 else -math.inf
+
+
+def _mills(x: float) -> float:
+    """Phi(-x) / phi(x) for x above -6."""
+    if x < 25:
+        return math.sqrt(math.pi / 2) * math.erfc(x / math.sqrt(2)) * math.exp(x * x / 2)
+    square = 1 / (x * x)
+    return (1 - square * (1 - square * (3 - square * 15))) / x
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -100,6 +151,33 @@ def gaussian_mu_squared(*, epsilon: Fraction, delta: Fraction) -> Fraction:
             close += close.copy_abs() * Decimal("3e-31") * (1 if value <= target else -1)
             mu = close if low < close < high else (low + high) / 2
         return rounded_down(low * low)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def gaussian_mu_squared_near(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """`gaussian_mu_squared` to about nine digits in whole picos, at a fraction of its time: for prices, not limits.
+
+    Floats propose it and the exact curve decides, so floats can make it too small and never too large.
+
+    Requires: as `gaussian_mu_squared`. Ensures: at most `gaussian_mu_squared`.
+    Errors: ValueError outside, and when the result would be less than a pico.
+    """
+    _require_epsilon(epsilon)
+    _require_delta(delta)
+    level, tail = float(epsilon), _log(delta)
+    low, high = 1e-12, 1e6
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _log_gaussian_delta(middle, level) <= tail else (low, middle)
+    with precise():
+        for margin in (1e-9, 1e-6, 1e-3):
+            units = units_down(Fraction(low * (1 - margin)) ** 2, PICO)
+            if units < 1:
+                break
+            mu = (Decimal(units) * Decimal("1e-12")).sqrt() * (1 + Decimal("1e-40"))
+            if _gaussian_delta(mu, to_decimal(epsilon)) <= to_decimal(delta):
+                return units * PICO
+    raise ValueError("epsilon is too small for Gaussian noise at this delta")
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -163,10 +163,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one query of this dataset may ask. Amounts of epsilon and delta are exact."""
+    """What one query of this dataset may ask. Amounts of epsilon and delta are exact.
+
+    `epsilon_min` is the least that a fresh run takes, in epsilon of the dataset's root; None for a share of the root
+    (server/floor.py).
+    """
 
     epsilon_default: Fraction = Fraction(1, 10)
     epsilon_max: Fraction = Fraction(1)
+    epsilon_min: Fraction | None = None
     delta_per_query: Fraction = Fraction(1, 10**9)
     cells_max: int = 100_000
     statistics_max: int = 32

@@ -40,14 +40,17 @@ from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.release import ReleasedTable
 from privacy.statement import Statement
+from privacy.statistic import CoreStatistics
 from privacy.warning import AnswerWarning
 from server import answer_rows, pricing, wire_answer
 from server.answer_block import block_of
+from server.calibrations import Calibrations
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.log import logger
 from server.moments import Moments, moments_of
 from server.question import Question
+from server.release_key import quality_of, release_key
 from server.repeats import Repeats, Told
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cost import Work, check_work, work_of
@@ -80,10 +83,16 @@ class Prepared:
     cores: tuple[BoundedCore, ...]
     statements: tuple[Statement, ...]
     keys: tuple[str, ...]
+    """What each core asks: with family and delta of the noise it is the key of a release (server/release_key.py)."""
     types: tuple[tuple[str, str], ...] | None
     warnings: tuple[AnswerWarning, ...] = ()
-    calibrations: pricing.Calibrations = field(default_factory=pricing.Calibrations)
-    """Calibrations of this plan by price: they depend on nothing else."""
+    calibrations: Calibrations = field(default_factory=Calibrations)
+    """Calibrations of this plan by price."""
+
+    @property
+    def described(self) -> tuple[CoreStatistics, ...]:
+        """The statistics of all cores."""
+        return tuple(core.described for core in self.cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,21 +201,17 @@ class Journey:
 
     def price(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> pricing.Priced | None:
         """Step 4. None for a query that reads no rows. Errors: Refused."""
-        described = [core.described for core in prepared.cores]
-        if not described:
+        if not prepared.cores:
             return None
-        dataset = prepared.plan.dataset
-        if question.half_width is not None:
-            return pricing.price_for_half_width(
-                described,
-                question.half_width,
-                question.confidence,
-                path=path,
-                dataset=dataset,
-                known=prepared.calibrations,
-            )
-        epsilon = question.epsilon if question.epsilon is not None else dataset.limits.epsilon_default
-        return pricing.price_for_epsilon(described, epsilon, path=path, dataset=dataset, known=prepared.calibrations)
+        wish = _wish(question)
+        return pricing.choose(self._candidates(wish, prepared, path), wish)
+
+    def _candidates(
+        self, wish: pricing.Wish, prepared: Prepared, path: Sequence[Account]
+    ) -> tuple[pricing.Priced, ...]:
+        return pricing.candidates(
+            prepared.described, wish, path=path, dataset=prepared.plan.dataset, known=prepared.calibrations
+        )
 
     def estimate(self, question: Question) -> dict[str, Any]:
         """What a question would cost and how exact its answer would be. Touches no private row, spends nothing."""
@@ -215,27 +220,70 @@ class Journey:
         priced = self.price(question, prepared, path)
         reusable: dict[str, StoredRelease] = {}
         curve: list[pricing.Priced] = []
+        families: tuple[pricing.Priced, ...] = ()
+        least: Fraction | None = None
         if priced is not None:
             reusable = self._reusable(question, prepared, priced)
-            curve = self._curve(priced, prepared, path)
-        return wire_answer.estimate(question, prepared, priced, path, reusable, curve)
+            self._refuse_below_floor(question, prepared, priced, path, reusable)
+            families = self._families(question, priced, prepared, path)
+            curve = self._curve(priced, question, prepared, path)
+            least = pricing.least_spend(
+                prepared.described,
+                priced.family,
+                priced.price.delta,
+                path=path,
+                dataset=dataset,
+                known=prepared.calibrations,
+            )[0]
+        keys = _charged_keys(prepared, priced)
+        quote = wire_answer.Quote(priced, path, reusable, curve, families, least, keys)
+        return wire_answer.estimate(question, prepared, quote)
 
-    def _curve(self, priced: pricing.Priced, prepared: Prepared, path: Sequence[Account]) -> list[pricing.Priced]:
-        described = [core.described for core in prepared.cores]
+    def _families(
+        self, question: Question, priced: pricing.Priced, prepared: Prepared, path: Sequence[Account]
+    ) -> tuple[pricing.Priced, ...]:
+        """The query with each family of noise that could answer the wish, the chosen one first."""
+        try:
+            both = self._candidates(replace(_wish(question), noise=None), prepared, path)
+        except Refused:
+            return (priced,)
+        return (priced, *(other for other in both if other.family != priced.family))
+
+    def _curve(
+        self, priced: pricing.Priced, question: Question, prepared: Prepared, path: Sequence[Account]
+    ) -> list[pricing.Priced]:
         dataset = prepared.plan.dataset
         points = []
         for factor in (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4)):
             epsilon = priced.epsilon * factor
             if epsilon <= dataset.limits.epsilon_max and (epsilon * 10**12).denominator == 1:
+                wish = pricing.Wish(epsilon=epsilon, noise=question.noise, delta=question.delta)
                 try:
-                    points.append(
-                        pricing.price_for_epsilon(
-                            described, epsilon, path=path, dataset=dataset, known=prepared.calibrations
-                        )
-                    )
+                    point = pricing.choose(self._candidates(wish, prepared, path), wish)
                 except Refused:
                     continue
+                if not point.below_floor:
+                    points.append(point)
         return points
+
+    def _refuse_below_floor(
+        self,
+        question: Question,
+        prepared: Prepared,
+        priced: pricing.Priced,
+        path: Sequence[Account],
+        reusable: Mapping[str, StoredRelease],
+    ) -> None:
+        """Errors: Refused for a spend below the dataset's floor, unless stored releases answer for nothing."""
+        if priced.below_floor and len(reusable) < len(prepared.cores):
+            raise pricing.below_floor(
+                priced,
+                prepared.described,
+                _wish(question),
+                path=path,
+                dataset=prepared.plan.dataset,
+                known=prepared.calibrations,
+            )
 
     # Step 5
 
@@ -262,13 +310,18 @@ class Journey:
                 priced is None or len(self._reusable(question, prepared, priced)) == len(prepared.cores)
             ):
                 self._refuse_free_answer(question)
+            if priced is not None and priced.below_floor:
+                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced)
+                self._refuse_below_floor(question, prepared, priced, path, reusable)
             try:
                 reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
             except BudgetExhausted as error:
-                if priced is not None and error.account == path[0].id:
-                    error.nominal = Nominal(
-                        priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
-                    )
+                if priced is not None:
+                    error.delta_fits = pricing.delta_that_fits(path, priced.loss)
+                    if error.account == path[0].id:
+                        error.nominal = Nominal(
+                            priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
+                        )
                 raise
         if reserved.answer is not None or not reserved.fresh:
             return _retried(reserved)
@@ -292,7 +345,7 @@ class Journey:
         No row is read and no shell runs: the answer is that of before under a new identifier. None when this process
         has not told it, or when the ledger would take other releases or charge.
         """
-        told = None if question.reuse == "none" else self._repeats.get(_repeat_key(question, prepared))
+        told = None if question.reuse == "none" else self._repeats.get(_repeat_key(question, prepared, path[0]))
         if told is None:
             return None
         reuse = self._reuse(question, prepared.plan.dataset, prepared, told.priced)
@@ -308,7 +361,7 @@ class Journey:
             ),
             path=tuple(path),
         )
-        key = _repeat_key(question, prepared)
+        key = _repeat_key(question, prepared, path[0])
         # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
         state = (path[0].id, path[0].limit, path[0].spent)
         again = self._repeats.again(key, state) if question.idempotency_key is None else None
@@ -398,9 +451,11 @@ class Journey:
         principal = None if reuse == "any" and shared else question.principal
         result: dict[str, StoredRelease] = {}
         for charge in _charges(prepared, priced):
-            release = self._ledger.find_release(charge.core_key, quality=charge.quality, principal=principal)
-            if release is not None:
-                result[charge.core_key] = release
+            for key, least in charge.served_by:
+                release = self._ledger.find_release(key, quality=least, principal=principal)
+                if release is not None:
+                    result[charge.core_key] = release
+                    break
         return result
 
     def cancel(self, query_id: str, principal: str) -> str:
@@ -508,8 +563,9 @@ class Journey:
         released: list[ReleasedTable] = []
         fresh: list[StoredRelease] = []
         releases: dict[str, StoredRelease] = {}
-        charges = {} if admitted.priced is None else {c.core_key: c for c in _charges(prepared, admitted.priced)}
-        for core, statement, key in zip(prepared.cores, prepared.statements, prepared.keys, strict=True):
+        charges = () if admitted.priced is None else _charges(prepared, admitted.priced)
+        for core, statement, charge in zip(prepared.cores, prepared.statements, charges, strict=True):
+            key = charge.core_key
             stored = reserved.reused.get(key)
             if stored is not None:
                 table = answer_rows.from_stored(stored.body, core.described.name, question.confidence)
@@ -529,7 +585,6 @@ class Journey:
                     bits=self._bits,
                     confidence=question.confidence,
                 )
-                charge = charges[key]
                 fresh.append(
                     StoredRelease(
                         id=f"r_{secrets.token_hex(12)}",
@@ -572,7 +627,7 @@ class Journey:
             self._free.take(question.principal, len(answer))
         told = replace(told, block=block_of(admitted.query_id, answer))
         if releases:
-            self._repeats.keep(_repeat_key(question, prepared), told)
+            self._repeats.keep(_repeat_key(question, prepared, admitted.path[0]), told)
         return answer
 
     def _begun(self, started: float) -> float:
@@ -642,7 +697,7 @@ def _work(admitted: Admitted) -> Work:
     assert admitted.prepared is not None
     assert admitted.reserved is not None
     reused = admitted.reserved.reused
-    known = zip(admitted.prepared.cores, admitted.prepared.keys, strict=True)
+    known = zip(admitted.prepared.cores, _charged_keys(admitted.prepared, admitted.priced), strict=True)
     return work_of([core for core, key in known if key not in reused])
 
 
@@ -650,7 +705,7 @@ def _reads_rows(admitted: Admitted) -> bool:
     """Whether the engine is needed: some core is not served by a stored release."""
     assert admitted.prepared is not None
     assert admitted.reserved is not None
-    return not all(key in admitted.reserved.reused for key in admitted.prepared.keys)
+    return not all(key in admitted.reserved.reused for key in _charged_keys(admitted.prepared, admitted.priced))
 
 
 def _retried(reserved: Reserved) -> Admitted:
@@ -666,10 +721,25 @@ def _text_key(question: Question, dataset: Dataset) -> Hashable:
     return (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version)
 
 
-def _repeat_key(question: Question, prepared: Prepared) -> Hashable:
-    """What decides an answer, given its releases and account. By principal, because releases may be one's own."""
-    asked = (question.epsilon, question.half_width, question.confidence, question.principal)
-    return (_text_key(question, prepared.plan.dataset), *asked)
+def _repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashable:
+    """What decides an answer, given its releases. By principal, because releases may be one's own.
+
+    The limit of the account is a part of it: what a spend buys there decides which releases are good enough.
+    """
+    account = (question.principal, leaf.id, leaf.limit, leaf.filter)
+    return (_text_key(question, prepared.plan.dataset), _wish(question), account)
+
+
+def _wish(question: Question) -> pricing.Wish:
+    """What decides the price of a question, given its plan and accounts."""
+    return pricing.Wish(
+        epsilon=question.epsilon,
+        own_epsilon=question.own_epsilon,
+        half_width=question.half_width,
+        confidence=question.confidence,
+        noise=question.noise,
+        delta=question.delta,
+    )
 
 
 def _request(
@@ -693,18 +763,36 @@ def _request(
     )
 
 
+def _charged_keys(prepared: Prepared, priced: pricing.Priced | None) -> tuple[str, ...]:
+    """What the ledger calls the cores of a query, in the order of its plan."""
+    return () if priced is None else tuple(charge.core_key for charge in _charges(prepared, priced))
+
+
 def _charges(prepared: Prepared, priced: pricing.Priced) -> tuple[CoreCharge, ...]:
-    """What the ledger is asked to charge: per core its events, and its part of the nominal epsilon as quality."""
-    weights = {c.described.name: sum(s.weight for s in c.described.statistics) for c in prepared.cores}
-    total = sum(weights.values())
-    return tuple(
-        CoreCharge(
-            core_key=key,
-            quality=priced.epsilon * weights[core.described.name] / total,
-            events=priced.calibration.events_of(core.described.name),
+    """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
+    weights = [sum(statistic.weight for statistic in core.statistics) for core in prepared.described]
+    selecting = sum(core.keys.selection is not None for core in prepared.described)
+    policy = prepared.plan.dataset.limits.delta_per_query
+    charges = []
+    for core, key, weight in zip(prepared.described, prepared.keys, weights, strict=True):
+        part = Fraction(weight, sum(weights))
+        deltas = [Fraction(0)]
+        if core.keys.selection is not None:
+            asked = priced.price.delta / selecting
+            deltas = [asked, *([policy] if policy > asked else [])]
+        charges.append(
+            CoreCharge(
+                core_key=release_key(key, priced.price, delta=deltas[0]),
+                quality=quality_of(priced.price, part),
+                events=priced.calibration.events_of(core.name),
+                serving=tuple(
+                    (release_key(key, price, delta=delta), quality_of(price, part))
+                    for price in sorted(priced.enough, key=lambda one: type(one) is not type(priced.price))
+                    for delta in deltas
+                ),
+            )
         )
-        for core, key in zip(prepared.cores, prepared.keys, strict=True)
-    )
+    return tuple(charges)
 
 
 def _description(prepared: Prepared, priced: pricing.Priced | None) -> Mapping[str, Any]:

@@ -215,6 +215,7 @@ _MESSAGES = {
 
 _NESTED = {
     "epsilon": ("spend", '"spend": {"epsilon": "0.5"}'),
+    "own_epsilon": ("spend", '"spend": {"own_epsilon": "0.5"}'),
     "half_width": ("accuracy", '"accuracy": {"half_width": "10"}'),
     "confidence": ("accuracy", '"accuracy": {"half_width": "10", "confidence": "0.95"}'),
 }

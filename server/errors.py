@@ -17,6 +17,7 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from starlette.responses import Response
@@ -28,6 +29,7 @@ from accountant.errors import (
     IllegalTransition,
     LedgerError,
     LedgerUnavailable,
+    Nominal,
     UnknownAccount,
     UnknownQuery,
 )
@@ -40,6 +42,7 @@ __all__ = [
     "Problem",
     "ProblemKind",
     "RequestFinding",
+    "exhausted_words",
     "finding_body",
     "problem_body",
     "problem_of_execution",
@@ -394,6 +397,38 @@ def problem_of_execution(failed: ExecutionFailed) -> Problem:
     )
 
 
+def exhausted_words(nominal: Nominal | None, delta_fits: Fraction | None) -> tuple[str, tuple[str, ...]]:
+    """Why a budget does not cover a query, and what to do.
+
+    `nominal` is the price and what is left, where the reader may know it; `delta_fits` the greatest delta that could be
+    admitted, where that of selecting groups is too much.
+    """
+    why = "Every answer uses up a part of the budget, and what is left is less than this query's price."
+    if nominal is not None:
+        why = (
+            f"It costs epsilon {decimal_text(nominal.epsilon, places=6)} and delta {decimal_text(nominal.delta)}; "
+            f"epsilon {decimal_text(nominal.epsilon_left, places=6, up=False)} and delta "
+            f"{decimal_text(nominal.delta_left, up=False)} are left."
+        )
+    if delta_fits is not None:
+        why += " Its groups are not public, and showing them takes more delta than the budget has for that."
+        fits = decimal_text(delta_fits, up=False)
+        return why, (
+            *(
+                (f'"delta": "{fits}" in the request, or --delta {fits} on a command line; less leaves some for later.',)
+                if delta_fits > 0
+                else ()
+            ),
+            "Group by public keys, which need no delta.",
+            "Ask an administrator for a budget with more delta.",
+        )
+    return why, (
+        "Ask for less: a smaller spend, or a wider half_width. POST /v1/estimates tells the price for free.",
+        "Read stored releases: they cost nothing.",
+        "Ask an administrator to raise the limit.",
+    )
+
+
 def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool = False) -> Problem:
     """What the ledger said, for the caller. `spending` is whether the request could have made a reservation.
 
@@ -402,23 +437,12 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
     """
     if isinstance(error, BudgetExhausted):
         whose = "your budget" if own_account else "the dataset's budget, which you share with others,"
-        why = "Every answer uses up a part of the budget, and what is left is less than this query's price."
-        nominal = error.nominal if own_account else None
-        if nominal is not None:
-            why = (
-                f"It costs epsilon {decimal_text(nominal.epsilon, places=6)} and delta {decimal_text(nominal.delta)}; "
-                f"epsilon {decimal_text(nominal.epsilon_left, places=6, up=False)} and delta "
-                f"{decimal_text(nominal.delta_left, up=False)} are left."
-            )
+        why, instead = exhausted_words(error.nominal if own_account else None, error.delta_fits)
         return Problem(
             "budget_exhausted",
             what=f"{whose} does not cover this query",
             why=why,
-            instead=(
-                "Ask for less: a smaller spend, or a wider half_width. POST /v1/estimates tells the price for free.",
-                "Read stored releases: they cost nothing.",
-                "Ask an administrator to raise the limit.",
-            ),
+            instead=instead,
             extra={
                 "budget": error.account if own_account else None,
                 "short": [

@@ -246,6 +246,10 @@ def answer_table(content: bytes) -> Table:
         "Noisegate-Reused": "true" if accounting["reused"] else "false",
         "Noisegate-Releases": ", ".join(provenance["releases"]),
     }
+    if "own" in accounting:  # answers of the first version have none
+        headers["Noisegate-Share"] = accounting["share"]
+        headers["Noisegate-Own-Epsilon"] = accounting["own"]["epsilon"]
+        headers["Noisegate-Own-Delta"] = accounting["own"]["delta"]
     if warnings := [warning["code"] for warning in body.get("warnings", ())]:
         headers["Noisegate-Warnings"] = ", ".join(dict.fromkeys(warnings))
     tabular = ("columns", "rows", "standard_errors", "lows", "highs")
@@ -300,6 +304,9 @@ RESULT_HEADERS: Mapping[str, str] = {
     "Noisegate-Charged-Delta": "What that account was charged.",
     "Noisegate-Remaining-Epsilon": "What remained when the answer was stored.",
     "Noisegate-Remaining-Delta": "What remained when the answer was stored.",
+    "Noisegate-Share": "The part of the paying account's limit of epsilon that the answer took, from 0 to 1.",
+    "Noisegate-Own-Epsilon": "What the answer promises by itself, at Noisegate-Own-Delta. Must not be added up.",
+    "Noisegate-Own-Delta": "The delta of Noisegate-Own-Epsilon.",
     "Noisegate-Reused": "true when stored releases answered and nothing was charged.",
     "Noisegate-Warnings": "Codes of the answer's warnings, where it has any; the JSON has their words.",
 }

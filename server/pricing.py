@@ -1,10 +1,21 @@
 """Which noise a query gets and what it costs: step 4 of the journey, a pure function of plan and balances.
 
-Two families of noise can answer every query: Laplace (pays pure epsilon) and Gaussian (pays mu squared). A nominal
-epsilon buys the same share of the branch that each family pays with. An approximate account gets Gaussian noise as
-long as every account of the path admits it: a Laplace release would also take a large part of the Gaussian branch,
-and every later Gaussian release would then cost far more than was asked. Otherwise, as on pure accounts, it is
-Laplace. Balances are not private: they are functions of earlier questions only.
+Two families of noise can answer every query: Laplace (pays pure epsilon) and Gaussian (pays mu squared). A wish fixes
+an amount of each:
+
+| wish | Laplace | Gaussian |
+|---|---|---|
+| epsilon of the account | that epsilon | the same share of the Gaussian branch |
+| epsilon of the answer itself | that epsilon | the mu squared with that epsilon at the account's delta |
+| a half width | the least amount that promises it | the same |
+
+For a spend an approximate account gets Gaussian noise as long as every account of the path admits it
+(docs/decisions/0002): a Laplace release would also take a large part of the Gaussian branch. For a half width it is the
+family that costs less now, so a wider wish never costs more: it needs no more of either family, and the cost never
+falls with the amount. A named family is the only one. Balances are functions of earlier questions, and not private.
+
+A fresh run takes at least the dataset's floor (server/floor.py): a spend below it is refused with the least that would
+do, and where the server chooses the price (a half width, or nothing wished) it is raised.
 """
 
 from __future__ import annotations
@@ -13,35 +24,83 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate, calibrate_for_half_width
-from privacy.loss import Loss, compose
-from privacy.numbers import PICO
+from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate_for_half_width
+from privacy.conversions import gaussian_mu_squared_near
+from privacy.loss import Loss
+from privacy.numbers import ATTO, PICO, decimal_text
+from privacy.own import own_figure
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statistic import CoreStatistics
+from server.calibrations import Calibrations
+from server.floor import Floor
 
-__all__ = ["Calibrations", "Priced", "cost_on", "price_for_epsilon", "price_for_half_width"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "Priced",
+    "Wish",
+    "below_floor",
+    "candidates",
+    "choose",
+    "cost_on",
+    "delta_that_fits",
+    "least_spend",
+    "own_deltas",
+]
+
+Family = Literal["laplace", "gaussian"]
+FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 
 
-_PRICES_KEPT = 64
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a price is asked for: one of `epsilon`, `own_epsilon` and `half_width`, or none for the policy's default.
+
+    `noise` is the only family that may answer, None for the server's choice; `delta` is that of selecting groups, None
+    for the policy's.
+    """
+
+    epsilon: Fraction | None = None
+    own_epsilon: Fraction | None = None
+    half_width: Fraction | None = None
+    confidence: Fraction = Fraction(95, 100)
+    noise: Family | None = None
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]
+        assert len(given) <= 1, "one price, asked for in one way"
+
+    @property
+    def named(self) -> bool:
+        """Whether a spend was named, so that another one must not be taken."""
+        return self.epsilon is not None or self.own_epsilon is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
     """A calibrated query. `admitted` is the filters' verdict now.
 
-    `epsilon` is what was asked, in nominal epsilon of the paying account; `cost` is how much less of that account
-    would remain, which is what the ledger will say it charged.
+    `epsilon` is the price in nominal epsilon of the paying account; `cost` is how much less of that account would
+    remain, which is what the ledger will say it charged. `price` is what was calibrated; `enough` are the amounts, one
+    for each family that may answer, of which a stored release serves the wish. `raised` says that the floor made the
+    price, `below_floor` that no fresh run is made at this price (a stored release may still answer).
     """
 
-    family: str
+    family: Family
     epsilon: Fraction
     cost: Fraction
+    price: LaplacePrice | GaussianPrice
     calibration: Calibration
     loss: Loss
     admitted: bool
+    enough: tuple[LaplacePrice | GaussianPrice, ...]
+    raised: bool = False
+    below_floor: bool = False
 
     @property
     def delta(self) -> Fraction:
@@ -70,161 +129,289 @@ def cost_on(account: Account, loss: Loss) -> Fraction:
     return max(account.cost(loss), unspent.cost(loss))
 
 
-class Calibrations:
-    """Calibrations and losses of one plan by price, so that a repeated question is not calibrated again."""
-
-    def __init__(self) -> None:
-        self._known: dict[LaplacePrice | GaussianPrice, tuple[Calibration, Loss]] = {}
-
-    def get(self, cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> tuple[Calibration, Loss]:
-        """The calibration of the plan's cores and its loss. Errors: ValueError as `calibrate`."""
-        found = self._known.get(price)
-        if found is None:
-            calibration = calibrate(cores, price)
-            found = (calibration, compose(calibration.events()))
-            if len(self._known) >= _PRICES_KEPT:
-                self._known.clear()
-            self._known[price] = found
-        return found
-
-
-def price_for_epsilon(
+def candidates(
     cores: Sequence[CoreStatistics],
-    epsilon: Fraction,
+    wish: Wish,
+    *,
+    path: Sequence[Account],
+    dataset: Dataset,
+    known: Calibrations,
+) -> tuple[Priced, ...]:
+    """The query calibrated with each family that may answer, the paying account first in `path` and the root last.
+
+    Errors: Refused (policy_forbids, accuracy_unreachable) when there is none.
+    """
+    delta = _delta(cores, wish, dataset)
+    if wish.epsilon is not None and wish.epsilon > dataset.limits.epsilon_max:
+        raise _above_policy(path[0], dataset, own=False)
+    floor = Floor.of(dataset, path[-1])
+    amounts: dict[Family, LaplacePrice | GaussianPrice] = {}
+    reasons: list[str] = []
+    for family in FAMILIES if wish.noise is None else (wish.noise,):
+        try:
+            amounts[family] = _amount(family, cores, wish, delta, path[0], dataset)
+        except ValueError as error:
+            reasons.append(str(error))
+    enough = tuple(amounts.values())
+    found: list[Priced] = []
+    for family, amount in amounts.items():
+        try:
+            found.append(
+                _candidate(family, amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
+            )
+        except ValueError as error:
+            reasons.append(str(error))
+    if not found:
+        raise _unreachable(reasons)
+    within = tuple(one for one in found if one.epsilon <= dataset.limits.epsilon_max)
+    if within:
+        return within
+    if wish.own_epsilon is not None:
+        raise _above_policy(path[0], dataset, own=True)
+    raise _too_exact(min(found, key=lambda one: one.epsilon), dataset)
+
+
+def choose(found: Sequence[Priced], wish: Wish) -> Priced:
+    """The candidate that answers. When no family is admitted one is returned with `admitted` False: the ledger then
+    refuses, unless stored releases answer the query for nothing.
+    """
+    if wish.half_width is not None:
+        return min(found, key=lambda one: (not one.admitted, one.cost, one.family != "gaussian"))
+    # Among those admitted: first those that cost no more than was asked, then Gaussian noise, then the cheaper.
+    return min(
+        found,
+        key=lambda one: (not one.admitted, one.cost > one.epsilon + PICO, one.family != "gaussian", one.cost),
+    )
+
+
+def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
+    """The greatest delta of a query that these accounts could admit; None when the loss's own is not too much.
+
+    Of the paying account it is what is left; of the accounts above it only their whole cap is looked at, which is a
+    function of their limits: what is left there would tell what others asked.
+    """
+    caps = [path[0].remaining_delta(), *(account.branches.delta * ATTO for account in path[1:])]
+    return None if loss.delta <= min(caps) else min(caps)
+
+
+def least_spend(
+    cores: Sequence[CoreStatistics],
+    family: Family,
+    delta: Fraction,
+    *,
+    path: Sequence[Account],
+    dataset: Dataset,
+    known: Calibrations,
+) -> tuple[Fraction, Fraction]:
+    """The least spend of a fresh run of this family: in nominal epsilon of the paying account, and the answer's own.
+
+    Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
+    """
+    leaf, floor = path[0], Floor.of(dataset, path[-1])
+    smallest = _smallest(cores, family, delta, floor)
+    price = floor.raised(cores, smallest, known)
+    nominal = _rounded(_nominal(price, leaf))
+    own = nominal
+    if isinstance(price, GaussianPrice):
+        events = known.get(cores, price).calibration.events()
+        own = _rounded(own_figure(events, **own_deltas(leaf, dataset)).epsilon)
+        # Rounding within the account and within the curve is finer than the digits shown, but it is there.
+        while leaf.gaussian_mu_squared(nominal) < price.mu_squared:
+            nominal = _rounded(nominal * Fraction(10_001, 10_000))
+        room = leaf.limit.delta - delta
+        while room > 0 and gaussian_mu_squared_near(epsilon=own, delta=room) < price.mu_squared:
+            own = _rounded(own * Fraction(10_001, 10_000))
+    return nominal, own
+
+
+def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
+    """At which delta the own figure of an answer is said that this account pays for."""
+    return {"delta": account.limit.delta, "otherwise": dataset.limits.delta_per_query or Fraction(1, 10**9)}
+
+
+def _smallest(
+    cores: Sequence[CoreStatistics], family: Family, delta: Fraction, floor: Floor
+) -> LaplacePrice | GaussianPrice:
+    """An amount below the floor from which the search for the least one begins."""
+    weights = [sum(statistic.weight for statistic in core.statistics) for core in cores]
+    part = Fraction(min(weights), sum(weights))
+    if family == "gaussian":
+        return GaussianPrice(max(floor.mu_squared, 2 * floor.rho, 1) * PICO / part, delta)
+    return LaplacePrice(max(floor.pure, 1) * PICO / part, delta)
+
+
+def _amount(
+    family: Family,
+    cores: Sequence[CoreStatistics],
+    wish: Wish,
+    delta: Fraction,
+    leaf: Account,
+    dataset: Dataset,
+) -> LaplacePrice | GaussianPrice:
+    """What the wish buys in this family. Errors: ValueError with the reason why it cannot be."""
+    if family == "laplace":
+        if any(core.keys.selection is not None and core.keys.groups_per_unit > 1 for core in cores):
+            raise ValueError("Laplace noise selects groups only where each privacy unit has one group")
+    elif leaf.branches.mu_squared is None:
+        raise ValueError("this account has no budget for Gaussian noise")
+    if wish.half_width is not None:
+        return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, delta=delta)
+    if wish.own_epsilon is not None:
+        if family == "laplace":
+            return LaplacePrice(wish.own_epsilon, delta)
+        if leaf.limit.delta <= delta:
+            raise ValueError("the delta of selecting groups takes all of the account's")
+        room = leaf.limit.delta - delta
+        return GaussianPrice(gaussian_mu_squared_near(epsilon=wish.own_epsilon, delta=room), delta)
+    epsilon = _asked(wish, dataset)
+    assert epsilon is not None
+    if family == "laplace":
+        return LaplacePrice(epsilon, delta)
+    return GaussianPrice(leaf.gaussian_mu_squared(epsilon), delta)
+
+
+def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
+    """The nominal epsilon that was asked for, or that of the policy; None when something else was asked for."""
+    if wish.own_epsilon is not None or wish.half_width is not None:
+        return None
+    return dataset.limits.epsilon_default if wish.epsilon is None else wish.epsilon
+
+
+def _nominal(price: LaplacePrice | GaussianPrice, leaf: Account) -> Fraction:
+    """The price as a part of the account's epsilon, rounded up to whole picos."""
+    if isinstance(price, LaplacePrice):
+        return price.epsilon
+    whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
+    return Fraction(math.ceil(leaf.limit.epsilon * price.mu_squared / whole / PICO)) * PICO
+
+
+def _candidate(
+    family: Family,
+    amount: LaplacePrice | GaussianPrice,
+    enough: tuple[LaplacePrice | GaussianPrice, ...],
+    cores: Sequence[CoreStatistics],
+    wish: Wish,
+    floor: Floor,
     *,
     path: Sequence[Account],
     dataset: Dataset,
     known: Calibrations,
 ) -> Priced:
-    """The calibration that costs `epsilon` on the first account of `path` (leaf first, root last).
-
-    When no family is admitted one is returned with `admitted` False; the ledger then refuses, unless stored releases
-    answer the query for nothing. Errors: Refused (policy_forbids, accuracy_unreachable).
-    """
-    _within_policy(epsilon, dataset)
-    delta = _delta(cores, dataset)
-    candidates: list[Priced] = []
-    reasons: list[str] = []
-    if not any(core.keys.selection is not None and core.keys.groups_per_unit > 1 for core in cores):
-        _try(candidates, reasons, "laplace", cores, LaplacePrice(epsilon, delta), epsilon, path, known)
-    try:
-        mu_squared = path[0].gaussian_mu_squared(epsilon)
-    except ValueError as error:
-        reasons.append(str(error))
-    else:
-        _try(candidates, reasons, "gaussian", cores, GaussianPrice(mu_squared, delta), epsilon, path, known)
-    return _best(candidates, reasons)
-
-
-def price_for_half_width(
-    cores: Sequence[CoreStatistics],
-    half_width: Fraction,
-    confidence: Fraction,
-    *,
-    path: Sequence[Account],
-    dataset: Dataset,
-    known: Calibrations,
-) -> Priced:
-    """The cheapest calibration whose linear estimates stay within `half_width` at `confidence`.
-
-    Errors: Refused (accuracy_unreachable when there is no linear estimate or the price exceeds the policy).
-    """
-    delta = _delta(cores, dataset)
-    leaf = path[0]
-    candidates: list[Priced] = []
-    reasons: list[str] = []
-    if not any(core.keys.selection is not None and core.keys.groups_per_unit > 1 for core in cores):
-        try:
-            laplace = calibrate_for_half_width(cores, half_width, confidence, "laplace", delta=delta)
-            assert isinstance(laplace, LaplacePrice)
-            _try(candidates, reasons, "laplace", cores, laplace, laplace.epsilon, path, known)
-        except ValueError as error:
-            reasons.append(str(error))
-    if leaf.branches.mu_squared:
-        try:
-            gaussian = calibrate_for_half_width(cores, half_width, confidence, "gaussian", delta=delta)
-            assert isinstance(gaussian, GaussianPrice)
-            whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
-            nominal = leaf.limit.epsilon * gaussian.mu_squared / whole
-            nominal = Fraction(math.ceil(nominal * 10**12), 10**12)
-            _try(candidates, reasons, "gaussian", cores, gaussian, nominal, path, known)
-        except ValueError as error:
-            reasons.append(str(error))
-    best = _best(candidates, reasons)
-    if best.epsilon > dataset.limits.epsilon_max:
-        raise Refused(
-            [
-                Finding(
-                    code="accuracy_unreachable",
-                    what="the asked accuracy is refused",
-                    why=f"It needs epsilon {float(best.epsilon):.6g}; one query may spend at most "
-                    f"{float(dataset.limits.epsilon_max):.6g}.",
-                    instead=(
-                        "ask for a wider half_width; the narrowest stands in an estimate with "
-                        f'"spend": {{"epsilon": "{float(dataset.limits.epsilon_max):.6g}"}}',
-                        "ask for fewer statistics at once",
-                    ),
-                )
-            ]
-        )
-    return best
+    leaf, price = path[0], amount
+    covered = floor.covered(known.get(cores, amount).by_core)
+    if not covered and not wish.named:
+        price = floor.raised(cores, amount, known)
+    asked = _asked(wish, dataset)
+    epsilon = _nominal(price, leaf) if asked is None or price is not amount else asked
+    calibrated = known.get(cores, price)
+    loss = calibrated.loss
+    cost, fits = cost_on(leaf, loss), leaf.admits(loss)
+    return Priced(
+        family=family,
+        epsilon=epsilon,
+        # More than the whole limit cannot show as a share of it, so what was asked is the price then.
+        cost=cost if fits else max(cost, epsilon),
+        price=price,
+        calibration=calibrated.calibration,
+        loss=loss,
+        admitted=all(account.admits(loss) for account in path),
+        enough=enough,
+        raised=price is not amount,
+        below_floor=not covered and price is amount,
+    )
 
 
-def _delta(cores: Sequence[CoreStatistics], dataset: Dataset) -> Fraction:
-    return dataset.limits.delta_per_query if any(core.keys.selection is not None for core in cores) else Fraction(0)
+def _rounded(amount: Fraction) -> Fraction:
+    """The amount rounded up to four significant digits, and to whole picos."""
+    units = max(math.ceil(amount / PICO), 1)
+    step = 10 ** max(len(str(units)) - 4, 0)
+    return Fraction(-(-units // step) * step) * PICO
 
 
-def _within_policy(epsilon: Fraction, dataset: Dataset) -> None:
-    limit = dataset.limits.epsilon_max
-    if epsilon > limit:
-        most = f"{float(limit):.6g}"
+def _delta(cores: Sequence[CoreStatistics], wish: Wish, dataset: Dataset) -> Fraction:
+    """The delta of selecting groups, zero where all of them are public. Errors: Refused above the policy's."""
+    most = dataset.limits.delta_per_query
+    if wish.delta is not None and wish.delta > most:
         raise Refused(
             [
                 Finding(
                     code="policy_forbids",
-                    what="the asked spend is refused",
-                    why=f"One query of this dataset may spend at most epsilon {most}.",
-                    instead=(f'"spend": {{"epsilon": "{most}"}}, or --epsilon {most} on a command line',),
+                    what="the asked delta is refused",
+                    why=f"One query of this dataset may use at most delta {decimal_text(most)}.",
+                    instead=(f'"delta": "{decimal_text(most)}", or less', "leave delta out for the dataset's own"),
                 )
             ]
         )
+    if all(core.keys.selection is None for core in cores):
+        return Fraction(0)
+    return most if wish.delta is None else wish.delta
 
 
-def _try(
-    candidates: list[Priced],
-    reasons: list[str],
-    family: str,
+def below_floor(
+    priced: Priced,
     cores: Sequence[CoreStatistics],
-    price: LaplacePrice | GaussianPrice,
-    epsilon: Fraction,
+    wish: Wish,
+    *,
     path: Sequence[Account],
+    dataset: Dataset,
     known: Calibrations,
-) -> None:
+) -> Refused:
+    """The refusal of a spend below the floor, with the least that would be accepted."""
+    leaf = path[0]
     try:
-        calibration, loss = known.get(cores, price)
+        nominal, own = least_spend(cores, priced.family, priced.price.delta, path=path, dataset=dataset, known=known)
     except ValueError as error:
-        reasons.append(str(error))
-        return
-    candidates.append(
-        Priced(
-            family=family,
-            epsilon=epsilon,
-            # More than the whole limit cannot show as a share of it, so what was asked is the price then.
-            cost=cost_on(path[0], loss) if path[0].admits(loss) else max(cost_on(path[0], loss), epsilon),
-            calibration=calibration,
-            loss=loss,
-            admitted=all(account.admits(loss) for account in path),
-        )
+        return _unreachable([str(error)])
+    if nominal > min(dataset.limits.epsilon_max, leaf.limit.epsilon):
+        instead: tuple[str, ...] = ("ask an administrator for a larger budget, or for a smaller epsilon_min",)
+    elif wish.own_epsilon is not None:
+        instead = (f'"spend": {{"own_epsilon": "{decimal_text(own)}"}}, or --own-epsilon {decimal_text(own)}',)
+    else:
+        instead = (f'"spend": {{"epsilon": "{decimal_text(nominal)}"}}, or --epsilon {decimal_text(nominal)}',)
+    return Refused(
+        [
+            Finding(
+                code="policy_forbids",
+                what="the asked spend is refused",
+                why="It is below the least price of an answer that reads rows: on this account epsilon "
+                f"{decimal_text(nominal)} for this question.",
+                instead=(*instead, "ask for an accuracy in place of a spend: the price follows from it"),
+            )
+        ]
     )
 
 
-def _best(candidates: Sequence[Priced], reasons: Sequence[str]) -> Priced:
-    if not candidates:
-        raise _unreachable(reasons)
-    # Among those admitted: first those that cost no more than was asked, then Gaussian noise, then the cheaper.
-    return min(
-        candidates,
-        key=lambda c: (not c.admitted, c.cost > c.epsilon + PICO, c.family != "gaussian", c.cost),
+def _above_policy(leaf: Account, dataset: Dataset, *, own: bool) -> Refused:
+    most = dataset.limits.epsilon_max
+    text = f"{float(most):.6g}"
+    return Refused(
+        [
+            Finding(
+                code="policy_forbids",
+                what="the asked spend is refused",
+                why=f"One query of this dataset may spend at most epsilon {text} of the account that pays, here of "
+                f"{decimal_text(leaf.limit.epsilon)}." + (" The asked own_epsilon needs more." if own else ""),
+                instead=(f'"spend": {{"epsilon": "{text}"}}, or --epsilon {text} on a command line',),
+            )
+        ]
+    )
+
+
+def _too_exact(best: Priced, dataset: Dataset) -> Refused:
+    most = f"{float(dataset.limits.epsilon_max):.6g}"
+    return Refused(
+        [
+            Finding(
+                code="accuracy_unreachable",
+                what="the asked accuracy is refused",
+                why=f"It needs epsilon {float(best.epsilon):.6g}; one query may spend at most {most}.",
+                instead=(
+                    "ask for a wider half_width; the narrowest stands in an estimate with "
+                    f'"spend": {{"epsilon": "{most}"}}',
+                    "ask for fewer statistics at once",
+                ),
+            )
+        ]
     )
 
 

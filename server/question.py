@@ -14,8 +14,10 @@ QuestionParameter = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an analyst asks, and what it may cost or how exact it shall be (at most one of the two).
+    """What an analyst asks, and what it may cost or how exact it shall be (at most one of the three).
 
+    `epsilon` is a part of the paying account, `own_epsilon` what the answer promises by itself. `noise` is the only
+    family that may answer, None for the server's choice; `delta` is that of selecting groups, None for the policy's.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -31,6 +33,10 @@ class Question:
     account: str | None
     idempotency_key: str | None
     body_hash: str
+    own_epsilon: Fraction | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
+    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
-        assert self.epsilon is None or self.half_width is None, "one price, asked for in one way"
+        given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]
+        assert len(given) <= 1, "one price, asked for in one way"

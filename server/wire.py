@@ -152,9 +152,19 @@ class AccuracyBody(RequestModel):
 
 
 class SpendBody(RequestModel):
-    """What the answer may cost; the server finds the accuracy."""
+    """What the answer may cost, said in one of two ways; the server finds the accuracy."""
 
-    epsilon: Epsilon
+    epsilon: Annotated[Epsilon | None, Field(description="A part of the paying account's epsilon.")] = None
+    own_epsilon: Annotated[
+        Epsilon | None,
+        Field(description="What the answer promises by itself, at the account's delta. The same on a pure account."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SpendBody:
+        if (self.epsilon is None) == (self.own_epsilon is None):
+            raise ValueError("spend is either epsilon or own_epsilon: give one of them")
+        return self
 
 
 class QueryBody(RequestModel):
@@ -170,6 +180,14 @@ class QueryBody(RequestModel):
     ] = {}
     accuracy: AccuracyBody | None = None
     spend: SpendBody | None = None
+    noise: Annotated[
+        Literal["auto", "laplace", "gaussian"],
+        Field(description="The only family of noise that may answer, also from a stored release. auto: the server's."),
+    ] = "auto"
+    delta: Annotated[
+        Delta | None,
+        Field(description="Delta of showing groups that are not public, at most the policy's, which is the default."),
+    ] = None
     reuse: Annotated[
         Literal["any", "own", "none"] | None,
         Field(description="Which stored releases may answer: everybody's, the caller's, none. Default: the policy's."),
@@ -334,7 +352,10 @@ class QueryAnswer(BaseModel):
     warnings: list[FindingAnswer] = Field(
         description="What to know beside the numbers: from the text and the declarations, never from rows."
     )
-    accounting: dict[str, Any] = Field(description="charged per account, whether reused, what remains")
+    accounting: dict[str, Any] = Field(
+        description="`charged` per account; `share`, the part of the paying account's limit `of` that this answer "
+        "took; `own`, what it promises by itself (not to be added up); whether it was `reused`; what remains"
+    )
     provenance: dict[str, Any] = Field(description="releases, mechanisms, policy and data version")
 
 
@@ -378,6 +399,15 @@ class EstimateAnswer(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
+    price: dict[str, Any] = Field(
+        description="On the paying account `budget`: epsilon and delta, their `share` of its limit `of`, what the "
+        "answer promises by itself (`own`), the `least` spend of a fresh run, and whether the price was `raised` to it."
+    )
+    families: list[dict[str, Any]] = Field(
+        description="The wish with each family of noise that could answer it: price, errors, and how many questions of "
+        "the dataset's default spend would fit afterwards, by their noise."
+    )
+    refusal: FindingAnswer | None = Field(description="Why the budget would not cover it, where it would not.")
     warnings: list[FindingAnswer] = Field(description="What the answer will say beside its numbers.")
 
 

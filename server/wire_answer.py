@@ -8,26 +8,50 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
 from mechanisms.estimates import ExpectedError
+from privacy.events import Event, LaplaceEvent
+from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
+from privacy.own import Own, own_figure
+from privacy.policy import Dataset
+from privacy.refusal import Finding
 from privacy.release import MechanismNote
 from server.answer_rows import from_stored
-from server.errors import finding_body
-from server.pricing import Priced, cost_on
+from server.errors import exhausted_words, finding_body
+from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from server.repeats import Told
 
 if TYPE_CHECKING:
     from server.answer import Admitted, Prepared
 
-__all__ = ["answer", "estimate"]
+__all__ = ["Quote", "answer", "estimate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What was found out about the price of a question.
+
+    `families` are the candidates of both families of noise, the chosen one first; `least` is the least spend of a fresh
+    run; `reusable` are stored releases that serve cores for nothing, by the core's key.
+    """
+
+    priced: Priced | None
+    path: Sequence[Account]
+    reusable: Mapping[str, StoredRelease]
+    curve: Sequence[Priced]
+    families: Sequence[Priced]
+    least: Fraction | None
+    keys: Sequence[str]
+    """Keys of the cores, in the order of the plan."""
 
 
 def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
@@ -60,6 +84,14 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
                 if charged.account in own
             ],
             "reused": bool(prepared.cores) and len(reserved.reused) == len(prepared.cores),
+            "share": _share(
+                sum((c.epsilon for c in reserved.charged if c.account == account.id), Fraction(0)), account
+            ),
+            "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
+            "own": _own_text(
+                _own((e for release in told.releases.values() for e in release.events), account, prepared.plan.dataset),
+                account,
+            ),
             "saved": _saved(admitted.priced, len(reserved.reused), len(prepared.cores), account),
             "remaining": _remaining(account),
         },
@@ -80,29 +112,34 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
     return json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
-def estimate(
-    question: Question,
-    prepared: Prepared,
-    priced: Priced | None,
-    path: Sequence[Account],
-    reusable: Mapping[str, StoredRelease],
-    curve: Sequence[Priced],
-) -> dict[str, Any]:
+def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, Any]:
     """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
-    leaf = path[0]
+    priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
+    dataset = prepared.plan.dataset
     free = priced is None or len(reusable) == len(prepared.cores)
     verdict = "free" if free else ("affordable" if priced is not None and priced.admitted else "rejected_budget")
-    loss = None if free or priced is None else _loss(prepared, priced, reusable)
+    loss = None if free or priced is None else _loss(prepared, quote)
     cost = Fraction(0)
     if loss is not None and priced is not None:
         cost = cost_on(leaf, loss) if reusable else priced.cost
     delta = Fraction(0) if loss is None else loss.delta
     return {
         "verdict": verdict,
-        "price": {"budget": leaf.id, "epsilon": _epsilon(cost, leaf), "delta": decimal_text(delta)},
+        "price": {
+            "budget": leaf.id,
+            "epsilon": _epsilon(cost, leaf),
+            "delta": decimal_text(delta),
+            "share": _share(cost, leaf),
+            "of": {"epsilon": decimal_text(leaf.limit.epsilon), "delta": decimal_text(leaf.limit.delta)},
+            "own": _own_text(_own(_used(prepared, quote), leaf, dataset), leaf),
+            "least": None if quote.least is None else {"epsilon": decimal_text(quote.least)},
+            "raised": priced is not None and priced.raised and not free,
+        },
+        "refusal": _exhausted(quote) if verdict == "rejected_budget" else None,
         "noise": None if priced is None else priced.family,
+        "families": [_family(family, prepared, question, leaf, chosen=family is priced) for family in quote.families],
         "warnings": [finding_body(warning) for warning in prepared.warnings],
-        "columns": _expected(prepared, priced, question, _stored_errors(prepared, reusable, question)),
+        "columns": _expected(prepared, priced, question, _stored_errors(prepared, quote, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
         "contribution": [
             {
@@ -122,6 +159,8 @@ def estimate(
         "curve": [
             {
                 "epsilon": _epsilon(point.cost, leaf),
+                "share": _share(point.cost, leaf),
+                "own": _own_text(_own(point.calibration.events(), leaf, dataset), leaf),
                 "noise": point.family,
                 "affordable": point.admitted,
                 "standard_errors": {
@@ -139,7 +178,7 @@ def estimate(
                     if aggregate.name in expected
                 },
             }
-            for point in curve
+            for point in quote.curve
         ],
         "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
         "policy_version": prepared.plan.dataset.policy_version,
@@ -147,10 +186,81 @@ def estimate(
     }
 
 
-def _loss(prepared: Prepared, priced: Priced, reusable: Mapping[str, StoredRelease]) -> Loss:
+def _loss(prepared: Prepared, quote: Quote) -> Loss:
     """The loss of the cores that no stored release answers: what would be charged."""
-    fresh = [c for c, key in zip(prepared.cores, prepared.keys, strict=True) if key not in reusable]
-    return compose(event for core in fresh for event in priced.calibration.events_of(core.described.name))
+    assert quote.priced is not None
+    calibration = quote.priced.calibration
+    fresh = [c for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable]
+    return compose(event for core in fresh for event in calibration.events_of(core.described.name))
+
+
+def _used(prepared: Prepared, quote: Quote) -> list[Event]:
+    """The events of everything that the answer would use: stored releases where they serve, fresh ones elsewhere."""
+    if quote.priced is None:
+        return []
+    events: list[Event] = []
+    for core, key in zip(prepared.cores, quote.keys, strict=True):
+        stored = quote.reusable.get(key)
+        events.extend(quote.priced.calibration.events_of(core.described.name) if stored is None else stored.events)
+    return events
+
+
+def _own(events: Iterable[Event], account: Account, dataset: Dataset) -> Own:
+    return own_figure(events, **own_deltas(account, dataset))
+
+
+def _own_text(own: Own, account: Account) -> dict[str, str]:
+    return {"epsilon": _epsilon(own.epsilon, account), "delta": decimal_text(own.delta)}
+
+
+def _share(cost: Fraction, account: Account) -> str:
+    """The part of the account's limit, from 0 to 1: exact or rounded up."""
+    return decimal_text(cost / account.limit.epsilon, places=9)
+
+
+def _exhausted(quote: Quote) -> dict[str, Any]:
+    """Why a query would be refused that the budget does not cover, in the words of that refusal."""
+    assert quote.priced is not None
+    why, instead = exhausted_words(None, delta_that_fits(quote.path, quote.priced.loss))
+    return finding_body(
+        Finding(code="budget_exhausted", what="the budget does not cover this query", why=why, instead=instead)
+    )
+
+
+def _family(priced: Priced, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool) -> dict[str, Any]:
+    """What one family of noise would give for the wish, and what it would leave for later questions."""
+    after = leaf.after(priced.loss)
+    dataset = prepared.plan.dataset
+    return {
+        "noise": priced.family,
+        "chosen": chosen,
+        "affordable": priced.admitted,
+        "price": {
+            "epsilon": _epsilon(priced.cost, leaf),
+            "share": _share(priced.cost, leaf),
+            "delta": decimal_text(priced.delta),
+            "own": _own_text(_own(priced.calibration.events(), leaf, dataset), leaf),
+        },
+        "columns": [
+            {key: column[key] for key in ("name", "standard_error", "half_width", "by_rows")}
+            for column in _expected(prepared, priced, question, {})
+            if column["kind"] != "key"
+        ],
+        "remaining_after": _remaining(after),
+        "questions_left_after": _questions_left(after, dataset.limits.epsilon_default),
+    }
+
+
+def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
+    """How many questions of this nominal epsilon and public groups the account admits one after another, by noise."""
+    left = {"laplace": account.charges_left(LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / epsilon).loss())}
+    if account.branches.mu_squared is not None:
+        try:
+            mu_squared = account.gaussian_mu_squared(epsilon)
+        except ValueError:
+            return {**left, "gaussian": 0}
+        left["gaussian"] = account.charges_left(gaussian_loss(mu_squared=mu_squared, delta=Fraction(0)))
+    return left
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,16 +271,16 @@ class _StoredError:
     half_width: float | None
 
 
-def _stored_errors(
-    prepared: Prepared, reusable: Mapping[str, StoredRelease], question: Question
-) -> dict[tuple[str, str], _StoredError]:
+def _stored_errors(prepared: Prepared, quote: Quote, question: Question) -> dict[tuple[str, str], _StoredError]:
     """Errors of the stored releases that would be told for nothing, by core and column: they are what one gets."""
     result: dict[tuple[str, str], _StoredError] = {}
-    for core, key in zip(prepared.cores, prepared.keys, strict=True):
-        if key not in reusable:
+    if quote.priced is None:
+        return result
+    for core, key in zip(prepared.cores, quote.keys, strict=True):
+        if key not in quote.reusable:
             continue
         name = core.described.name
-        for column in from_stored(reusable[key].body, name, question.confidence).columns:
+        for column in from_stored(quote.reusable[key].body, name, question.confidence).columns:
             errors = column.standard_errors
             widths = [
                 None if low is None or high is None else (float(high) - float(low)) / 2

@@ -26,6 +26,7 @@ from server.cli.output import (
     table,
     warning_lines,
 )
+from server.cli.prices import family_lines, own_words, part_words
 
 if TYPE_CHECKING:
     from server.cli.client import Client
@@ -41,6 +42,14 @@ class Reuse(StrEnum):
     any = "any"
     own = "own"
     none = "none"
+
+
+class Noise(StrEnum):
+    """Which kind of noise may answer."""
+
+    auto = "auto"
+    laplace = "laplace"
+    gaussian = "gaussian"
 
 
 class Format(StrEnum):
@@ -65,7 +74,19 @@ DatasetOption = Annotated[
     str | None, typer.Option("--dataset", metavar="NAME", help="The dataset. Default: the only one you may ask.")
 ]
 EpsilonOption = Annotated[
-    str | None, typer.Option("--epsilon", metavar="E", help="What the answer may cost. Default: the dataset's.")
+    str | None,
+    typer.Option("--epsilon", metavar="E", help="What of your account the answer may cost. Default: the dataset's."),
+]
+OwnEpsilonOption = Annotated[
+    str | None,
+    typer.Option("--own-epsilon", metavar="E", help="What the answer may promise by itself, whatever your account is."),
+]
+NoiseOption = Annotated[
+    Noise | None, typer.Option("--noise", help="The only kind of noise that may answer. Default: the server's choice.")
+]
+DeltaOption = Annotated[
+    str | None,
+    typer.Option("--delta", metavar="D", help="Delta of showing groups that are not public. Default: the dataset's."),
 ]
 HalfWidthOption = Annotated[
     str | None,
@@ -91,8 +112,11 @@ def query(
     file: FileOption = None,
     dataset: DatasetOption = None,
     epsilon: EpsilonOption = None,
+    own_epsilon: OwnEpsilonOption = None,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
+    noise: NoiseOption = None,
+    delta: DeltaOption = None,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -120,6 +144,7 @@ def query(
       NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate query --json < question.sql
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
     shown = _format(form, as_json=as_json)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
@@ -143,8 +168,11 @@ def estimate(
     file: FileOption = None,
     dataset: DatasetOption = None,
     epsilon: EpsilonOption = None,
+    own_epsilon: OwnEpsilonOption = None,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
+    noise: NoiseOption = None,
+    delta: DeltaOption = None,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -162,6 +190,7 @@ def estimate(
       noisegate estimate "SELECT AVG(income) AS income FROM patients" --dataset demo --half-width 500
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
+    _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         _, answer = client.call("POST", "/v1/estimates", body)
@@ -227,6 +256,27 @@ def _prepare(
     if budget is not None:
         body["budget"] = budget
     return Home(default_home(home)), body
+
+
+def _price_wishes(body: dict[str, Any], *, own_epsilon: str | None, noise: Noise | None, delta: str | None) -> None:
+    """Adds the rest of what decides the price. Amounts are checked here too."""
+    from fractions import Fraction
+
+    from privacy.numbers import ATTO
+
+    if own_epsilon is not None:
+        if "spend" in body or "half_width" in body.get("accuracy", {}):
+            raise usage_error(
+                "--own-epsilon and another price are both given",
+                why="--epsilon, --own-epsilon and --half-width are three ways to set one price.",
+                instead="Give one of them, or none for the dataset's default.",
+            )
+        body["spend"] = {"own_epsilon": _decimal(own_epsilon, "--own-epsilon")}
+    if noise is not None:
+        body["noise"] = noise.value
+    if delta is not None:
+        amount(delta, option="--delta", maximum=Fraction(1, 100), unit=ATTO)
+        body["delta"] = delta.strip()
 
 
 def _decimal(text: str, option: str, *, maximum: int = 10**18) -> str:
@@ -331,9 +381,19 @@ def _show_estimate(answer: dict[str, Any]) -> None:
     say(_VERDICTS.get(verdict, printable(verdict)))
     for line in warning_lines(answer):
         say(line, verbatim=True)
+    refusal = answer.get("refusal")
+    if refusal is not None:
+        say(f"  {printable(str(refusal['why']))}", verbatim=True)
+        for instead in refusal["instead"]:
+            say(f"  - {printable(str(instead))}", verbatim=True)
     delta = f", delta {float(price['delta']):g}" if float(price["delta"]) else ""
-    say(f"Price: epsilon {short(price['epsilon'])}{delta}. Remains: {short(remaining['epsilon'])} now, "
+    say(f"Price: {part_words(price['epsilon'], price)}{delta}. Remains: {short(remaining['epsilon'])} now, "
         f"{short(after['epsilon'])} afterwards.")  # fmt: skip
+    if price.get("raised"):
+        say("It is the least price of an answer that reads rows: the answer is more exact than was asked for.")
+    own = own_words(price.get("own"))
+    if own is not None:
+        say(own)
     noisy = [column for column in answer["columns"] if column["kind"] != "key"]
     if noisy:
         say()
@@ -376,6 +436,9 @@ def _show_estimate(answer: dict[str, Any]) -> None:
         say(table(["epsilon", *heads], rows, right=frozenset(range(len(names) + 1))))
         if not all(point.get("affordable", True) for point in curve):
             say("  (* more than the budget covers now)")
+
+    for line in family_lines(answer.get("families") or []):
+        say(line, verbatim=True)
 
 
 _CURVE_ROWS = 1_000

@@ -197,7 +197,9 @@ def _number(value: float, *, places: int) -> str:
 
 
 def price_lines(answer: Mapping[str, Any]) -> list[str]:
-    """What the answer cost, what remains, and what ± means."""
+    """What the answer cost, what it promises by itself, what remains, and what ± means."""
+    from server.cli.prices import own_words, part_words
+
     accounting = answer["accounting"]
     confidence = round(float(answer["confidence"]) * 100, 4)
     charged = accounting["charged"]
@@ -206,12 +208,14 @@ def price_lines(answer: Mapping[str, Any]) -> list[str]:
     elif not charged:
         price = "nothing"
     else:
-        price = ", ".join(f"epsilon {short(part['epsilon'])}{_delta(part['delta'])}" for part in charged)
+        price = ", ".join(f"{part_words(part['epsilon'], accounting)}{_delta(part['delta'])}" for part in charged)
     remaining = accounting["remaining"]
+    own = own_words(accounting.get("own"))
     return [
         f"± is the interval of the noise at {confidence:g} % confidence.",
         *_bound_lines(answer),
         f"Price: {price}.",
+        *([] if own is None else [own]),
         f"Remains: epsilon {short(remaining['epsilon'])}{_delta(remaining['delta'])}.",
     ]
 

@@ -63,6 +63,7 @@ def to_dataset(
         limits=Limits(
             epsilon_default=Fraction(policy.epsilon_default),
             epsilon_max=Fraction(policy.epsilon_max),
+            epsilon_min=None if policy.epsilon_min is None else Fraction(policy.epsilon_min),
             delta_per_query=Fraction(policy.delta_per_query),
             cells_max=policy.cells_max,
             statistics_max=policy.statistics_max,

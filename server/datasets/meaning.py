@@ -682,8 +682,11 @@ class _Meaning:
         for name, maximum, unit, zero in (
             ("epsilon_default", EPSILON_MAX, PICO, False),
             ("epsilon_max", EPSILON_MAX, PICO, False),
+            ("epsilon_min", EPSILON_MAX, PICO, False),
             ("delta_per_query", DELTA_MAX, ATTO, True),
         ):
+            if getattr(policy, name) is None:
+                continue
             try:
                 values[name] = parse_decimal(
                     getattr(policy, name), name=name, maximum=maximum, unit=unit, zero_allowed=zero
@@ -701,6 +704,13 @@ class _Meaning:
                 what='"epsilon_default" of the policy is above "epsilon_max"',
                 why="A query that names no spend would always be refused.",
                 instead="Lower epsilon_default or raise epsilon_max.",
+            )
+        if {"epsilon_min", "epsilon_max"} <= values.keys() and values["epsilon_min"] > values["epsilon_max"]:
+            self.problem(
+                ("policy", "epsilon_min"),
+                what='"epsilon_min" of the policy is above "epsilon_max"',
+                why="Every query that reads rows would be refused.",
+                instead="Lower epsilon_min or raise epsilon_max.",
             )
         if values.get("epsilon_max", Fraction(0)) > 10:
             self.problem(

@@ -229,6 +229,11 @@ class PolicyFile(_Part):
         default="0.1", description="Epsilon of a query that names neither accuracy nor spend."
     )
     epsilon_max: Amount = Field(default="1", description="Largest epsilon of one query.")
+    epsilon_min: Amount | None = Field(
+        default=None,
+        description="Least epsilon of the dataset's root that an answer takes which reads rows. Default: a share that "
+        "affords 100,000 of them.",
+    )
     delta_per_query: Amount = Field(
         default="0.000000001", description="Delta of one query where its mechanisms need one."
     )

@@ -81,6 +81,7 @@ def dataset_body(dataset: Dataset) -> dict[str, Any]:
         "limits": {
             "epsilon_default": decimal_text(limits.epsilon_default),
             "epsilon_max": decimal_text(limits.epsilon_max),
+            "epsilon_min": None if limits.epsilon_min is None else decimal_text(limits.epsilon_min),
             "delta_per_query": decimal_text(limits.delta_per_query),
             "cells_max": limits.cells_max,
             "statistics_max": limits.statistics_max,

@@ -21,6 +21,7 @@ from server import formats
 from server.auth import PUBLIC, Access, Caller, roles, services_of
 from server.body import DEPTH_MAX
 from server.errors import PROBLEMS
+from server.floor import RUNS
 from server.log import logger
 from server.metrics import CONTENT_TYPE_LATEST
 from server.routes.common import ALL_ROLES, describe, in_thread, json_response, not_found
@@ -103,6 +104,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
                 "wait_ms_max": WAIT_MS_MAX,
                 "requests_per_minute": settings.requests_per_minute,
                 "requests_burst": settings.requests_burst,
+                "fresh_runs_of_a_root": RUNS,
             },
             "formats": await in_thread(formats.available),
             "roles": list(ALL_ROLES),

@@ -83,8 +83,11 @@ _EXAMPLE_ANSWER = {
     "accounting": {
         "charged": [{"budget": "b_2c9a", "epsilon": "0.5", "delta": "0"}],
         "reused": False,
+        "share": "0.05",
+        "of": {"epsilon": "10", "delta": "0"},
+        "own": {"epsilon": "0.5", "delta": "0"},
         "saved": {"epsilon": "0"},
-        "remaining": {"epsilon": "9.5", "delta": "0.000001"},
+        "remaining": {"epsilon": "9.5", "delta": "0"},
     },
     "provenance": {
         "releases": ["r_51aa"],
@@ -177,6 +180,9 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         sql=body.sql,
         parameters=body.parameters,
         epsilon=None if body.spend is None else body.spend.epsilon,
+        own_epsilon=None if body.spend is None else body.spend.own_epsilon,
+        noise=None if body.noise == "auto" else body.noise,
+        delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
         confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
         reuse=body.reuse,
@@ -215,10 +221,10 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
         "createQuery",
         "Ask a question and pay for the answer",
         "Charges the caller's budget once, before the query runs, and answers with noisy numbers, error bars and the "
-        "price. Give `spend`, or `accuracy.half_width`, or neither for the dataset's default. With the header "
-        "`Idempotency-Key` (1 to 200 visible ASCII characters) the same request is never charged twice and gets the "
-        "same bytes. An exhausted budget is 403, never 429 or 503. "
-        "The header `Accept` chooses the format of the answer; JSON is the default.",
+        "price. Give `spend` (a part of the account, or what the answer promises by itself), or `accuracy.half_width`, "
+        "or neither for the dataset's default. With the header `Idempotency-Key` (1 to 200 visible ASCII characters) "
+        "the same request is never charged twice and gets the same bytes. An exhausted budget is 403, never 429 or "
+        "503. The header `Accept` chooses the format of the answer; JSON is the default.",
         tag="Queries",
         body=QueryBody,
         body_examples={

@@ -147,7 +147,8 @@ class FakeJourney:
 
     def estimate(self, question: Question) -> dict[str, Any]:
         self.asked.append(question)
-        return {"verdict": "answered", "price": {"epsilon": "0.1", "delta": "0"}, "warnings": []}
+        price = {"epsilon": "0.1", "delta": "0"}
+        return {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
 
     def admit(self, question: Question) -> FakeAdmitted:
         self.asked.append(question)

@@ -1,0 +1,44 @@
+"""Calibrations of one plan, kept by price, which is all they depend on: a repeated question is not calibrated again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate
+from privacy.loss import Loss, compose
+from privacy.statistic import CoreStatistics
+
+__all__ = ["Calibrated", "Calibrations"]
+
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """Measurements and what they cost: each core by itself, in the order of the plan, and all together."""
+
+    calibration: Calibration
+    by_core: tuple[Loss, ...]
+    loss: Loss
+
+
+class Calibrations:
+    """What was calibrated for a plan, by price. Safe to use from many threads: entries are equal whoever makes them."""
+
+    def __init__(self) -> None:
+        self._known: dict[LaplacePrice | GaussianPrice, Calibrated] = {}
+
+    def get(self, cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibrated:
+        """The calibration of the plan's cores and its losses. Errors: ValueError as `calibrate`."""
+        found = self._known.get(price)
+        if found is None:
+            calibration = calibrate(cores, price)
+            by_core = tuple(compose(calibration.events_of(core.name)) for core in cores)
+            found = Calibrated(calibration, by_core, reduce(add, by_core))
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[price] = found
+        return found

@@ -1,0 +1,40 @@
+"""What a stored release is one of, and how good it is: the identity under which the ledger keeps and finds it.
+
+Two releases of one core are comparable when their noise is of one family and their groups were selected with one delta:
+then the one with more of its family's amount (pure epsilon, or mu) is at least as exact in every statistic, because the
+parts of the statistics are fixed by the core. So family and delta belong to the key, and the amount is the quality. It
+is an amount of noise, not a share of somebody's account, and means the same on every account.
+
+A wish is served by a release of any family that it admits with at least the amount which the wish would buy in that
+family, and, where groups are selected, with the delta asked for or with the policy's own where that is the greater one:
+more delta shows more groups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from fractions import Fraction
+
+from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from privacy.events.event import fraction_to_text
+
+__all__ = ["quality_of", "release_key"]
+
+
+def release_key(core_key: str, price: LaplacePrice | GaussianPrice, *, delta: Fraction) -> str:
+    """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
+
+    `delta` is that of the core alone, zero where its groups are public.
+    """
+    noise = "laplace" if isinstance(price, LaplacePrice) else "gaussian"
+    body = {"core": core_key, "delta": fraction_to_text(delta), "noise": noise, "version": 1}
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def quality_of(price: LaplacePrice | GaussianPrice, part: Fraction) -> Fraction:
+    """The quality of a core that gets this part of a price: its pure epsilon, or its mu rounded down to picos."""
+    if isinstance(price, LaplacePrice):
+        return price.epsilon * part
+    return Fraction(max(math.isqrt(math.floor(price.mu_squared * part * 10**24)), 1), 10**12)

@@ -1,0 +1,334 @@
+"""Prices as pure functions of plans, wishes and accounts: least over families, floors, deltas, reuse."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import random
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.account import Account, FilterKind, Limit
+from accountant.filter import NOTHING, Sums
+from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from privacy.events import GaussianEvent, LaplaceEvent
+from privacy.loss import compose
+from privacy.numbers import PICO
+from privacy.own import own_figure
+from privacy.policy import Dataset, Limits, Table
+from privacy.refusal import Refused
+from privacy.statistic import CoreStatistics, Estimate, EstimateKind
+from privacy.unit import PrivacyUnit
+from server import pricing
+from server.calibrations import Calibrations
+from server.floor import RUNS, Floor, epsilon_min
+from server.pricing import Priced, Wish
+from server.release_key import quality_of, release_key
+from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
+
+COUNT = Estimate("n", EstimateKind.ROWS, "n", integer=True)
+SUM = Estimate("s", EstimateKind.SUM, "s")
+LIMITS = Limits(epsilon_max=Fraction(1000), delta_per_query=Fraction(1, 10**9))
+DATASET = Dataset("d", PrivacyUnit("t", "k"), (Table("t", (), protected=False),), 1, "v", limits=LIMITS)
+
+
+def account(epsilon: object, delta: object = 0, *, name: str = "a", parent: str | None = None) -> Account:
+    """An account that spent nothing: pure when its delta is zero."""
+    limit = Limit(Fraction(str(epsilon)), Fraction(str(delta)))
+    kind = FilterKind.APPROXIMATE if limit.delta else FilterKind.PURE
+    moment = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    return Account.opened(
+        id=name, dataset="d", parent=parent, principal=None, name=name, limit=limit, filter=kind, created=moment
+    )
+
+
+def core_of(kind: str) -> CoreStatistics:
+    """A question: a count, a sum, or a count of groups that are not public."""
+    if kind == "count":
+        return scalar_core([count()], [COUNT])
+    if kind == "sum":
+        return scalar_core([count(), plain_sum()], [COUNT, SUM])
+    return selected_core()
+
+
+def ask(wish: Wish, path: tuple[Account, ...], kind: str = "count", dataset: Dataset = DATASET) -> Priced:
+    """What step 4 says."""
+    found = pricing.candidates([core_of(kind)], wish, path=path, dataset=dataset, known=Calibrations())
+    return pricing.choose(found, wish)
+
+
+def with_limits(**limits: object) -> Dataset:
+    return replace(DATASET, limits=replace(LIMITS, **limits))  # type: ignore[arg-type]
+
+
+# A looser wish never costs more (point 16)
+
+
+def test_a_wider_half_width_is_not_charged_more_than_a_narrower_one() -> None:
+    """The pair of the issue: on (1, 1e-6) a half width of 8 cost 0.352 and one of 10 cost 0.706."""
+    path = (account(1, "1e-6"),)
+    narrow, wide = (ask(Wish(half_width=Fraction(width)), path) for width in (8, 10))
+    assert wide.cost <= narrow.cost
+    assert wide.cost < Fraction(353, 1000)
+
+
+@st.composite
+def accounts(draw: st.DrawFn) -> tuple[Account, ...]:
+    """A leaf and its root with random limits and histories."""
+    source = random.Random(draw(st.integers(0, 2**32)))
+    root = account(source.choice([1, 5, 20, 300]), source.choice(["1e-6", "1e-5", "0.001", 0]), name="root")
+    delta = source.choice(["1e-7", "1e-6", "0.0001", 0])
+    leaf = account(source.choice(["0.3", 1, 3, 10]), delta, name="leaf", parent="root")
+    history = NOTHING
+    for _ in range(source.randrange(6)):
+        scale = Fraction(source.randrange(1, 10_000), 100)
+        event = (
+            LaplaceEvent(l1_sensitivity=Fraction(1), scale=scale)
+            if source.random() < 0.6
+            else GaussianEvent(l2_squared=Fraction(1), variance=scale**2)
+        )
+        loss = compose([event])
+        if replace(leaf, spent=history).admits(loss):
+            history = history.add(loss)
+    return replace(leaf, spent=history), replace(root, spent=history)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    path=accounts(),
+    kind=st.sampled_from(["count", "sum", "hidden"]),
+    widths=st.lists(st.integers(2, 4_000_000).map(lambda n: Fraction(n, 1000)), min_size=2, max_size=6),
+    confidence=st.sampled_from([Fraction(8, 10), Fraction(95, 100), Fraction(999, 1000)]),
+)
+def test_a_looser_wish_never_costs_more(
+    path: tuple[Account, ...], kind: str, widths: list[Fraction], confidence: Fraction
+) -> None:
+    """Whatever the accounts have spent: of two widths that can be had, the wider one is had too, and costs no more."""
+    prices = []
+    for width in sorted(widths):
+        try:
+            prices.append(ask(Wish(half_width=width, confidence=confidence), path, kind))
+        except Refused:
+            # Once a width can be promised, every wider one can.
+            assert not prices
+    for narrow, wide in zip(prices, prices[1:], strict=False):
+        if narrow.admitted:
+            assert wide.admitted
+            assert wide.cost <= narrow.cost
+            assert wide.cost == pricing.cost_on(path[0], wide.loss)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    width=st.integers(1, 10**6).map(lambda n: Fraction(n, 97)),
+    nearer=st.integers(0, 10**9).map(lambda n: Fraction(n, 10**15)),
+    kind=st.sampled_from(["count", "sum"]),
+)
+def test_widths_that_hardly_differ_keep_their_order(width: Fraction, nearer: Fraction, kind: str) -> None:
+    """The search for a price has no tolerance of its own that could turn two near wishes round."""
+    path = (account(1000, "1e-3"),)
+    try:
+        narrow = ask(Wish(half_width=width), path, kind)
+    except Refused:
+        return
+    assert ask(Wish(half_width=width * (1 + nearer)), path, kind).cost <= narrow.cost
+
+
+# The floor (point 3)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", ["count", "sum", "hidden"])
+@pytest.mark.parametrize("root", [account(1, "1e-6"), account(20, "1e-5"), account(10)], ids=["1", "20", "pure"])
+def test_a_root_affords_no_more_fresh_runs_than_its_floor_allows(root: Account, kind: str, noise: str) -> None:
+    """The least price of either family, over and over: the root is used up after 100,000 runs, for all its branches."""
+    if noise == "gaussian" and root.filter is FilterKind.PURE:
+        return
+    if kind == "hidden" and root.filter is FilterKind.PURE:
+        return
+    wish = Wish(half_width=Fraction(10**9), noise=noise)  # type: ignore[arg-type]
+    priced = ask(wish, (root,), kind)
+    assert priced.raised
+    one = replace(priced.loss, delta=Fraction(0))
+    assert RUNS * Fraction(95, 100) <= root.charges_left(one) <= RUNS * Fraction(1001, 1000) or kind == "hidden"
+    assert root.charges_left(one) <= RUNS * Fraction(1001, 1000)
+    # A planted twin: the floor taken in epsilon alone would let Laplace noise be asked for very much more often.
+    if noise == "laplace" and root.filter is FilterKind.APPROXIMATE and kind == "count":
+        twin = LaplaceEvent(l1_sensitivity=Fraction(1), scale=RUNS / root.limit.epsilon).loss()
+        assert root.charges_left(twin) > 10 * RUNS
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("way", ["epsilon", "own_epsilon"])
+def test_a_spend_below_the_floor_names_the_least_that_is_accepted(noise: str, way: str) -> None:
+    """1e-9 of an account is refused; what the refusal names is accepted, and a hundredth less is not."""
+    root = account(20, "1e-5", name="root")
+    leaf = account(5, "1e-6", name="leaf", parent="root")
+    path = (leaf, root)
+    cores = [core_of("sum")]
+
+    def priced(amount: Fraction) -> Priced:
+        wish = Wish(noise=noise, **{way: amount})  # type: ignore[arg-type]
+        return ask(wish, path, "sum")
+
+    low = priced(Fraction(1, 10**9))
+    assert low.below_floor
+    wish = Wish(noise=noise, **{way: Fraction(1, 10**9)})  # type: ignore[arg-type]
+    refused = pricing.below_floor(low, cores, wish, path=path, dataset=DATASET, known=Calibrations())
+    (finding,) = refused.findings
+    assert finding.code == "policy_forbids"
+    named = Fraction(finding.instead[0].split('"')[5])
+    assert not priced(named).below_floor
+    assert priced(named * Fraction(98, 100)).below_floor
+
+
+def test_a_price_that_the_server_chooses_is_raised_to_the_floor() -> None:
+    """Neither a wide half width nor a small default can be had for less than the floor; the answer is more exact."""
+    path = (account(10, "1e-6"),)
+    wide = ask(Wish(half_width=Fraction(10**8)), path)
+    assert wide.raised
+    assert Floor.of(DATASET, path[0]).covered([wide.loss])
+    default = ask(Wish(), path, dataset=with_limits(epsilon_default=Fraction(1, 10**9)))
+    assert default.raised
+    assert not ask(Wish(half_width=Fraction(50)), path).raised
+
+
+def test_the_policys_floor_is_an_amount_of_the_root() -> None:
+    """With `epsilon_min` 0.01 a root of 1 affords a hundred runs."""
+    dataset = with_limits(epsilon_min=Fraction(1, 100))
+    for root in (account(1, "1e-6"), account(1)):
+        priced = ask(Wish(half_width=Fraction(10**9)), (root,), dataset=dataset)
+        assert 99 <= root.charges_left(priced.loss) <= 100
+    assert epsilon_min(DATASET, account(10**6, "1e-5")) == Fraction(1, 1000)
+
+
+# What an answer promises by itself (point 12)
+
+
+def test_the_two_accounts_of_the_issue_say_what_epsilon_a_tenth_promises() -> None:
+    """The same spend of 0.1 promises very different things on accounts of 1 and of 10, and the own figure says so."""
+    owns = []
+    for epsilon in (1, 10):
+        leaf = account(epsilon, "1e-6")
+        priced = ask(Wish(epsilon=Fraction(1, 10), noise="gaussian"), (leaf,))
+        owns.append(own_figure(priced.calibration.events(), **pricing.own_deltas(leaf, DATASET)))
+        widths = priced.calibration.predicted_half_widths("core", Fraction(95, 100))
+        assert widths["n"] is not None
+    assert [own.delta for own in owns] == [Fraction(1, 10**6)] * 2
+    assert owns[0].epsilon < owns[1].epsilon
+
+
+def test_a_spend_of_an_own_epsilon_promises_that_much() -> None:
+    """Of either family and with or without groups to select: the figure is at most what was asked, and nearly it."""
+    for kind in ("count", "sum", "hidden"):
+        for noise in ("laplace", "gaussian"):
+            leaf = account(10, "1e-6")
+            wish = Wish(own_epsilon=Fraction(3, 10), noise=noise)  # type: ignore[arg-type]
+            priced = ask(wish, (leaf,), kind)
+            own = own_figure(priced.calibration.events(), **pricing.own_deltas(leaf, DATASET))
+            assert Fraction(2999, 10_000) < own.epsilon <= Fraction(3, 10)
+
+
+def test_on_a_pure_account_both_ways_to_spend_are_the_same() -> None:
+    """Nominal epsilon, own epsilon and the sum of the events' epsilons are one number."""
+    leaf = account(10)
+    for amount in (Fraction(1, 10), Fraction(7, 3).limit_denominator(1000)):
+        nominal = ask(Wish(epsilon=Fraction(math.floor(amount * 1000), 1000)), (leaf,), "sum")
+        own = ask(Wish(own_epsilon=nominal.epsilon), (leaf,), "sum")
+        assert nominal.price == own.price
+        figure = own_figure(nominal.calibration.events(), **pricing.own_deltas(leaf, DATASET))
+        assert (math.ceil(figure.epsilon / PICO) * PICO, figure.delta) == (nominal.epsilon, 0)
+        assert nominal.cost == nominal.epsilon
+
+
+def test_an_own_epsilon_beyond_the_policy_is_refused_in_the_accounts_words() -> None:
+    """The refusal names the largest spend of the account, which is accepted."""
+    dataset = with_limits(epsilon_max=Fraction(1, 2))
+    path = (account(1, "1e-6"),)
+    with pytest.raises(Refused) as refused:
+        ask(Wish(own_epsilon=Fraction(5)), path, dataset=dataset)
+    assert refused.value.findings[0].code == "policy_forbids"
+    assert '"epsilon": "0.5"' in refused.value.findings[0].instead[0]
+    assert ask(Wish(epsilon=Fraction(1, 2)), path, dataset=dataset).admitted
+
+
+# The trap of delta (point 19)
+
+
+def test_a_delta_that_never_fits_names_the_one_that_does() -> None:
+    """The policy's delta is above half of the account's: refused as priced, and what is named is admitted."""
+    dataset = with_limits(delta_per_query=Fraction(1, 10**6))
+    path = (account(1, "1e-6", name="leaf", parent="root"), account(20, "1e-5", name="root"))
+    priced = ask(Wish(), path, "hidden", dataset)
+    assert not priced.admitted
+    fits = pricing.delta_that_fits(path, priced.loss)
+    assert fits == Fraction(5, 10**7)
+    assert ask(Wish(delta=fits), path, "hidden", dataset).admitted
+    assert pricing.delta_that_fits(path, ask(Wish(delta=fits), path, "hidden", dataset).loss) is None
+
+
+def test_the_delta_that_fits_does_not_tell_what_others_spent() -> None:
+    """Of the accounts above only the cap counts: what is left of it is a function of what others asked."""
+    dataset = with_limits(delta_per_query=Fraction(1, 10**6))
+    leaf, root = account(1, "1e-3", name="leaf", parent="root"), account(20, "1e-5", name="root")
+    busy = replace(root, spent=Sums(delta=root.branches.delta - 10))
+    priced = ask(Wish(), (leaf, root), "hidden", dataset)
+    assert pricing.delta_that_fits((leaf, root), priced.loss) is None
+    assert pricing.delta_that_fits((leaf, busy), priced.loss) is None
+
+
+def test_a_delta_above_the_policy_is_refused() -> None:
+    """A request may take less than the policy's delta, never more."""
+    with pytest.raises(Refused) as refused:
+        ask(Wish(delta=Fraction(1, 10**8)), (account(1, "1e-6"),), "hidden")
+    assert refused.value.findings[0].code == "policy_forbids"
+
+
+# Families
+
+
+def test_a_named_family_is_the_only_one() -> None:
+    """On an approximate account a spend gets Gaussian noise unless the other is named; a pure account has no other."""
+    path = (account(10, "1e-6"),)
+    assert ask(Wish(epsilon=Fraction(1, 10)), path).family == "gaussian"
+    assert ask(Wish(epsilon=Fraction(1, 10), noise="laplace"), path).family == "laplace"
+    assert ask(Wish(epsilon=Fraction(1, 10)), (account(10),)).family == "laplace"
+    with pytest.raises(Refused) as refused:
+        ask(Wish(epsilon=Fraction(1, 10), noise="gaussian"), (account(10),))
+    assert refused.value.findings[0].code == "accuracy_unreachable"
+
+
+# What a stored release serves
+
+
+def test_releases_of_another_family_or_delta_have_another_key() -> None:
+    """So a question that names one is never answered from the other."""
+    keys = {
+        release_key("0" * 64, price, delta=delta)
+        for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0)))
+        for delta in (Fraction(0), Fraction(1, 10**9), Fraction(1, 10**10))
+    }
+    assert len(keys) == 6
+
+
+def test_a_wish_is_served_by_what_it_would_buy_in_each_family_that_may_answer() -> None:
+    """`auto` takes both, a name takes one; the amounts do not depend on what was spent."""
+    fresh = account(10, "1e-6")
+    spent = replace(fresh, spent=NOTHING.add(LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(1)).loss()))
+    wish = Wish(epsilon=Fraction(1, 10))
+    assert ask(wish, (fresh,)).enough == ask(wish, (spent,)).enough
+    assert {type(price) for price in ask(wish, (fresh,)).enough} == {LaplacePrice, GaussianPrice}
+    assert [type(p) for p in ask(replace(wish, noise="laplace"), (fresh,)).enough] == [LaplacePrice]
+
+
+@given(st.integers(1, 10**18), st.integers(1, 10**18), st.integers(1, 12))
+def test_quality_follows_the_amount_of_noise(left: int, right: int, parts: int) -> None:
+    """More of a family's amount is never less quality, whatever the account."""
+    left, right = sorted((left, right))
+    for make in (LaplacePrice, GaussianPrice):
+        low, high = (quality_of(make(n * PICO, Fraction(0)), Fraction(1, parts)) for n in (left, right))
+        assert 0 < low <= high
