@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import random
 from dataclasses import replace
@@ -115,7 +116,7 @@ def test_a_looser_wish_never_costs_more(
         except Refused:
             # Once a width can be promised, every wider one can.
             assert not prices
-    for narrow, wide in zip(prices, prices[1:], strict=False):
+    for narrow, wide in itertools.pairwise(prices):
         if narrow.admitted:
             assert wide.admitted
             assert wide.cost <= narrow.cost
