@@ -14,6 +14,7 @@ from engines.snapshot import (
     SNAPSHOT_CODES,
     DateOrder,
     DecimalMark,
+    Encoding,
     SnapshotFinding,
     SnapshotRefused,
     TableSource,
@@ -42,8 +43,10 @@ class InspectedColumn:
 class InspectedTable:
     """A table of a source; `name` is empty for files that hold one table without a name.
 
-    `rows` is a true count: for administrators only. `decimal` and `dates` are how the numbers and days of a CSV file
-    are written, as far as its columns have a type for it.
+    `rows` is a true count: for administrators only. `decimal`, `dates` and `encoding` are how the numbers, days and
+    letters of a CSV file are written, as far as its columns have a type for it. `key` and `references` (column, table,
+    key) are what a database declares: PRIMARY KEY and FOREIGN KEY of one column. `file` is set where tables come from
+    several files.
     """
 
     name: str
@@ -51,6 +54,10 @@ class InspectedTable:
     rows: int
     decimal: DecimalMark = "."
     dates: DateOrder = "YYYY-MM-DD"
+    encoding: str = "utf-8"
+    key: str | None = None
+    references: tuple[tuple[str, str, str], ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +68,21 @@ class InspectedSource:
     tables: tuple[InspectedTable, ...]
 
 
-def inspect_source(path: Path, *, source_format: Literal["csv", "parquet", "duckdb"] | None = None) -> InspectedSource:
-    """Tables, columns and proposed types of a source file, read in a worker of its own.
+def inspect_source(
+    path: Path,
+    *,
+    source_format: Literal["csv", "parquet", "duckdb"] | None = None,
+    parts: Sequence[Path] = (),
+) -> InspectedSource:
+    """Tables, columns and proposed types of a source file (or of the `parts` of one), read in a worker of its own.
 
     `source_format` is told from the file's name when it is not given.
     Errors: SnapshotRefused with a finding when the file is not what it should be.
     """
     kind = source_format or _format_of(path)
-    request = {"operation": "inspect", "path": str(path.absolute()), "format": kind}
+    request: dict[str, Any] = {"operation": "inspect", "path": str(path.absolute()), "format": kind}
+    if parts:
+        request["paths"] = sorted(str(part.absolute()) for part in parts)
     with LoneWorker(attach_options()) as worker:
         answer = worker.call(request, timeout_seconds=_INSPECT_SECONDS, parse=_parse)
     if isinstance(answer, Failure):
@@ -85,8 +99,9 @@ def source_columns(sources: Sequence[TableSource]) -> list[tuple[str, ...] | Sna
         "sources": [
             {
                 "name": source.table,
-                "path": str(source.path.absolute()),
+                **source.located(),
                 "format": source.format,
+                "encoding": source.encoding,
                 "source_table": source.source_table,
             }
             for source in sources
@@ -141,6 +156,9 @@ def _parse(frame: Frame) -> tuple[InspectedTable, ...] | str:
             int(table["rows"]),
             "," if table["decimal"] == "," else ".",
             next(known for known in get_args(DateOrder) if known == table["dates"]),
+            next(known for known in get_args(Encoding) if known == table["encoding"]),
+            None if table.get("key") is None else str(table["key"]),
+            tuple((str(column), str(target), str(key)) for column, target, key in table.get("references", ())),
         )
         for table in frame.header["tables"]
     )

@@ -30,12 +30,14 @@ __all__ = [
     "SNAPSHOT_CODES",
     "DateOrder",
     "DecimalMark",
+    "Encoding",
     "Snapshot",
     "SnapshotFinding",
     "SnapshotRefused",
     "SnapshotReport",
     "TableReport",
     "TableSource",
+    "ThousandsMark",
     "attach_options",
     "build_snapshot",
     "described_column",
@@ -44,6 +46,8 @@ __all__ = [
 ]
 
 DecimalMark = Literal[".", ","]
+ThousandsMark = Literal[",", ".", " ", "'", "_"]
+Encoding = Literal["utf-8", "utf-16", "latin-1", "windows-1250", "windows-1251", "windows-1252", "windows-1254"]
 DateOrder = Literal["YYYY-MM-DD", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY"]
 
 _FORMAT: Final = 1
@@ -61,7 +65,12 @@ SNAPSHOT_CODES: dict[str, str] = {
     "file_is_directory": "The source is a directory; give one file.",
     "file_empty": "The source file is empty.",
     "path_unsupported": "The path has characters that would make it a pattern; rename the file.",
-    "not_csv": "The file is not CSV text in UTF-8.",
+    "not_csv": "The file is not CSV text.",
+    "not_text": "The file is not text in UTF-8; it may be in another encoding.",
+    "not_encoded": "The file is not text in the declared encoding.",
+    "parts_differ": "The files of the table have different columns.",
+    "zone_missing": "The column holds moments with a time zone; which zone's days and clock are meant is not declared.",
+    "zone_unknown": "The declared time zone is not known.",
     "not_parquet": "The file is not a complete Parquet file.",
     "not_duckdb": "The file is not a DuckDB database.",
     "malformed_csv": "The file could not be read as CSV: rows of different length, bad quotes or bad encoding.",
@@ -98,8 +107,11 @@ SNAPSHOT_CODES: dict[str, str] = {
 class TableSource:
     """Where the rows of one declared table come from. `source_table` names the table inside a database file.
 
+    `parts` are the files of a folder or a pattern in any order; none for one file, which is `path`.
     `source_names` are pairs of a declared column and the exact name that it has in the source, where the two differ.
-    `decimal` and `dates` say how numbers and days are written in columns of text.
+    `decimal`, `thousands`, `dates`, `true` and `false` say how numbers, days and truth values are written in columns of
+    text, `encoding` and `nulls` how a CSV file is written and which of its cells are missing besides empty ones.
+    `zone` is the time zone whose days and clock moments with a zone get.
     """
 
     table: str
@@ -109,6 +121,33 @@ class TableSource:
     source_names: tuple[tuple[str, str], ...] = ()
     decimal: DecimalMark = "."
     dates: DateOrder = "YYYY-MM-DD"
+    parts: tuple[Path, ...] = ()
+    encoding: Encoding = "utf-8"
+    nulls: tuple[str, ...] = ()
+    thousands: ThousandsMark | None = None
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    zone: str | None = None
+
+    def located(self) -> dict[str, Any]:
+        """Where the rows are, as workers read it."""
+        if not self.parts:
+            return {"path": str(self.path.absolute())}
+        paths = sorted(str(part.absolute()) for part in self.parts)
+        return {"path": paths[0], "paths": paths}
+
+    def written(self) -> dict[str, Any]:
+        """How the values are written. Only what is declared: the versions of data without it stay what they were."""
+        usual = {
+            "decimal": ".", "dates": "YYYY-MM-DD", "encoding": "utf-8", "nulls": (), "thousands": None, "true": (),
+            "false": (), "zone": None,
+        }  # fmt: skip
+        values = {name: getattr(self, name) for name in usual}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+            if value != usual[name]
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +235,7 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
         request = {
             "operation": "fingerprint",
             "sources": [
-                {"table": table.name, "path": str(source.path.absolute()), "format": source.format}
+                {"table": table.name, "format": source.format, "encoding": source.encoding, **source.located()}
                 for table, source in zip(dataset.tables, ordered, strict=True)
             ],
         }
@@ -365,15 +404,9 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
         last = following
     holder = _unit_column(dataset, last) if table.protected else None
     naming = _naming_columns(dataset, table)
-    # Only where it is declared: the versions of data without it stay what they were.
-    written: dict[str, Any] = {}
-    if source.decimal != ".":
-        written["decimal"] = source.decimal
-    if source.dates != "YYYY-MM-DD":
-        written["dates"] = source.dates
-    return written | {
+    return source.written() | {
         "name": table.name,
-        "path": str(source.path.absolute()),
+        **source.located(),
         "format": source.format,
         "source_table": source.source_table,
         "protected": table.protected,
@@ -460,6 +493,7 @@ def _data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Seq
     shape = [_described_table(dataset, table, source) for table, source in zip(dataset.tables, sources, strict=True)]
     for table in shape:
         del table["path"]
+        table.pop("paths", None)
     document = {
         "format": _FORMAT,
         "unit": [dataset.unit.table, dataset.unit.key],
@@ -509,7 +543,7 @@ def _fingerprints(frame: Frame) -> list[dict[str, Any]] | _Findings:
     if refused is not None:
         return refused
     answers = [
-        {"path": item["path"], "digest": item["digest"], "identity": item["identity"]}
+        {"paths": [str(path) for path in item["paths"]], "digest": item["digest"], "identity": item["identity"]}
         for item in frame.header["sources"]
     ]
     if not all(type(answer["digest"]) is str and len(answer["digest"]) == 64 for answer in answers):

@@ -6,12 +6,6 @@ Findings are words, declared names and counts. No value of a cell and no text of
 from __future__ import annotations
 
 import contextlib
-import csv
-import gzip
-import hashlib
-import os
-import stat
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,21 +15,35 @@ import duckdb
 from engines.columns import column_fault, matching_columns
 from engines.frames import Frame
 from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
-from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, Conversion, conversion
+from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, ZONED, Conversion, Written, conversion, written_of
 from engines.handlers.layout import enumeration, stored_type
+from engines.handlers.sources import INTERNAL as _INTERNAL
+from engines.handlers.sources import UNREADABLE as _UNREADABLE
+from engines.handlers.sources import Refused as _Refused
+from engines.handlers.sources import (
+    content_fault,
+    csv_relation,
+    encoding_of,
+    file_fault,
+    fingerprint,
+    identities,
+    open_fault,
+    open_sources,
+    packed,
+    paths_of,
+    read_as_utf8,
+    relation_of,
+)
+from engines.handlers.sources import finding as _finding
 
 __all__ = ["AttachHandler"]
 
 _ROWS_MAX = 1 << 40
-_SNIFF_BYTES = 1 << 16
-_UNREADABLE = (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError)
-_GZIP = b"\x1f\x8b"
 _PART_ROWS = 2_048
 _DECIMAL_COMMA = "[+-]?([0-9]{4,}|0[0-9]*),[0-9]*|[+-]?[0-9]+,([0-9]{0,2}|[0-9]{4,})"
 _THOUSANDS_POINT = "[+-]?[1-9][0-9]{0,2}[.][0-9]{3}"
 _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
-_INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
 _KINDS = {"BIGINT": "integer", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp"}
 _PROPOSED = {
     "integer": list(WHOLE_TYPES),
@@ -45,20 +53,6 @@ _PROPOSED = {
     "date": ["DATE"],
     "timestamp": ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"],
 }
-
-
-class _Refused(Exception):
-    """Findings of one stage."""
-
-    def __init__(self, findings: list[dict[str, Any]]) -> None:
-        self.findings = findings
-        super().__init__("refused")
-
-
-def _finding(
-    code: str, *, table: str | None = None, column: str | None = None, count: int | None = None
-) -> dict[str, Any]:
-    return {"code": code, "table": table, "column": column, "count": count}
 
 
 class AttachHandler:
@@ -76,13 +70,13 @@ class AttachHandler:
         task = frame.header["operation"]
         try:
             if task == "fingerprint":
-                return {"sources": _fingerprint(frame.header["sources"])}, ()
+                return {"sources": fingerprint(frame.header["sources"])}, ()
             if task == "build":
                 return self._build(frame.header), ()
             if task == "columns":
                 return {"sources": [self._columns(source) for source in frame.header["sources"]]}, ()
             if task == "inspect":
-                return self._inspect(str(frame.header["path"]), str(frame.header["format"])), ()
+                return self._inspect(frame.header), ()
             return self._public(frame.header)
         except _Refused as refused:
             return {"findings": refused.findings}, ()
@@ -99,11 +93,12 @@ class AttachHandler:
 
     def _build(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         folder = self._temporary.parent
+        request = {**request, "tables": [read_as_utf8(table, folder) for table in request["tables"]]}
         target = folder / "snapshot.duckdb"
         with contextlib.closing(self._connect(str(target))) as connection:
-            relations = _open_sources(connection, request["tables"])
+            relations = open_sources(connection, request["tables"])
             connection.execute(f"ATTACH {literal(str(folder / 'staging.duckdb'))} AS staging")
-            files = [str(table["path"]) for table in request["tables"] if table["format"] != "duckdb"]
+            files = [path for table in request["tables"] if table["format"] != "duckdb" for path in paths_of(table)]
             connection.execute(f"SET allowed_paths=[{', '.join(literal(path) for path in files)}]")
             lock_down(connection, local_files=True)
             reports = _stage_tables(connection, request, relations)
@@ -114,46 +109,59 @@ class AttachHandler:
             _verify_units(connection, request["tables"], reports)
             connection.execute("CHECKPOINT")
         for source in request["sources"]:
-            if _identity(str(source["path"])) != source["identity"]:
+            if identities(paths_of(source)) != source["identity"]:
                 raise _Refused([_finding("source_changed")])
         return {"tables": reports, "units": units}
 
     # ------------------------------------------------------------------------------------------------ inspect
 
-    def _inspect(self, path: str, kind: str) -> Mapping[str, Any]:
-        code = _file_fault(path) or _content_fault(path, kind)
+    def _inspect(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Tables, columns and proposed types of a source; of a database also the keys and references it declares."""
+        paths, kind = paths_of(source), str(source["format"])
+        encoding = "utf-8"
+        if kind == "csv":
+            faults = [file_fault(path) for path in paths]
+            shown = {encoding_of(path) for path, fault in zip(paths, faults, strict=True) if fault is None}
+            encoding = shown.pop() if len(shown) == 1 else "utf-8"
+        code = next(filter(None, (file_fault(path) or content_fault(path, kind, encoding) for path in paths)), None)
         if code is not None:
             raise _Refused([_finding(code)])
+        source = read_as_utf8({**source, "name": "", "encoding": encoding}, self._temporary.parent)
+        paths = paths_of(source)
         with contextlib.closing(self._connect(":memory:")) as connection:
             names: list[str | None] = [None]
             if kind == "duckdb":
                 try:
-                    connection.execute(f"ATTACH {literal(path)} AS s0 (READ_ONLY)")
+                    connection.execute(f"ATTACH {literal(paths[0])} AS s0 (READ_ONLY)")
                 except duckdb.Error as error:
-                    raise _Refused([_finding(_open_fault(error))]) from None
+                    raise _Refused([_finding(open_fault(error))]) from None
                 found = connection.execute(
                     "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 's0' ORDER BY 1, 2"
                 ).fetchall()
                 names = [name if schema == "main" else f"{schema}.{name}" for schema, name in found]
             else:
-                connection.execute(f"SET allowed_paths=[{literal(path)}]")
+                connection.execute(f"SET allowed_paths=[{', '.join(map(literal, paths))}]")
             lock_down(connection, local_files=True)
-            tables = [_inspect_table(connection, path, kind, name) for name in names]
-        return {"tables": tables}
+            tables = [_inspect_table(connection, source, name) for name in names]
+            if kind == "duckdb":
+                _add_constraints(connection, tables)
+        return {"tables": [{**table, "encoding": encoding} for table in tables]}
 
     def _columns(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
         """The names of a source's columns, or the code of what is wrong with it. Counts and reads nothing."""
-        path, kind = str(source["path"]), str(source["format"])
-        code = _file_fault(path) or _content_fault(path, kind)
+        paths, kind = paths_of(source), str(source["format"])
+        encoding = str(source.get("encoding", "utf-8"))
+        code = next(filter(None, (file_fault(path) or content_fault(path, kind, encoding) for path in paths)), None)
         if code is not None:
             return {"code": code}
         try:
+            source = read_as_utf8(source, self._temporary.parent, head_only=True)
             with contextlib.closing(self._connect(":memory:")) as connection:
-                relations = _open_sources(connection, [source])
+                relations = open_sources(connection, [source])
                 if kind != "duckdb":
-                    connection.execute(f"SET allowed_paths=[{literal(path)}]")
+                    connection.execute(f"SET allowed_paths=[{', '.join(map(literal, paths_of(source)))}]")
                 lock_down(connection, local_files=True)
-                _, columns = _relation(connection, source, relations[0])
+                _, columns = relation_of(connection, source, relations[0])
         except _INTERNAL:
             raise
         except _Refused as refused:
@@ -190,211 +198,6 @@ class AttachHandler:
         return header, buffers
 
 
-# -------------------------------------------------------------------------------------------------- source files
-
-
-def _fingerprint(sources: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    answers: list[Mapping[str, Any]] = []
-    findings: list[dict[str, Any]] = []
-    for source in sources:
-        path = str(source["path"])
-        code = _file_fault(path) or _content_fault(path, str(source["format"]))
-        if code is not None:
-            findings.append(_finding(code, table=str(source["table"])))
-            continue
-        identity = _identity(path)
-        digest = hashlib.sha256()
-        for part in (path, path + ".wal"):
-            # A database that was not checkpointed keeps rows in its log: they belong to the content.
-            if part == path or (source["format"] == "duckdb" and os.path.exists(part)):
-                with open(part, "rb") as handle:
-                    digest.update(hashlib.file_digest(handle, "sha256").digest())
-        answers.append({"path": path, "digest": digest.hexdigest(), "identity": identity})
-    if findings:
-        raise _Refused(findings)
-    return answers
-
-
-def _identity(path: str) -> list[int]:
-    facts: list[int] = []
-    for part in (path, path + ".wal"):
-        try:
-            status = os.stat(part)
-        except OSError:
-            facts += [0, 0, 0]
-        else:
-            facts += [status.st_size, status.st_mtime_ns, status.st_ino]
-    return facts
-
-
-def _file_fault(path: str) -> str | None:
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return "file_missing"
-    except OSError:
-        return "file_unreadable"
-    if stat.S_ISDIR(mode):
-        return "file_is_directory"
-    if not stat.S_ISREG(mode):
-        return "file_unreadable"
-    if any(character in path for character in "*?[]{}\n\0"):
-        return "path_unsupported"
-    try:
-        with open(path, "rb"):
-            return None
-    except OSError:
-        return "file_unreadable"
-
-
-def _content_fault(path: str, kind: str) -> str | None:
-    with open(path, "rb") as handle:
-        head = handle.read(_SNIFF_BYTES)
-        if kind == "csv" and head.startswith(_GZIP):
-            try:
-                with gzip.open(path) as inside:
-                    head = inside.read(_SNIFF_BYTES)
-            except (OSError, EOFError, zlib.error):
-                return "not_csv"
-        if kind == "parquet" and len(head) >= 4:
-            handle.seek(-4, os.SEEK_END)
-            tail = handle.read(4)
-    if not head:
-        return "file_empty"
-    if kind == "parquet":
-        whole = len(head) >= 12 and head[:4] == b"PAR1" and tail == b"PAR1"
-        return None if whole else "not_parquet"
-    if kind == "duckdb":
-        return None if head[8:12] == b"DUCK" else "not_duckdb"
-    known = (b"PAR1", b"\x89PNG", b"PK\x03\x04", b"\x1f\x8b", b"%PDF", b"\xff\xd8\xff", b"\x28\xb5\x2f\xfd")
-    if head.startswith(known) or b"\0" in head or head[8:12] == b"DUCK":
-        return "not_csv"
-    try:
-        # The end of the sample may cut a character in two.
-        head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 4:
-            return "not_csv"
-    return None
-
-
-def _open_fault(error: duckdb.Error) -> str:
-    """Which of a few causes an engine error stands for; the text itself goes nowhere."""
-    if isinstance(error, _INTERNAL):
-        raise error
-    text = str(error).lower()
-    if "set lock" in text or "conflicting lock" in text:
-        return "source_locked"
-    if "version" in text or "newer" in text or "storage" in text:
-        return "source_version"
-    return "source_damaged"
-
-
-def _open_sources(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Attach database files and give each table's relation as SQL (CSV files get theirs when they are staged)."""
-    attached: dict[str, str] = {}
-    relations: list[str] = []
-    findings: list[dict[str, Any]] = []
-    for table in tables:
-        path, name = str(table["path"]), str(table["name"])
-        if table["format"] != "duckdb":
-            relations.append("")
-            continue
-        if path not in attached:
-            alias = f"source{len(attached)}"
-            try:
-                connection.execute(f"ATTACH {literal(path)} AS {alias} (READ_ONLY)")
-            except duckdb.Error as error:
-                findings.append(_finding(_open_fault(error), table=name))
-                continue
-            attached[path] = alias
-        schema, _, inner = str(table["source_table"] or name).rpartition(".")
-        relations.append(f"{attached[path]}.{identifier(schema or 'main')}.{identifier(inner)}")
-    if findings:
-        raise _Refused(findings)
-    return relations
-
-
-def _packed(path: str) -> str:
-    """The engine's word for how a CSV file is compressed."""
-    with open(path, "rb") as handle:
-        return "gzip" if handle.read(len(_GZIP)) == _GZIP else "none"
-
-
-def _header(path: str, delimiter: str, quote: str) -> list[str]:
-    """The cells of a CSV file's first row."""
-    open_text = gzip.open if _packed(path) == "gzip" else open
-    with open_text(path, "rt", newline="", encoding="utf-8-sig") as handle:
-        return next(csv.reader(handle, delimiter=delimiter, quotechar=quote), [])
-
-
-def _csv_relation(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[str, list[tuple[str, str, str]]]:
-    """Relation and columns (source name, engine name, type) of a CSV file: every cell is text, nothing is guessed
-    beyond the delimiter and the quote."""
-    delimiter, quote, escape = ",", '"', '"'
-    packed = _packed(path)
-    with contextlib.suppress(duckdb.Error):
-        found = connection.execute(
-            f"SELECT Delimiter, Quote, Escape FROM sniff_csv({literal(path)}, compression='{packed}')"
-        ).fetchone()
-        if found is not None:
-            marks = [mark if isinstance(mark, str) and len(mark) == 1 else '"' for mark in found]
-            delimiter, quote, escape = (found[0] if len(str(found[0])) == 1 else ","), marks[1], marks[2]
-    header = _header(path, delimiter, quote)
-    if len(header) == 1:
-        # Rows of different length mislead the guess: a mark that parts the header is the delimiter, and rows that do
-        # not fit are refused.
-        parting = [mark for mark in ",;\t|" if mark in header[0]]
-        if parting:
-            delimiter = max(parting, key=header[0].count)
-            header = _header(path, delimiter, quote)
-    names = [cell.strip() for cell in header]
-    columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
-    relation = (
-        f"read_csv({literal(path)}, auto_detect=false, header=true, columns={{{columns}}}, delim={literal(delimiter)}, "
-        f"quote={literal(quote)}, escape={literal(escape)}, nullstr='', compression='{packed}', "
-        "hive_partitioning=false)"
-    )
-    return relation, [(name, f"c{position}", "VARCHAR") for position, name in enumerate(names)]
-
-
-def _relation(
-    connection: duckdb.DuckDBPyConnection, table: Mapping[str, Any], known: str
-) -> tuple[str, list[tuple[str, str, str]]]:
-    """Relation and columns (source name, engine name, type) of a table's source."""
-    path = str(table["path"])
-    if table["format"] == "csv":
-        return _csv_relation(connection, path)
-    relation = known or f"read_parquet({literal(path)}, hive_partitioning=false)"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    names = [str(row[0]) for row in described]
-    originals = names
-    if table["format"] == "parquet":
-        # The engine renames columns whose names differ only in case; the file's own names show it.
-        originals = _parquet_names(connection, path)
-        if len(originals) != len(names):
-            originals = names
-    return relation, [(original, str(row[0]), str(row[1])) for original, row in zip(originals, described, strict=True)]
-
-
-def _parquet_names(connection: duckdb.DuckDBPyConnection, path: str) -> list[str]:
-    """Names of the top-level columns, from the schema tree in depth-first order."""
-    rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(path)})").fetchall()
-    names: list[str] = []
-    position = 1
-
-    def skip(index: int) -> int:
-        following = index + 1
-        for _ in range(rows[index][1] or 0):
-            following = skip(following)
-        return following
-
-    while position < len(rows):
-        names.append(str(rows[position][0]))
-        position = skip(position)
-    return names
-
-
 # ------------------------------------------------------------------------------------------------------- staging
 
 
@@ -408,10 +211,15 @@ def _stage_tables(
     reports: list[dict[str, Any]] = []
     for position, table in enumerate(tables):
         name = str(table["name"])
+        if table.get("zone") is not None and not _is_zone(connection, str(table["zone"])):
+            findings.append(_finding("zone_unknown", table=name))
+            continue
         try:
             found, report = _stage_table(connection, position, table, relations[position], numbered=name == numbered)
         except _INTERNAL:
             raise
+        except _Refused as refused:
+            found, report = refused.findings, {}
         except duckdb.CatalogException:
             found, report = [_finding("source_table_missing", table=name)], {}
         except (duckdb.Error, *_UNREADABLE):
@@ -430,7 +238,7 @@ def _stage_table(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """`numbered` gives each row a number of its own, for rows that are units."""
     name = str(table["name"])
-    relation, columns = _relation(connection, table, known)
+    relation, columns = relation_of(connection, table, known)
     findings: list[dict[str, Any]] = []
     conversions: list[Conversion] = []
     taken: set[str] = set()
@@ -446,11 +254,12 @@ def _stage_table(
             source_type=kind,
             declared=column["type"],
             column=identifier(engine),
-            decimal=table.get("decimal", "."),
-            dates=table.get("dates", "YYYY-MM-DD"),
+            written=written_of(table),
         )
         if rule is None:
-            findings.append(_finding("type_mismatch", table=name, column=column["name"]))
+            zoned = kind == ZONED and column["type"] in ("date", "timestamp")
+            code = "zone_missing" if zoned else "type_mismatch"
+            findings.append(_finding(code, table=name, column=column["name"]))
             continue
         conversions.append(rule)
     if findings:
@@ -501,6 +310,11 @@ def _stage_table(
 def _shortened(column: Mapping[str, Any], value: str) -> str:
     """The value, cut to its first characters where the column is text with a greatest length."""
     return f"left({value}, {int(column['length_max'])})" if "length_max" in column else value
+
+
+def _is_zone(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    found = connection.execute("SELECT count(*) FROM pg_timezone_names() WHERE name = $1", [name]).fetchone()
+    return found is not None and found[0] > 0
 
 
 # ---------------------------------------------------------------------------------------- declared facts and units
@@ -685,14 +499,18 @@ def _verify_units(
 # ------------------------------------------------------------------------------------------------------- inspect
 
 
-def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, name: str | None) -> Mapping[str, Any]:
+def _inspect_table(
+    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str | None
+) -> dict[str, Any]:
+    kind = str(source["format"])
     decimal, dates = ".", "YYYY-MM-DD"
     proposed: Sequence[str | None]
     try:
         if kind == "csv":
-            relation, columns = _csv_relation(connection, path)
+            relation, columns = csv_relation(connection, source)
+            path = paths_of(source)[0]
             sniffed = connection.execute(
-                f"SELECT Columns FROM sniff_csv({literal(path)}, compression='{_packed(path)}')"
+                f"SELECT Columns FROM sniff_csv({literal(path)}, compression='{packed(path)}')"
             ).fetchone()
             types = [str(column["type"]) for column in sniffed[0]] if sniffed else []
             if len(types) != len(columns):
@@ -707,7 +525,7 @@ def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, 
         else:
             schema, _, inner = (name or "").rpartition(".")
             known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if kind == "duckdb" else ""
-            relation, columns = _relation(connection, {"path": path, "format": kind}, known)
+            relation, columns = relation_of(connection, source, known)
             rows = _number(connection, f"SELECT count(*) FROM {relation}")
             proposed = [_proposed(type_name) for _, _, type_name in columns]
     except _INTERNAL:
@@ -725,6 +543,26 @@ def _inspect_table(connection: duckdb.DuckDBPyConnection, path: str, kind: str, 
         "decimal": decimal,
         "dates": dates,
     }
+
+
+def _add_constraints(connection: duckdb.DuckDBPyConnection, tables: Sequence[dict[str, Any]]) -> None:
+    """Adds to each table its primary key and its foreign keys, of one column each: what the database declares."""
+    rows = connection.execute(
+        "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
+        "referenced_column_names FROM duckdb_constraints() WHERE database_name = 's0' "
+        "AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND len(constraint_column_names) = 1 "
+        "ORDER BY table_oid, constraint_index"
+    ).fetchall()
+    for table in tables:
+        table["key"], table["references"] = None, []
+        for schema, name, kind, columns, target, keys in rows:
+            if table["name"] != (name if schema == "main" else f"{schema}.{name}"):
+                continue
+            if kind == "PRIMARY KEY":
+                table["key"] = columns[0]
+            elif target:
+                whole = target if schema == "main" else f"{schema}.{target}"
+                table["references"].append([columns[0], whole, keys[0]])
 
 
 def _written(
@@ -794,7 +632,8 @@ def _conversions(
     counts = ["count(*)"]
     for place, (kind, mark, order) in readings:
         column = identifier(f"c{place}")
-        rule = conversion(source_type="VARCHAR", declared=kind, column=column, decimal=mark, dates=order)
+        written = Written(decimal=mark, dates=order)
+        rule = conversion(source_type="VARCHAR", declared=kind, column=column, written=written)
         assert rule is not None
         # A decimal comma needs a value that shows it: one that would not do as a separator of thousands.
         telling = f" AND regexp_full_match(trim({column}), '{_DECIMAL_COMMA}')" if mark == "," else ""

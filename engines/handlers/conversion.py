@@ -6,9 +6,13 @@ No expression raises on any row. `value` is NULL where a value does not convert;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["DATE_ORDERS", "WHOLE_TYPES", "Conversion", "conversion"]
+from engines.handlers.connection import literal
+
+__all__ = ["DATE_ORDERS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
 
 WHOLE_TYPES: tuple[str, ...] = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -17,7 +21,9 @@ WHOLE_TYPES: tuple[str, ...] = (
 """The engine's whole-number types."""
 _FLOAT = frozenset(("FLOAT", "DOUBLE"))
 _TEXT = frozenset(("VARCHAR", "ENUM"))
-_MOMENT = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"))
+_MOMENT = frozenset(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"))
+ZONED = "TIMESTAMP WITH TIME ZONE"
+"""A moment on the time line: a day and a clock only in a zone, which has to be declared."""
 
 _WHOLE_TEXT = "[+-]?[0-9]{1,40}([.]0*)?"
 _NUMBER_TEXT = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,5})?"
@@ -46,13 +52,43 @@ DATE_ORDERS: dict[str, tuple[str, str]] = {
 """How days may be written as text: the mark between the parts, and the parts put in the order of ISO 8601."""
 
 
-def conversion(
-    *, source_type: str, declared: str, column: str, decimal: str = ".", dates: str = "YYYY-MM-DD"
-) -> Conversion | None:
+THOUSANDS: dict[str, str] = {",": "[,]", ".": "[.]", "'": "['\u2019]", " ": "[ \u00a0\u202f]", "_": "[_]"}
+"""Separators of thousands, and the pattern of the characters that each of them stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How values of a source are written.
+
+    `decimal` is the decimal mark of numbers in text, `thousands` the mark between groups of three digits (empty for
+    none), `dates` a name of `DATE_ORDERS`, `true` and `false` the words of truth values in lower case (empty for the
+    usual ones), `zone` the zone whose days and clock a moment has.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    dates: str = "YYYY-MM-DD"
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    zone: str | None = None
+
+
+def written_of(source: Mapping[str, Any]) -> Written:
+    """How the values of a described source are written."""
+    return Written(
+        decimal=source.get("decimal", "."),
+        thousands=source.get("thousands", ""),
+        dates=source.get("dates", "YYYY-MM-DD"),
+        true=tuple(word.strip().lower() for word in source.get("true", ())),
+        false=tuple(word.strip().lower() for word in source.get("false", ())),
+        zone=source.get("zone"),
+    )
+
+
+def conversion(*, source_type: str, declared: str, column: str, written: Written = Written()) -> Conversion | None:
     """Expressions for a source type (engine text) and a declared type (language word), or None for no conversion.
 
-    `column` is the quoted source column. `decimal` is the decimal mark of numbers in text, `dates` a name of
-    `DATE_ORDERS`.
+    `column` is the quoted source column. A moment with a zone becomes a day or a clock only where one is declared.
     """
     base = source_type.split("(", maxsplit=1)[0].strip().upper()
     if source_type.endswith("]"):
@@ -64,7 +100,15 @@ def conversion(
     if base == "ENUM":
         column = f"CAST({column} AS VARCHAR)"
     if base in _TEXT:
-        column = _standard(column, declared, decimal, dates)
+        column = _standard(column, declared, written)
+    if base == ZONED and declared in ("date", "timestamp"):
+        if written.zone is None:
+            return None
+        column, base = _local(column, written.zone), "TIMESTAMP"
+    if base in _TEXT and declared == "timestamp":
+        return _text_timestamp(column, written.zone or "UTC")
+    if base in _TEXT and declared == "boolean" and (written.true or written.false):
+        return _words(column, written)
     rule = {
         "integer": _integer,
         "number": _number,
@@ -86,15 +130,31 @@ _STORED = {
 }
 
 
-def _standard(column: str, declared: str, decimal: str, dates: str) -> str:
+def _local(column: str, zone: str) -> str:
+    """A moment as the clock of a zone showed it; NULL for one that no clock can show."""
+    return f"TRY(timezone({literal(zone)}, {column}))"
+
+
+def _words(column: str, written: Written) -> Conversion:
+    """Truth values in declared words, and in no others."""
+    word = f"lower(trim({column}))"
+    branches = " ".join(
+        f"WHEN {word} IN ({', '.join(map(literal, words))}) THEN {value}"
+        for value, words in (("true", written.true), ("false", written.false))
+        if words
+    )
+    return _plain(f"CASE {branches} END", column)
+
+
+def _standard(column: str, declared: str, written: Written) -> str:
     """Text in the declared way of writing numbers and days, rewritten in the standard one.
 
     Text that is written in another way becomes text that converts to nothing (never NULL): it is refused, not read in
     a way that was not declared. A point beside a decimal comma is such text: it might separate thousands.
     """
-    if decimal == "," and declared in ("integer", "number"):
-        return f"CASE WHEN contains({column}, '.') THEN 'x' ELSE replace({column}, ',', '.') END"
-    mark, order = DATE_ORDERS[dates]
+    if declared in ("integer", "number"):
+        return _standard_number(column, written)
+    mark, order = DATE_ORDERS[written.dates]
     if mark and declared in ("date", "timestamp"):
         pattern = f"([0-9]{{1,2}}){mark}([0-9]{{1,2}}){mark}([0-9]{{4}})(.*)"
         match, ordered = (
@@ -102,6 +162,22 @@ def _standard(column: str, declared: str, decimal: str, dates: str) -> str:
             f"regexp_replace(trim({column}), '{pattern}', '{order}')",
         )
         return f"CASE WHEN {match} THEN {ordered} WHEN {column} IS NOT NULL THEN 'x' END"
+    return column
+
+
+def _standard_number(column: str, written: Written) -> str:
+    if written.thousands:
+        mark = THOUSANDS[written.thousands]
+        fraction = "," if written.decimal == "," else "[.]"
+        grouped = literal(f"[+-]?[0-9]{{1,3}}({mark}[0-9]{{3}})+({fraction}[0-9]*)?")
+        # A mark that does not stand between groups of three digits is no separator of thousands.
+        column = (
+            f"CASE WHEN regexp_full_match(trim({column}), {grouped}) "
+            f"THEN regexp_replace(trim({column}), {literal(mark)}, '', 'g') "
+            f"WHEN regexp_matches(trim({column}), {literal(mark)}) THEN 'x' ELSE {column} END"
+        )
+    if written.decimal == ",":
+        return f"CASE WHEN contains({column}, '.') THEN 'x' ELSE replace({column}, ',', '.') END"
     return column
 
 
@@ -187,19 +263,21 @@ def _date(base: str, column: str) -> Conversion | None:
 
 
 def _timestamp(base: str, column: str) -> Conversion | None:
-    # The session's zone is UTC, so a timestamp with a zone becomes its UTC time.
     if base in _MOMENT or base == "DATE":
         moment = f"TRY_CAST({column} AS TIMESTAMP)"
         return _plain(_in_years(moment, moment), column)
-    if base in _TEXT:
-        plain = f"TRY_CAST(trim({column}) AS TIMESTAMP)"
-        zoned = f"TRY_CAST(TRY_CAST(trim({column}) AS TIMESTAMPTZ) AS TIMESTAMP)"
-        return _plain(
-            f"CASE WHEN {_matches(column, f'{_DATE_TEXT}({_CLOCK_TEXT})?')} THEN {_in_years(plain, plain)} "
-            f"WHEN {_matches(column, f'{_DATE_TEXT}{_CLOCK_TEXT}{_ZONE_TEXT}')} THEN {_in_years(zoned, zoned)} END",
-            column,
-        )
     return None
+
+
+def _text_timestamp(column: str, zone: str) -> Conversion:
+    """Text without an offset is taken as it stands; with one it becomes the clock of the zone."""
+    plain = f"TRY_CAST(trim({column}) AS TIMESTAMP)"
+    zoned = _local(f"TRY_CAST(trim({column}) AS TIMESTAMPTZ)", zone)
+    return _plain(
+        f"CASE WHEN {_matches(column, f'{_DATE_TEXT}({_CLOCK_TEXT})?')} THEN {_in_years(plain, plain)} "
+        f"WHEN {_matches(column, f'{_DATE_TEXT}{_CLOCK_TEXT}{_ZONE_TEXT}')} THEN {_in_years(zoned, zoned)} END",
+        column,
+    )
 
 
 def _in_years(moment: str, value: str) -> str:

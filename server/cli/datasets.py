@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from server.cli.failure import CommandFailed, explained, usage_error
 from server.cli.home import Home
 from server.cli.options import HomeOption, JsonOption, absolute, default_home, operator
 from server.cli.output import print_json, printable, program, say, table
+from server.cli.progress import progress
 
 if TYPE_CHECKING:
     from server.datasets import Problem
@@ -77,8 +79,10 @@ def init(
             f'"{output}" exists', why="It may hold what you wrote.",
             instead=("Choose another name with -o,", "or replace it with --force."),
         )  # fmt: skip
-    tables = inspect_data(file)
     folder = Path.cwd() if output is None else absolute(output).parent
+    with progress("reading the data"):
+        found = inspect_data(file)
+    tables = tuple(replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found)
     text = proposal(
         tables,
         unit=unit,
@@ -137,7 +141,7 @@ def check_file(
     from server.datasets import check
 
     default_home(home)  # what the advice names
-    with explained():
+    with explained(), progress("reading the heads of the data files"):
         problems = check(file, headers=source_columns)
     errors = [problem for problem in problems if problem.severity == "error"]
     if as_json:
@@ -229,7 +233,8 @@ def add(
                 why="A dataset is attached when its file has no errors. What is served stays as it was.",
                 instead=f"Correct them, then see: noisegate dataset check {file}",
             ) from None
-    result = attach(place, settings, file)
+    with progress(f"reading and verifying the data of {name}"):
+        result = attach(place, settings, file)
     if as_json:
         print_json(result)
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.options import absolute
 from server.cli.output import printable
 
 if TYPE_CHECKING:
@@ -33,7 +34,76 @@ def stem(path: Path) -> str:
 
 
 def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
-    """Tables and columns of a data file; a table without a name gets the file's. Errors: CommandFailed."""
+    """Tables and columns of a data file, a folder or a pattern; a table without a name gets the file's.
+
+    The files of a pattern are the parts of one table; those of a folder too when all have the same columns, else
+    each of them is a table. Errors: CommandFailed.
+    """
+    with explained():
+        if path.is_dir():
+            return _folder(path)
+        if not path.exists() and any(sign in str(path) for sign in "*?["):
+            return _pattern(path)
+    return _one_file(path)
+
+
+_TABLES_MAX = 64
+"""Most files of a folder that are taken for tables of their own."""
+
+
+def _folder(path: Path) -> tuple[InspectedTable, ...]:
+    from server.datasets.files import file_format
+
+    kinds = {kind for item in path.iterdir() if item.is_file() and (kind := file_format(item.name)) is not None}
+    files = sorted(
+        item for item in path.iterdir() if file_format(item.name) is not None and not item.name.startswith((".", "_"))
+    )
+    if not files:
+        raise CommandFailed(
+            f'could not use the folder "{path}"',
+            why="It has no CSV, Parquet or DuckDB file.",
+            instead="Give a data file, a folder of them, or a pattern such as 'visits/*.parquet'.",
+        )
+    found = [_one_file(file) for file in files[:_TABLES_MAX]]
+    columns = [tuple((column.name, column.type) for column in tables[0].columns) for tables in found]
+    if len(kinds) == 1 and "duckdb" not in kinds and len(set(columns)) == 1 and len(files) > 1:
+        return _parts(path, files, kinds.pop())
+    if len(files) > _TABLES_MAX:
+        raise CommandFailed(
+            f'could not use the folder "{path}"',
+            why=f"It has {len(files):,} files with different columns: too many to be tables of their own.",
+            instead="Give the parts of one table: a pattern such as 'visits/*.parquet'.",
+        )
+    return tuple(
+        replace(table, file=str(absolute(file))) for file, tables in zip(files, found, strict=True) for table in tables
+    )
+
+
+def _pattern(path: Path) -> tuple[InspectedTable, ...]:
+    from server.datasets.files import file_format
+    from server.datasets.source import parts_of
+
+    kind = file_format(path.name)
+    files = parts_of(path, kind or "csv")
+    if kind is None or kind == "duckdb" or not files:
+        raise CommandFailed(
+            f'could not use the pattern "{path}"',
+            why="No CSV or Parquet file fits it." if kind else "It does not end with a suffix of CSV or Parquet files.",
+            instead="For instance: 'visits/*.parquet', in quotes, so that the shell leaves it alone.",
+        )
+    return _parts(path, list(files), kind)
+
+
+def _parts(path: Path, files: list[Path], kind: str) -> tuple[InspectedTable, ...]:
+    from engines.inspect import inspect_source
+
+    tables = inspect_source(path, source_format=kind, parts=files).tables  # type: ignore[arg-type]
+    whole = path.name if path.is_dir() else path.parent.name or path.name
+    name = stem(Path(re.sub(r"[*?\[\]]+", "", whole)))
+    return tuple(replace(table, name=name or "table") for table in tables)
+
+
+def _one_file(path: Path) -> tuple[InspectedTable, ...]:
     from engines.inspect import inspect_source
     from server.datasets.files import SUFFIXES, file_format, looks_like
 
@@ -45,7 +115,7 @@ def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
         if not path.is_file():
             raise CommandFailed(
                 f'could not use "{path}"', why="It is not a file.",
-                instead="Give one CSV, Parquet or DuckDB file.",
+                instead="Give one CSV, Parquet or DuckDB file, a folder of them, or a pattern.",
             )  # fmt: skip
         kind = file_format(path.name)
         if kind is None:
@@ -63,7 +133,7 @@ def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
                 f'could not use the data file "{path.name}"',
                 why=f"It is not what its name says: its first bytes are not those of a {kind} file.",
                 instead=(
-                    *(("Save it as CSV in UTF-8 (not UTF-16, not a spreadsheet).",) if kind == "csv" else ()),
+                    *(("Save it as CSV (not as a spreadsheet).",) if kind == "csv" else ()),
                     "Give it the suffix of what it is, or export it again if it is damaged.",
                 ),
             )

@@ -23,10 +23,22 @@ _ADVICE: dict[str, tuple[str, ...]] = {
     "file_is_directory": ("Name one file: source: {file: people.csv}.",),
     "file_empty": ("Export the data again: a CSV file has a header and rows.",),
     "path_unsupported": ("Rename the file or its folder: no * ? [ ] { } in its path.",),
-    "not_csv": ("Save the file as CSV in UTF-8, or give it the suffix of what it is (.parquet, .duckdb).",),
+    "not_csv": ("Save the file as CSV, or give it the suffix of what it is (.parquet, .duckdb).",),
+    "not_text": (
+        "Add to the source of the table its encoding, for instance: encoding: windows-1252 (or utf-16, latin-1).",
+    ),
+    "not_encoded": ("Correct encoding in the source of the table, or save the file as UTF-8.",),
+    "parts_differ": ("Give each table files with the same columns, or name one file.",),
+    "zone_missing": (
+        "Add to the source of the table the zone that is meant, for instance: zone: UTC (or Europe/Berlin).",
+    ),
+    "zone_unknown": ("Write a zone of the IANA list, such as UTC, Europe/Berlin or America/New_York.",),
     "not_parquet": (_FILE,),
     "not_duckdb": (_FILE,),
-    "malformed_csv": ("Check that every row has as many fields as the header, and that quotes are closed.",),
+    "malformed_csv": (
+        "Check that every row has as many fields as the header, and that quotes are closed.",
+        "Where letters are wrong, add to the source of the table its encoding, for instance: encoding: windows-1252",
+    ),
     "source_damaged": (_FILE,),
     "source_locked": ("Close the program that has the database open, or copy the file and name the copy.",),
     "source_version": ("Export the tables as Parquet, or write the database with a version that this server reads.",),
@@ -74,7 +86,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
             declared = table.columns[column].type if table is not None and column in table.columns else "number"
             return (
                 _WRITTEN.get(declared, "Convert these values in the data."),
-                "Leave fields without a value empty: marks such as NA or - are values.",
+                'Fields without a value are empty. For marks such as NA add to the source of the table: nulls: ["NA"]',
                 f"Or declare {place} as type: text.",
             )
         case "value_outside_keys":
@@ -98,10 +110,11 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
 
 
 _WRITTEN = {
-    "integer": "Write whole numbers with digits only: 1250, not 1.250 or 1,250.",
-    "number": "Numbers have a decimal point and no thousands separator: 1250.5. For 1250,5 add to the source of the "
-    'table: decimal: ","',
-    "boolean": "Write true or false (also yes/no, y/n, t/f, 1/0).",
+    "integer": 'Whole numbers have digits only: 1250. For 1,250 add to the source of the table: thousands: ","',
+    "number": 'Numbers have a decimal point: 1250.5. For 1250,5 add to the source of the table: decimal: "," '
+    '(and thousands: "." for 1.250,5)',
+    "boolean": "Truth values are true or false (also yes/no, y/n, t/f, 1/0). For other words add to the source of the "
+    "table: true: [ja], false: [nein]",
     "date": "Days are written as 2024-12-31. For other orders add to the source of the table: dates: DD.MM.YYYY",
     "timestamp": "Moments are written as 2024-12-31 13:00:00. For other orders add to the source of the table: "
     "dates: DD.MM.YYYY",

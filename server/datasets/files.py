@@ -17,6 +17,9 @@ SUFFIXES = {
 }
 """The format that each suffix stands for."""
 
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+"""How text in UTF-16 begins: it holds zero bytes, as other text does not."""
+
 
 def file_format(name: str) -> str | None:
     """The format that a file's suffix stands for, or None."""
@@ -40,6 +43,10 @@ def looks_like(path: Path) -> tuple[str, ...]:
     if head[8:12] == b"DUCK":
         return ("duckdb",)
     compressed = head[:2] == b"\x1f\x8b"
-    if compressed == path.name.lower().endswith(".gz") and size > 0 and (compressed or b"\0" not in head):
+    if (
+        compressed == path.name.lower().endswith(".gz")
+        and size > 0
+        and (compressed or head.startswith(_UTF16) or b"\0" not in head)
+    ):
         return ("csv",)
     return ()

@@ -15,7 +15,7 @@ from engines.snapshot import SnapshotFinding, TableSource
 from privacy.numbers import ATTO, PICO, parse_decimal
 from privacy.policy import ColumnType
 from server.datasets.advice import advice
-from server.datasets.files import SUFFIXES, file_format, looks_like
+from server.datasets.files import SUFFIXES, looks_like
 from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
 from server.datasets.keys import KEYS_MAX, parse_key, range_values
 from server.datasets.model import VERSION, ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
@@ -23,7 +23,7 @@ from server.datasets.problem import Path
 from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
 from server.datasets.shape import PLACEHOLDER, Parts, shown
-from server.datasets.source import source_of
+from server.datasets.source import format_of, parts_of, source_of
 
 __all__ = ["DELTA_MAX", "EPSILON_MAX", "Headers", "check_meaning"]
 
@@ -214,12 +214,13 @@ class _Meaning:
         source = table.source
         if source.file == PLACEHOLDER:
             return
-        kind = source.format or file_format(source.file)
+        allowed = "\0" not in source.file and (not self.confined or self._inside(source.file))
+        kind = format_of(source, self.directory if allowed else None)
         if kind is None:
             self.problem(
                 (*path, "source", "file"),
                 what=f'the format of "{source.file}" is not known',
-                why="Its suffix is none of " + ", ".join(SUFFIXES) + ".",
+                why="Its suffix (or that of every file in the folder) is none of " + ", ".join(SUFFIXES) + ".",
                 instead="Add format: csv, parquet or duckdb.",
             )
         if source.table is not None and kind not in (None, "duckdb"):
@@ -244,12 +245,40 @@ class _Meaning:
                 instead="Put the file into the folder and give its name.",
             )
         elif self.directory is not None and kind is not None:
-            self._file(name, (*path, "source", "file"), self.directory / source.file, kind)
+            self._files(name, (*path, "source", "file"), self.directory / source.file, kind)
 
     def _inside(self, name: str) -> bool:
         if self.directory is None:
             return not FilePath(name).is_absolute() and ".." not in FilePath(name).parts
         return (self.directory / name).resolve().is_relative_to(self.directory.resolve())
+
+    def _files(self, table: str, path: Path, file: FilePath, kind: str) -> None:
+        parts = parts_of(file, kind)
+        if parts is None:
+            self._file(table, path, file, kind)
+            return
+        if not parts:
+            self.problem(
+                path,
+                what=f'no data file is in "{file.name}"',
+                why=f'The folder or pattern of table "{table}" has no {kind} file.',
+                instead="Check the path: it is relative to the dataset file.",
+            )
+            return
+        sound = len(self.sound)
+        if self.confined and not all(self._inside(str(part)) for part in parts):
+            self.problem(
+                path,
+                what=f'a data file of table "{table}" is outside the folder of datasets',
+                why="Files elsewhere on the server are not for this way of attaching data.",
+                instead="Put the files themselves into the folder, not links to them.",
+            )
+            return
+        for part in parts:
+            del self.sound[sound:]
+            self._file(table, path, part, kind)
+            if len(self.sound) == sound:
+                return
 
     def _file(self, table: str, path: Path, file: FilePath, kind: str) -> None:
         """Whether the data file is there and begins as its format does. Looks at no values."""

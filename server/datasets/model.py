@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from engines.snapshot import DateOrder, DecimalMark
+from engines.snapshot import DateOrder, DecimalMark, Encoding, ThousandsMark
 from privacy.bounds import BOUND_MAX
 from privacy.policy import LENGTH_MAX_DEFAULT, LENGTH_MAX_MOST, ROWS_STORED_DEFAULT, ROWS_STORED_MOST, ColumnType
 from server.datasets.identifiers import IDENTIFIER
@@ -77,6 +77,7 @@ NumberField = Annotated[
     PlainSerializer(lambda value: value if isinstance(value, int) else str(value), when_used="json"),
     WithJsonSchema(_NUMBER_SCHEMA, mode="validation"),
 ]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
 Key = str | int | bool | None
 TypeName = Literal["integer", "number", "text", "boolean", "date", "timestamp"]
@@ -107,8 +108,11 @@ class UnitFile(_Part):
 class SourceFile(_Part):
     """Where a table's rows are read from when the dataset is attached."""
 
+    model_config = ConfigDict(populate_by_name=True)
+
     file: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] = Field(
-        description="Path of the file, relative to the dataset file."
+        description="Path of the file, relative to the dataset file; or a folder, or a pattern such as "
+        "visits/*.parquet, whose files are the parts of one table."
     )
     format: Literal["csv", "parquet", "duckdb"] | None = Field(
         default=None,
@@ -119,6 +123,24 @@ class SourceFile(_Part):
     )
     decimal: DecimalMark = Field(default=".", description="Decimal mark of numbers that are written as text.")
     dates: DateOrder = Field(default="YYYY-MM-DD", description="How days are written as text.")
+    encoding: Encoding = Field(default="utf-8", description="Encoding of a CSV file.")
+    nulls: Annotated[list[Word], Field(max_length=20)] = Field(
+        default_factory=list,
+        description='Cells of a CSV file that are missing values besides empty ones, such as "NA".',
+    )
+    thousands: ThousandsMark | None = Field(
+        default=None, description="Mark between groups of three digits in numbers that are written as text."
+    )
+    true_words: Annotated[list[Word], Field(max_length=20)] = Field(
+        default_factory=list, alias="true", description="Words that mean true, in place of true, t, yes, y and 1."
+    )
+    false_words: Annotated[list[Word], Field(max_length=20)] = Field(
+        default_factory=list, alias="false", description="Words that mean false, in place of false, f, no, n and 0."
+    )
+    zone: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]{0,63}$")] | None = Field(
+        default=None,
+        description="Time zone, such as Europe/Berlin or UTC, whose days and clock moments with a time zone get.",
+    )
 
 
 class KeysRange(_Part):

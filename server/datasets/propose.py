@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -47,6 +47,18 @@ class InspectedTable(Protocol):
     @property
     def dates(self) -> str: ...
 
+    @property
+    def encoding(self) -> str: ...
+
+    @property
+    def key(self) -> str | None: ...
+
+    @property
+    def references(self) -> Sequence[tuple[str, str, str]]: ...
+
+    @property
+    def file(self) -> str: ...
+
 
 _HEAD = """\
 # A dataset file of Noisegate, proposed from the names and types of the columns in {file}.
@@ -61,6 +73,8 @@ _BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible v
 _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows them; else rare groups are not shown"
 _DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
 """What the engine guesses for columns of a CSV file; a proposal of text in spite of it has a reason to be told."""
+
+_ZONED = "TIMESTAMP WITH TIME ZONE"
 
 _ROWS = "# says: each row is one unit, a person with several rows is several units; if a column names them, use key"
 
@@ -150,7 +164,8 @@ def propose(
     text, unless `rows_are_units` says that each row is one. `unit_table` chooses the table of the units where several
     have the column (the first one by default). `contribution` says how much one unit may have: of the other tables
     that have the column, or where there are none, of the table of the units. Without it, and where others refer to it,
-    that table's column is declared as its key, which is verified when the data is attached.
+    that table's column is declared as its key, which is verified when the data is attached. Keys and references that a
+    database declares are taken over; the first table of the units is then one whose key the unit is.
     Errors: ValueError when there is no usable table, or no table has the unit's column.
     """
     assert unit is None or not rows_are_units
@@ -162,6 +177,9 @@ def propose(
     if unit is not None and not owners:
         known = ", ".join(column.name for table in usable for column in table.columns)
         raise ValueError(f'"{file}" has no column "{unit}"; its columns are {known}')
+    owners = sorted(
+        owners, key=lambda table: unit is None or table.key is None or table.key != _unit_source(table, unit)
+    )
     chosen = next((table for table in owners if unit_table in (None, table.name, names[table.name])), None)
     if owners and chosen is None:
         raise ValueError(f'"{file}" has no table "{unit_table}"' + (f' with a column "{unit}"' if unit else ""))
@@ -180,12 +198,23 @@ def propose(
         lines.append("unit:   # asked: whose presence is protected? The table of people and the column that names them")
         lines += ["  table:", "  key:   # or, when each row is one person and no column names them: rows: true"]
     lines.append("tables:")
-    referred = len(owners) > 1 and not rows_are_units
+    references = {names[table.name]: _references(table, usable, names) for table in usable}
+    if unit is not None and chosen is not None:
+        for table in owners:
+            column = _unit_name(table, unit)
+            if table is not chosen and column is not None:
+                references[names[table.name]].setdefault(column, f"{owner}.{key}")
+    referred = not rows_are_units and any(
+        target.partition(".")[0] == owner for listed in references.values() for target in listed.values()
+    )
+    led = _led(references, owner) if key is not None else frozenset()
     for table in usable:
         lines += _table(
             table,
             name=names[table.name],
-            file=file,
+            file=table.file or file,
+            references=references[names[table.name]],
+            led=names[table.name] in led,
             unit=None if unit is None else _unit_name(table, unit),
             key=key,
             owner=owner,
@@ -206,19 +235,28 @@ def _table(
     *,
     name: str,
     file: str,
+    references: Mapping[str, str],
+    led: bool,
     unit: str | None,
     key: str | None,
     owner: str | None,
     contribution: ContributionBound | None,
     referred: bool,
 ) -> list[str]:
-    """The lines of one table; `unit` is its column that holds the unit's key, `key` that of the table `owner`."""
+    """The lines of one table; `unit` is its column that holds the unit's key, `key` that of the table `owner`.
+
+    `led` says that its references lead to the units through other tables.
+    """
     lines = [f"  {name}:"]
     inside = f", table: {_quoted(table.name)}" if table.name and file_format(file) == "duckdb" else ""
     if table.decimal != ".":
         inside += f", decimal: {_quoted(table.decimal)}"
     if table.dates != "YYYY-MM-DD":
         inside += f", dates: {_quoted(table.dates)}"
+    if table.encoding != "utf-8":
+        inside += f", encoding: {table.encoding}"
+    if any(column.source_type.upper() == _ZONED for column in table.columns):
+        inside += ", zone: UTC"
     lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
     one_row = name == owner and unit is not None and contribution is None
     if one_row:
@@ -228,9 +266,16 @@ def _table(
                 "    # has one unit several rows? then instead of key, with numbers that most units stay within:"
             )
             lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
-    if unit is not None and name != owner:
-        lines.append(f"    references: {{{unit}: {owner}.{key}}}")
-    elif unit is None and owner is not None and name != owner:
+    elif table.key is not None and (own := _name_of(table, table.key)) is not None:
+        lines.append(f"    key: {own}   # says: no two rows share it; verified when the data is attached")
+    if any(column.source_type.upper() == _ZONED for column in table.columns):
+        lines.append(
+            "    # asked: whose days and clock do moments with a time zone mean? zone: UTC, Europe/Berlin, ..."
+        )
+    if references:
+        listed = ", ".join(f"{column}: {target}" for column, target in references.items())
+        lines.append(f"    references: {{{listed}}}")
+    if unit is None and not led and owner is not None and name != owner:
         ask = "references: {COLUMN: TABLE.KEY}, or public: true" if key is not None else "public: true, or remove it"
         lines.append(f"    # asked: how do its rows belong to the units? {ask}")
     if unit is not None and contribution is not None:
@@ -240,13 +285,52 @@ def _table(
             f"rows_per_unit_and_group: {contribution.rows_per_unit_and_group}}}"
         )
         lines.append(bound)
-    elif unit is not None and not one_row:
+    elif (unit is not None or led) and not one_row:
         lines.append("    # asked: how much of one unit may count? Numbers that most units stay within")
         lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
     lines.append("    columns:")
     for item in named_columns(table):
         lines += _column(item, unit=unit)
     return lines
+
+
+def _unit_source(table: InspectedTable, unit: str) -> str | None:
+    """The name that the unit's column has in the data."""
+    name = _unit_name(table, unit)
+    return next((item.column.name for item in named_columns(table) if not item.refused and item.name == name), None)
+
+
+def _name_of(table: InspectedTable, column: str) -> str | None:
+    """The SQL name of a column that is called so in the data, or None when it is left out."""
+    found = (item for item in named_columns(table) if item.column.name == column and not item.refused)
+    return next((item.name for item in found), None)
+
+
+def _references(table: InspectedTable, usable: Sequence[InspectedTable], names: Mapping[str, str]) -> dict[str, str]:
+    """The references that the database declares, between tables and columns that are described."""
+    found: dict[str, str] = {}
+    for column, target, key in table.references:
+        other = next((item for item in usable if item.name == target), None)
+        own, there = _name_of(table, column), None if other is None else _name_of(other, key)
+        if other is not None and other is not table and own is not None and there is not None:
+            found.setdefault(own, f"{names[other.name]}.{there}")
+    return found
+
+
+def _led(references: Mapping[str, Mapping[str, str]], owner: str | None) -> frozenset[str]:
+    """The tables whose references lead to the table of the units, over any number of steps."""
+    led: set[str] = set()
+    while True:
+        more = {
+            name
+            for name, listed in references.items()
+            if name not in led
+            and name != owner
+            and any(target.partition(".")[0] in led | {owner} for target in listed.values())
+        }
+        if not more:
+            return frozenset(led)
+        led |= more
 
 
 def _column(item: NamedColumn, *, unit: str | None) -> list[str]:

@@ -59,8 +59,19 @@ def test_files_that_are_not_what_they_claim(tmp_path: Path, name: str, content: 
 
 
 def test_init_of_a_folder(tmp_path: Path) -> None:
-    """A folder is not a data file."""
-    refused(cli("init", str(tmp_path)), "It is not a file")
+    """A folder is one table in parts, or a table for each file when their columns differ; an empty one is refused."""
+    refused(cli("init", str(tmp_path)), "It has no CSV, Parquet or DuckDB file")
+    for number in (1, 2):
+        (tmp_path / f"part-{number}.csv").write_text(f"person_id,age\n{number},30\n")
+    ran = cli("init", str(tmp_path), "--unit", "person_id", "--dataset", "people")
+    assert ran.code == 0
+    assert ran.out.count("source:") == 1
+    assert cli("init", str(tmp_path / "part-*.csv"), "--unit", "person_id").out.count("part-*.csv") == 2
+    (tmp_path / "visits.csv").write_text("person_id,cost\n1,5.5\n")
+    (tmp_path / "part-2.csv").unlink()
+    made = cli("init", str(tmp_path), "--unit", "person_id", "-o", str(tmp_path / "all.yaml"), "--json").json
+    assert 'file: "part-1.csv"' in made["text"]
+    assert "references: {person_id: part_1.person_id}" in made["text"]
 
 
 def test_check_reports_every_finding_at_once(tmp_path: Path) -> None:

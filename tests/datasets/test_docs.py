@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from engines.snapshot import DateOrder, DecimalMark
+from pydantic import BaseModel
+
+from engines.snapshot import DateOrder, DecimalMark, Encoding, ThousandsMark
 from server.datasets import check_text
 from server.datasets.model import (
     ColumnFile,
@@ -36,13 +38,19 @@ def test_every_name_has_its_line() -> None:
     for model in (DatasetFile, TableFile, ColumnFile, ContributionFile, PolicyFile):
         assert set(model.model_fields) - {"description"} <= rows, model
     for model in (UnitFile, SourceFile):
-        assert all(f"`{name}`" in PAGE or f"`{name}: true`" in PAGE for name in model.model_fields), model
+        assert all(f"`{name}`" in PAGE or f"`{name}: true`" in PAGE for name in names(model)), model
+
+
+def names(model: type[BaseModel]) -> list[str]:
+    """The names as a file writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def test_every_date_order_is_listed() -> None:
     """The orders of days on the page are those that are read."""
     assert all(f"`{order}`" in PAGE for order in get_args(DateOrder))
-    assert all(f'`"{mark}"`' in PAGE for mark in get_args(DecimalMark))
+    assert all(f'`"{mark}"`' in PAGE for mark in (*get_args(DecimalMark), *get_args(ThousandsMark)))
+    assert all(f"`{encoding}`" in PAGE for encoding in get_args(Encoding))
 
 
 def test_the_defaults_are_those_of_the_model() -> None:

@@ -27,6 +27,10 @@ class Table:
     columns: tuple[Column, ...]
     decimal: str = "."
     dates: str = "YYYY-MM-DD"
+    encoding: str = "utf-8"
+    key: str | None = None
+    references: tuple[tuple[str, str, str], ...] = ()
+    file: str = ""
 
 
 PEOPLE = Table(
@@ -202,3 +206,62 @@ def test_conventions_of_the_file_are_written_down() -> None:
     source = load_text(text).tables["t"].source
     assert (source.decimal, source.dates) == (",", "DD.MM.YYYY")
     assert "most values look like DATE" in text
+
+
+def test_keys_and_references_of_a_database_are_proposed() -> None:
+    """PRIMARY KEY and FOREIGN KEY become key and references; ways to the unit may be long; the owner is the key's."""
+    visits = Table(
+        "visits",
+        (
+            Column("visit id", ColumnType.INTEGER),
+            Column("patient", ColumnType.INTEGER),
+            Column("ward", ColumnType.INTEGER),
+        ),
+        key="visit id",
+        references=(("patient", "patients", "id"), ("ward", "wards", "id"), ("ward", "elsewhere", "id")),
+    )
+    bills = Table(
+        "bills",
+        (Column("visit", ColumnType.INTEGER), Column("sum", ColumnType.NUMBER)),
+        references=(("visit", "visits", "visit id"),),
+    )
+    patients = Table("patients", (Column("id", ColumnType.INTEGER), Column("age", ColumnType.INTEGER)), key="id")
+    wards = Table("wards", (Column("id", ColumnType.INTEGER),), key="id")
+    text = propose([bills, visits, wards, patients], unit="id", unit_table="patients", file="clinic.duckdb")
+    assert "unit: {table: patients, key: id}" in text
+    assert "references: {visit: visits.visit_id}" in text
+    assert "references: {patient: patients.id, ward: wards.id}" in text
+    assert "key: visit_id   # says" in text
+    own = text.index("  bills:")
+    assert "asked: how much of one unit may count" in text[own : text.index("  visits:")]
+    assert "asked: how do its rows belong" not in text[own : text.index("  wards:")]
+
+
+def test_the_owner_is_the_table_whose_key_the_unit_is() -> None:
+    """Where several tables have the unit's column, the one whose declared key it is holds the units."""
+    visits = Table("a_visits", (Column("patient_id", ColumnType.INTEGER),))
+    patients = Table("patients", (Column("patient_id", ColumnType.INTEGER),), key="patient_id")
+    text = propose([visits, patients], unit="patient_id", file="clinic.duckdb")
+    assert "unit: {table: patients, key: patient_id}" in text
+    assert "references: {patient_id: patients.patient_id}" in text
+
+
+def test_a_zone_and_an_encoding_are_proposed_and_asked() -> None:
+    """Moments with a zone get UTC and the question; letters get the encoding that the file shows."""
+    seen = Table("", (Column("id", ColumnType.INTEGER), Column("t", ColumnType.TIMESTAMP, "TIMESTAMP WITH TIME ZONE")))
+    text = propose([seen], unit="id", file="people.parquet")
+    assert "zone: UTC}" in text
+    assert "asked: whose days and clock" in text
+    assert load_text(text).tables["people"].source.zone == "UTC"
+    old = Table("", (Column("id", ColumnType.INTEGER),), encoding="windows-1252")
+    assert load_text(propose([old], unit="id", file="people.csv")).tables["people"].source.encoding == "windows-1252"
+
+
+def test_words_and_marks_of_a_source_are_read() -> None:
+    """The words of truth values are called true and false in the file, as in YAML they are no truth values there."""
+    text = propose([Table("", (Column("id", ColumnType.INTEGER),))], unit="id", file="people.csv").replace(
+        '"people.csv"', '"people.csv", true: [ja, on], false: [nein], nulls: [NA, "-"], thousands: "."'
+    )
+    source = load_text(text).tables["people"].source
+    assert (source.true_words, source.false_words, source.nulls) == (["ja", "on"], ["nein"], ["NA", "-"])
+    assert source.thousands == "."

@@ -319,11 +319,12 @@ def test_typed_sources_convert_exactly_or_not_at_all(tmp_path: Path) -> None:
     assert build(tmp_path, dataset(people(*good)), source).report.tables[0].rows_stored == 1
 
 
-def test_timestamps_with_a_zone_become_utc(tmp_path: Path) -> None:
-    """A Parquet timestamp with a zone is stored as its UTC time."""
+def test_timestamps_with_a_zone_become_the_clock_of_the_declared_one(tmp_path: Path) -> None:
+    """A Parquet timestamp with a zone is stored as the time of the zone that the source declares."""
     sql = "SELECT 1 AS id, '2020-06-01 00:30:00+05:30'::TIMESTAMPTZ AS x"
     declared = dataset(people(column("x", "timestamp")))
-    snapshot = build(tmp_path, declared, TableSource("people", write_parquet(tmp_path / "p.parquet", sql), "parquet"))
+    source = TableSource("people", write_parquet(tmp_path / "p.parquet", sql), "parquet", zone="UTC")
+    snapshot = build(tmp_path, declared, source)
     assert [(datetime.datetime(2020, 5, 31, 19),)] == read(snapshot.path, "SELECT x FROM people")
 
 
@@ -401,7 +402,7 @@ def test_files_that_are_not_what_they_claim(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_bytes(b"")
     cases = {
         ("csv", png): "not_csv",
-        ("csv", latin): "not_csv",
+        ("csv", latin): "not_text",
         ("csv", whole): "not_csv",
         ("csv", tmp_path / "missing.csv"): "file_missing",
         ("csv", tmp_path / "folder.csv"): "file_is_directory",
