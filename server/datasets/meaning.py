@@ -378,7 +378,9 @@ class _Meaning:
                 path,
                 what=f'"{target}" is not the key of table "{other}"',
                 why=f"A reference must find one row at most, so it holds the unique key of the table; {declared}.",
-                instead=f"Declare key: {key} in table {other}"
+                instead=self._persons(name, column, other, key)
+                if self._holds_units_often(other, key)
+                else f"Declare key: {key} in table {other}"
                 + (f", or refer to {other}.{part.key}." if part.key else "."),
             )
         mine, theirs = self._column(name, column), part.columns.get(key)
@@ -620,6 +622,30 @@ class _Meaning:
         else:
             self._contribution(path, name, table, routes[0])
 
+    def _holds_units_often(self, name: str, column: str) -> bool:
+        """Whether a table is declared to have several rows of a unit, which a column of it names."""
+        table = self.tables.get(name)
+        return (
+            self.unit is not None
+            and (name, column) == (self.unit.table, self.unit.key)
+            and table is not None
+            and table.key is None
+            and table.contribution is not None
+        )
+
+    def _persons(self, name: str, column: str, other: str, key: str) -> str:
+        """What to do about two tables of events without a table of those whose events they are."""
+        tables = [(self.tables[table], part) for table, part in ((other, key), (name, column))]
+        ends = [(table.source.file, _source_name(table, part)) for table, part in tables]
+        simple = all(file.endswith((".csv", ".parquet")) and "'" not in file for file, _ in ends)
+        rows = " UNION ".join(f"SELECT DISTINCT {column} AS {key} FROM '{file}'" for file, column in ends)
+        how = f", made for instance by duckdb -c \"COPY ({rows}) TO 'units.parquet'\"" if simple else ""
+        return (
+            "Both tables may have several rows of one unit. Add a table with one row for each unit "
+            f"(columns: {key}{how}), with key: {key}; name it under unit, and let {other} and {name} refer to it: "
+            f"references: {{{key}: units.{key}}}."
+        )
+
     def _no_way(self, path: Path, name: str, table: TableFile) -> None:
         assert self.unit is not None
         raw = self.raw.get(name)
@@ -644,7 +670,9 @@ class _Meaning:
             what=f'table "{name}" does not reach the privacy unit',
             why=f'No chain of references leads from it to "{self.unit.table}.{self.unit.key}", so nobody can say whose '
             "rows these are.",
-            instead=f"Add references: {{{example}: {self.unit.table}.{self.unit.key}}}, or public: true when everybody "
+            instead=self._persons(name, self.unit.key, self.unit.table, self.unit.key)
+            if holds and self._holds_units_often(self.unit.table, self.unit.key)
+            else f"Add references: {{{example}: {self.unit.table}.{self.unit.key}}}, or public: true when everybody "
             "may know every row.",
         )
 
@@ -758,3 +786,10 @@ def _yaml(text: str) -> str:
 
 def _first_step(routes: Sequence[Route]) -> str:
     return next((route.steps[0].column for route in routes if route.steps), "a_reference")
+
+
+def _source_name(table: TableFile, column: str) -> str:
+    """A column as SQL finds it in the data file."""
+    declared = table.columns.get(column)
+    name = column if declared is None or declared.source_name is None else declared.source_name
+    return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'

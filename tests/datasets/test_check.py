@@ -276,3 +276,29 @@ def test_no_document_makes_the_check_fail(path: list[int], value: object) -> Non
             load_text(text)
     else:
         load_text(text)
+
+
+def test_two_tables_of_events_are_told_to_have_a_table_of_units() -> None:
+    """Where both tables have several rows of a unit, no key can be declared: the advice is a third table, and how."""
+    events = """\
+version: 2
+dataset: clinic
+unit: {table: visits, key: patient_id}
+tables:
+  visits:
+    source: {file: visits.csv}
+    contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}
+    columns:
+      patient_id: {type: integer}
+  labs:
+    source: {file: labs.csv}
+    contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}
+    references: {patient_id: visits.patient_id}
+    columns:
+      patient_id: {type: integer}
+"""
+    for text in (events, events.replace("    references: {patient_id: visits.patient_id}\n", "")):
+        (problem,) = [item for item in check_text(text) if item.severity == "error"]
+        assert "Add a table with one row for each unit" in problem.instead
+        assert "SELECT DISTINCT patient_id AS patient_id FROM 'visits.csv' UNION" in problem.instead
+        assert "references: {patient_id: units.patient_id}" in problem.instead
