@@ -19,6 +19,7 @@ from server.cli.output import print_json, printable, program, say, table
 from server.cli.progress import progress
 
 if TYPE_CHECKING:
+    from engines.snapshot import SnapshotReport
     from server.datasets import Problem
     from server.settings import Settings
 
@@ -240,6 +241,9 @@ def add(
         return
     say(f"Dataset {name} is attached: policy version {result['policy_version']}, "
         f"data version {result['data_version']}.")  # fmt: skip
+    for part in result["left_out"]:
+        what = f"texts of column {part['column']} were cut" if "column" in part else "rows were left out"
+        say(f"In table {part['table']}, {part['rows']:,} {what}: see {part['limit']} in docs/datasets.md.")
     if result["served"] is False:
         say(_NOT_NOTICED)
     say("Whoever asks needs a budget for it:")
@@ -249,6 +253,7 @@ def add(
 
 def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
     """Attaches a dataset file. A server of this home notices it by itself. Errors: CommandFailed."""
+    from engines.snapshot import open_snapshot
     from server.build import open_catalogue
     from server.cli.schema import check_schema
     from server.cli.snapshots import lost_failure, lost_snapshots
@@ -262,14 +267,28 @@ def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
                 raise lost_failure(lost)
             # It is made again now; until then nothing could be read from it.
             registry.remove_dataset(name, actor=operator())
-        dataset = open_catalogue(settings, registry).attach_path(file.resolve(), actor=operator())
+        catalogue = open_catalogue(settings, registry)
+        dataset = catalogue.attach_path(file.resolve(), actor=operator())
+        snapshot = open_snapshot(catalogue.snapshot(dataset))
     version: list[int | str] = [dataset.policy_version, dataset.data_version]
     return {
         "dataset": dataset.name,
         "policy_version": dataset.policy_version,
         "data_version": dataset.data_version,
         "served": _wait_served(place, lambda served: served.get(name) == version),
+        "left_out": [] if snapshot is None else _left_out(snapshot.report),
     }
+
+
+def _left_out(report: SnapshotReport) -> list[dict[str, Any]]:
+    """What the limits of rows and texts left out, true counts: for whoever attaches the data."""
+    found: list[dict[str, Any]] = []
+    for table in report.tables:
+        if table.rows_beyond:
+            found.append({"table": table.name, "limit": "rows_stored_per_unit", "rows": table.rows_beyond})
+        for column, count in table.texts_cut:
+            found.append({"table": table.name, "limit": "length_max", "column": column, "rows": count})
+    return found
 
 
 def _wait_served(place: Home, done: Callable[[dict[str, Any]], bool]) -> bool | None:

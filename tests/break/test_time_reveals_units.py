@@ -1,0 +1,123 @@
+"""What the moment of an answer tells about one person: the law of a look, and a search for the text that tells most."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server.moments import SHARE, Moments, moments_of
+from server.services import Services
+from tests.journey.clinic import question
+from tests.journey.timing import accuracy, busy, search, watch, worlds
+
+PARTS = 2_000
+TEXTS = 300
+PAIRS = 200
+
+
+def shown(moments: Moments, running: float, timeout: float, part: float) -> tuple[float, bool]:
+    """All that anybody sees of a run: its moment, and whether it failed."""
+    ended = min(running, moments.limit(timeout, part))
+    return moments.next(ended, part), running > moments.limit(timeout, part)
+
+
+def distance(moments: Moments, first: float, second: float, timeout: float, draw: Callable[[float], float]) -> float:
+    """Total variation distance between what two running times show, over evenly spread draws."""
+    laws: list[dict[tuple[float, bool], int]] = []
+    for running in (first, second):
+        law: dict[tuple[float, bool], int] = {}
+        for k in range(PARTS):
+            seen = shown(moments, running, timeout, draw((k + 0.5) / PARTS))
+            law[seen] = law.get(seen, 0) + 1
+        laws.append(law)
+    return sum(abs(laws[0].get(seen, 0) - laws[1].get(seen, 0)) for seen in laws[0] | laws[1]) / 2 / PARTS
+
+
+def cases() -> Iterator[tuple[Moments, float, float, float]]:
+    """Plans, running times near and far from their moments and their limit, and neighbours' running times."""
+    source = random.Random(5)
+    for _ in range(300):
+        unit = source.choice((1e-5, 1e-3, 4e-3, 0.2))
+        moments = moments_of(unit_seconds=unit, expected_seconds=source.random() / 10, tick_seconds=0.01)
+        timeout = source.choice((1.0, 30.0))
+        near = source.choice((moments.first, 2 * moments.first, 4 * moments.first, timeout, timeout + moments.tick))
+        first = max(0.0, near + source.uniform(-1.2, 1.2) * moments.tick)
+        yield moments, first, max(0.0, first + source.uniform(-1, 1) * unit), timeout
+
+
+def test_one_look_tells_neighbours_apart_with_accuracy_055_at_most() -> None:
+    """The claim of server/moments.py, computed: also at the moments' edges and at the time limit."""
+    worst = max(distance(*case, draw=lambda part: part) for case in cases())
+    assert worst <= 1 / SHARE + 2 / PARTS
+    assert worst > 0.5 / SHARE  # the cases reach the edges
+
+
+def test_without_the_draw_a_look_can_tell_everything() -> None:
+    """The planted twin: the measured run alone chooses the moment, as it did."""
+    assert max(distance(*case, draw=lambda part: 0.0) for case in cases()) == 1
+
+
+def test_a_limit_of_its_own_draw_is_noticed() -> None:
+    """The planted twin of the time limit: a limit that does not move shows which side of it a run fell."""
+
+    class Fixed(Moments):
+        def limit(self, timeout_seconds: float, part: float) -> float:
+            return timeout_seconds
+
+    fixed = [(Fixed(case[0].first, case[0].tick), *case[1:]) for case in cases()]
+    assert max(distance(*case, draw=lambda part: part) for case in fixed) > 0.9
+
+
+def test_the_first_moment_covers_the_predicted_run_and_the_draw() -> None:
+    """A run that is not longer than predicted shows at one moment, whatever was drawn."""
+    for expected in (0.0, 0.003, 0.05, 1.7):
+        for unit in (0.0, 1e-4, 3e-3):
+            moments = moments_of(unit_seconds=unit, expected_seconds=expected, tick_seconds=0.01)
+            assert {moments.next(expected, k / 10) for k in range(10)} == {moments.first}
+            assert moments.first <= expected + moments.tick + 0.005 + 0.01
+            assert math.isclose(moments.first / 0.01, round(moments.first / 0.01))
+
+
+def test_every_run_has_a_draw_of_its_own(services: Services, attacker: Callable[..., str]) -> None:
+    """A draw that is kept would move a question's moments once, and repeating the question would go round it."""
+    journey: Any = services.journey
+    admitted = journey.admit(question("SELECT COUNT(*) AS n FROM people WHERE age < 29", attacker(), reuse="none"))
+    parts = {journey._visible(admitted)._part for _ in range(20)}
+    assert len(parts) == 20
+    assert all(0 <= part < 1 for part in parts)
+    journey.complete(admitted)
+
+
+def test_moments_come_from_the_plan_and_declarations(services: Services, attacker: Callable[..., str]) -> None:
+    """A dear question has later moments before anything ran; a usual one those of the default tick."""
+    journey: Any = services.journey
+    name = attacker()
+    firsts = []
+    for sql in ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM visits WHERE LOWER(ward) LIKE '%a%'"):
+        admitted = journey.admit(question(sql, name, reuse="none"))
+        firsts.append(journey._visible(admitted)._moments)
+        journey.abandon(admitted)
+    assert firsts[0].tick == 0.01 or journey._slowness() > 1.5
+    assert firsts[1].tick > 10 * firsts[0].tick
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside another analyst"])
+def test_no_text_tells_one_person_by_the_moment_of_its_answer(tmp_path: Path, others: bool) -> None:
+    """A climb over hundreds of dear texts; the best of them, over 200 fresh pairs, is hardly better than a coin."""
+    with worlds(tmp_path / "home") as (services, key), busy(services) if others else nullcontext():
+        best, refused = search(services, key, texts=TEXTS, pairs=8, seed=random.SystemRandom().randrange(2**32))
+        assert refused < TEXTS * 0.9
+        seen = watch(services, key, best, PAIRS, salt=TEXTS)
+        assert seen is not None
+        found = accuracy(*seen)
+    interval = 1.96 * math.sqrt(0.25 / (2 * PAIRS))
+    print(f"{best}: accuracy {found:.3f} over {PAIRS} pairs, {refused} of {TEXTS} texts refused; {best.sql()[:300]}")
+    assert found <= 0.55 + interval

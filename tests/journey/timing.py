@@ -1,0 +1,248 @@
+"""Two worlds that differ in one person with as many rows as are stored, texts that make them dear, and a stopwatch.
+
+The rows of the person hold the values that are dearest for the operators; a condition that they alone meet guards what is
+dear. `search` climbs from random texts to the one whose answers' moments tell the worlds apart best.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+
+from accountant.account import FilterKind
+from migrations.upgrade import upgrade
+from server.app import create_app
+from server.build import build_services
+from server.services import Services
+from server.settings import Settings
+from tests.journey.clinic import open_account, question
+
+__all__ = ["Text", "accuracy", "best_threshold", "busy", "search", "watch", "worlds"]
+
+OTHERS = 2_000
+ROWS_STORED = 1_000
+LENGTH_MAX = 64
+WORLDS = ("here", "there")
+
+_DATASET = """\
+version: 2
+dataset: {name}
+unit: {{table: people, key: person_id}}
+tables:
+  people:
+    source: {{file: {name}_people.csv}}
+    key: person_id
+    columns:
+      person_id: {{type: integer, nullable: false}}
+  visits:
+    source: {{file: {name}_visits.csv}}
+    key: visit_id
+    references: {{person_id: people.person_id}}
+    contribution: {{rows_per_unit: 20, groups_per_unit: 2, rows_per_unit_and_group: 10}}
+    rows_stored_per_unit: {rows}
+    columns:
+      visit_id: {{type: integer, nullable: false}}
+      person_id: {{type: integer, nullable: false}}
+      x: {{type: number}}
+      memo: {{type: text, length_max: {length}}}
+policy: {{epsilon_default: "0.001", epsilon_max: "100", delta_per_query: "1e-12"}}
+"""
+
+_WORST = ("ß" * LENGTH_MAX, "9" * LENGTH_MAX, "a" * LENGTH_MAX, " " * (LENGTH_MAX - 1) + "a", "2024-02-29" + " " * 54)
+
+DEAR = (
+    "LOWER(UPPER(memo)) LIKE '%x{k}%'",
+    "CAST(memo || '{k}' AS DOUBLE) > {k}",
+    "REPLACE(memo, 'aab', '') = '{k}'",
+    "TRIM(memo) = '{k}'",
+    "memo ILIKE '%a%{k}%'",
+    "SQRT(SQRT(x + {k}.5) + 1) > 1000000000",
+    "CAST(memo AS DATE) = '2020-01-01'",
+    "POWER(x, 0.{k}1) / (x + {k}) > 5",
+    "CAST(x AS BIGINT) % {k}7 = -1",
+)
+FORMS = (
+    "SELECT COUNT(*) AS n FROM visits WHERE CASE WHEN person_id >= {others} THEN {dear} ELSE FALSE END",
+    "SELECT COUNT(*) AS n FROM visits WHERE person_id >= {others} AND ({dear})",
+    "SELECT COUNT(*) AS n FROM visits WHERE person_id < {others} OR {dear}",
+    "SELECT COUNT(*) FILTER (WHERE person_id >= {others} AND ({dear})) AS n FROM visits",
+    "SELECT COUNT(*) AS n FROM visits WHERE {dear}",
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A query: what is dear, how often, under which form, and how much work all rows do beside it."""
+
+    dear: int
+    times: int
+    form: int
+    filler: int
+    cores: int
+
+    def sql(self, salt: int = 0) -> str:
+        """The text; the salt makes it another question to the release store, with the same work."""
+        parts = []
+        for core in range(self.cores):
+            dear = " OR ".join(DEAR[self.dear].format(k=k + 1) for k in range(self.times))
+            filler = "".join(f" AND x <> -{k + 1}.25" for k in range(self.filler))
+            sql = FORMS[self.form].format(others=OTHERS, dear=dear)
+            joined = " AND " if " WHERE " in sql and "FILTER" not in sql else " WHERE "
+            parts.append(f"{sql}{joined}x <> -{10_000 + salt}.{core + 1}{filler}")
+        return parts[0] if self.cores == 1 else "SELECT " + ", ".join(f"({p}) AS c{i}" for i, p in enumerate(parts))
+
+    def changed(self, source: random.Random) -> Text:
+        """A neighbour of the text."""
+        match source.randrange(5):
+            case 0:
+                return replace(self, times=max(1, self.times + source.choice((-8, -3, -1, 1, 3, 8))))
+            case 1:
+                return replace(self, filler=max(0, self.filler + source.choice((-20, -5, 5, 20))))
+            case 2:
+                return replace(self, form=source.randrange(len(FORMS)))
+            case 3:
+                return replace(self, cores=source.randrange(1, 5))
+        return replace(self, dear=source.randrange(len(DEAR)))
+
+
+def _write(folder: Path, name: str, *, person: bool) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}_people.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["person_id"])
+        rows.writerows([i] for i in range(OTHERS + person))
+    with (folder / f"{name}_visits.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["visit_id", "person_id", "x", "memo"])
+        rows.writerows([i, i % OTHERS, i / 7, "memo"] for i in range(4 * OTHERS))
+        if person:
+            rows.writerows([4 * OTHERS + i, OTHERS, 1e5 + i, _WORST[i % len(_WORST)]] for i in range(2 * ROWS_STORED))
+    path = folder / f"{name}.yaml"
+    path.write_text(_DATASET.format(name=name, rows=ROWS_STORED, length=LENGTH_MAX))
+    return path
+
+
+@contextmanager
+def worlds(home: Path) -> Iterator[tuple[Services, str]]:
+    """Started services with the default tick and both worlds, and the key of an analyst."""
+    home.mkdir(parents=True, exist_ok=True)
+    settings = Settings(home=home, requests_per_minute=1_000_000, requests_burst=1_000_000)
+    upgrade(settings.database())
+    services = build_services(settings)
+    try:
+        for name in WORLDS:
+            services.registrar.attach_path(_write(home / "sources", name, person=name == "here"), actor="test")  # type: ignore[attr-defined]
+            open_account(services.ledger, "watcher", dataset=name, epsilon="1000", kind=FilterKind.APPROXIMATE)
+        services.registry.create_principal("watcher", "analyst", actor="test")
+        yield services, services.registry.create_key("watcher", label="", days=1, actor="test").text
+    finally:
+        services.jobs.close(seconds=5)
+        for close in services.closing:
+            close()
+
+
+@contextmanager
+def busy(services: Services) -> Iterator[None]:
+    """Another analyst, who asks one dear question after the other meanwhile."""
+    open_account(services.ledger, "other", dataset="there", epsilon="1000", kind=FilterKind.APPROXIMATE)
+    ended = threading.Event()
+
+    def ask() -> None:
+        source = random.Random(1)
+        while not ended.is_set():
+            text = Text(dear=5, times=4, form=4, filler=source.randrange(40), cores=1).sql(source.randrange(10**6))
+            asked = question(text, "other", dataset="there", epsilon="0.001", reuse="none")
+            services.journey.complete(services.journey.admit(asked))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def watch(services: Services, key: str, text: Text, pairs: int, *, salt: int) -> tuple[list[float], list[float]] | None:
+    """How long answers took over HTTP, in both worlds in turn; None for a text that is refused."""
+
+    async def all_of_them() -> tuple[list[float], list[float]] | None:
+        transport = httpx.ASGITransport(app=create_app(services.settings, services=services))
+        headers = {"Authorization": f"Bearer {key}"}
+        seen: dict[str, list[float]] = {name: [] for name in WORLDS}
+        async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60, headers=headers) as http:
+            for name in WORLDS:  # planned once: what planning takes is no secret
+                body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.001"}, "reuse": "none"}
+                response = await http.post("/v1/queries", json=body)
+                if response.status_code == 422:
+                    return None
+                assert response.status_code == 200, response.text
+            for _ in range(pairs):
+                for name in WORLDS:
+                    body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.001"}, "reuse": "none"}
+                    start = time.perf_counter()
+                    response = await http.post("/v1/queries", json=body)
+                    seen[name].append(time.perf_counter() - start)
+                    assert response.status_code == 200, response.text
+        return seen["here"], seen["there"]
+
+    return asyncio.run(all_of_them())
+
+
+def _right(threshold: float, sign: int, here: Sequence[float], there: Sequence[float]) -> float:
+    """The share of answers that the rule "longer than the threshold means here" assigns rightly (or its opposite)."""
+    right = sum(value > threshold for value in here) + sum(value <= threshold for value in there)
+    share = right / (len(here) + len(there))
+    return share if sign > 0 else 1 - share
+
+
+def best_threshold(here: Sequence[float], there: Sequence[float]) -> tuple[float, int]:
+    """The rule that tells these answers apart best."""
+    rules = [(threshold, sign) for threshold in sorted({*here, *there}) for sign in (1, -1)]
+    return max(rules, key=lambda rule: _right(*rule, here, there))
+
+
+def accuracy(here: Sequence[float], there: Sequence[float]) -> float:
+    """Cross-validated: the rule is chosen on one half and judged on the other, both ways."""
+    halves = [(here[k::2], there[k::2]) for k in (0, 1)]
+    judged = [_right(*best_threshold(*halves[k]), *halves[1 - k]) for k in (0, 1)]
+    return sum(judged) / 2
+
+
+def search(services: Services, key: str, *, texts: int, pairs: int, seed: int) -> tuple[Text, int]:
+    """The text that told the worlds apart best in a climb over so many texts, and how many were refused."""
+    source = random.Random(seed)
+
+    def fresh() -> Text:
+        return Text(
+            dear=source.randrange(len(DEAR)),
+            times=source.choice((1, 2, 4, 8, 16)),
+            form=source.randrange(len(FORMS)),
+            filler=source.choice((0, 10, 40)),
+            cores=source.choice((1, 1, 2, 4)),
+        )
+
+    best, best_score, refused, stale = fresh(), 0.0, 0, 0
+    top, top_score = best, 0.0
+    for number in range(texts):
+        candidate = fresh() if stale > 15 or best_score == 0 else best.changed(source)
+        seen = watch(services, key, candidate, pairs, salt=number)
+        stale += 1
+        if seen is None:
+            refused += 1
+            continue
+        score = _right(*best_threshold(*seen), *seen)
+        if score > best_score or stale > 16:
+            best, best_score, stale = candidate, score, 0
+        if score > top_score:
+            top, top_score = candidate, score
+    return top, refused
