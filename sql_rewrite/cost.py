@@ -316,6 +316,9 @@ def characters(expression: Expression) -> int:
     return _Meter().characters(expression)
 
 
+USUAL_SHARE = 1 / 3
+"""What a row usually costs of what it may cost: the plain shapes measure a quarter (`benchmarks/engine.py`)."""
+
 TYPICAL_CHARACTERS = 32
 """Characters of a stored text where the time of a whole table is predicted; worst cases use `length_max`."""
 
@@ -333,7 +336,7 @@ def work_of(cores: Iterable[BoundedCore]) -> Work:
         groups = 0 if bounded.described.keys.domain is not None else min(bounded.contribution.groups, stored)
         sums = sum(b.statistic.coordinates for b in bounded.statistics)
         unit += stored * worst.row + vectors * worst.vector + groups * (_GROUP + sums * _GROUP / 10)
-        rows += (root.rows_expected or 0) * usual.row
+        rows += (root.rows_expected or 0) * usual.row * USUAL_SHARE
         operators += worst.operators
         meter = _Meter()
         for call in _calls(bounded):

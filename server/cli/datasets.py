@@ -283,11 +283,11 @@ def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
 def _left_out(report: SnapshotReport) -> list[dict[str, Any]]:
     """What the limits of rows and texts left out, true counts: for whoever attaches the data."""
     found: list[dict[str, Any]] = []
-    for table in report.tables:
-        if table.rows_beyond:
-            found.append({"table": table.name, "limit": "rows_stored_per_unit", "rows": table.rows_beyond})
-        for column, count in table.texts_cut:
-            found.append({"table": table.name, "limit": "length_max", "column": column, "rows": count})
+    for stored in report.tables:
+        if stored.rows_beyond:
+            found.append({"table": stored.name, "limit": "rows_stored_per_unit", "rows": stored.rows_beyond})
+        for column, count in stored.texts_cut:
+            found.append({"table": stored.name, "limit": "length_max", "column": column, "rows": count})
     return found
 
 

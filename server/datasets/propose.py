@@ -42,6 +42,9 @@ class InspectedTable(Protocol):
     def columns(self) -> Sequence[InspectedColumn]: ...
 
     @property
+    def rows(self) -> int: ...
+
+    @property
     def decimal(self) -> str: ...
 
     @property
@@ -71,6 +74,7 @@ _Table = TypeVar("_Table", bound=InspectedTable)
 
 _BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible value; SUM, AVG and VAR need them"
 _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows them; else rare groups are not shown"
+_ROWS_EXPECTED = "# asked: about how many rows, if everybody may know; answers then appear sooner"
 _DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
 """What the engine guesses for columns of a CSV file; a proposal of text in spite of it has a reason to be told."""
 
@@ -258,6 +262,8 @@ def _table(
     if any(column.source_type.upper() == _ZONED for column in table.columns):
         inside += ", zone: UTC"
     lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
+    # Only as a comment: it is a fact about rows until the owner says that everybody may know it.
+    lines.append(f"    # rows_expected: {rounded_up(table.rows)}   {_ROWS_EXPECTED}")
     one_row = name == owner and unit is not None and contribution is None
     if one_row:
         lines.append(f"    key: {unit}   # says: each unit has one row here; verified when the data is attached")
@@ -358,6 +364,16 @@ def _table_names(tables: Sequence[InspectedTable], file: str) -> dict[str, str]:
         base = f"{base[:62]}_" if base.lower() in RESERVED else base
         names[table.name] = _free(base, {taken.lower() for taken in names.values()})
     return names
+
+
+def rounded_up(rows: int) -> int:
+    """The number of rows as the next of 1, 2, 5, 10, 20, 50, ...: a size that says little about one person."""
+    unit = 1
+    while True:
+        for size in (unit, 2 * unit, 5 * unit):
+            if size >= rows:
+                return size
+        unit *= 10
 
 
 def _stem(file: str) -> str:

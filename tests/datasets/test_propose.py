@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pytest
@@ -31,6 +31,7 @@ class Table:
     key: str | None = None
     references: tuple[tuple[str, str, str], ...] = ()
     file: str = ""
+    rows: int = 3_210
 
 
 PEOPLE = Table(
@@ -265,3 +266,13 @@ def test_words_and_marks_of_a_source_are_read() -> None:
     source = load_text(text).tables["people"].source
     assert (source.true_words, source.false_words, source.nulls) == (["ja", "on"], ["nein"], ["NA", "-"])
     assert source.thousands == "."
+
+
+@pytest.mark.parametrize(
+    ("rows", "proposed"), [(0, 1), (1, 1), (3, 5), (3_210, 5_000), (5_001, 10_000), (10_000, 10_000)]
+)
+def test_a_size_is_asked_for_and_never_declared_from_the_rows(rows: int, proposed: int) -> None:
+    """A number that follows from rows is public only once the owner has said so."""
+    text = propose([replace(PEOPLE, rows=rows)], file="people.csv", unit="person_id")
+    assert f"# rows_expected: {proposed}   # asked" in text
+    assert "rows_expected" not in load_text(text).model_dump_json(exclude_unset=True)

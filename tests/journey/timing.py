@@ -1,6 +1,6 @@
 """Two worlds that differ in one person with as many rows as are stored, texts that make them dear, and a stopwatch.
 
-The rows of the person hold the values that are dearest for the operators; a condition that they alone meet guards what is
+The person's rows hold the values that are dearest for the operators; a condition that they alone meet guards what is
 dear. `search` climbs from random texts to the one whose answers' moments tell the worlds apart best.
 """
 

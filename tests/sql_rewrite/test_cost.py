@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -168,3 +169,13 @@ def test_nested_roundings_are_planned_once_each() -> None:
         bound(lift(f"SELECT COUNT(*) FROM people WHERE {nested('ROUND({}, 2)', 12)} > 2", dataset(), {}))[0]
     )
     assert statement.sql.count("round(") <= 24
+
+
+def test_declared_sizes_move_the_first_moment_and_nothing_else() -> None:
+    """Shows that a public number of rows is a prediction: the tick, which hides one unit, stays."""
+    plain = dataset()
+    told = replace(plain, tables=(plain.tables[0], replace(plain.tables[1], rows_expected=3_000_000)))
+    small, large = (check_work(bound(lift("SELECT AVG(x) FROM messages", d, {}))) for d in (plain, told))
+    assert small.row_nanoseconds == 0
+    assert 0.05 < large.row_nanoseconds / 1e9 < 1
+    assert large.unit_nanoseconds == small.unit_nanoseconds
