@@ -44,7 +44,7 @@ def steps(sql: str, dataset: Dataset) -> tuple[Any, ...]:
     """Steps 2 and 3, and the statement and identity that follow from them."""
     plan = lift(sql, dataset, {})
     cores = bound(plan)
-    return plan, cores, [lower(core) for core in cores], [core_key(core.core, dataset) for core in cores]
+    return plan, cores, [lower(core) for core in cores], [core_key(core, dataset) for core in cores]
 
 
 def price(cores: Any) -> Any:
