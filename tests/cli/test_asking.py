@@ -214,6 +214,10 @@ def test_dataset_may_be_left_out_when_there_is_one(stand: Stand) -> None:
     [
         (["", "--dataset", "d"], "empty"),
         (["SELECT 1", "--epsilon", "1", "--half-width", "2"], "both given"),
+        (["SELECT 1", "--epsilon", "1", "--own-epsilon", "2"], "both given"),
+        (["SELECT 1", "--own-epsilon", "1", "--half-width", "2"], "both given"),
+        (["SELECT 1", "--own-epsilon", "nan"], "--own-epsilon is not accepted"),
+        (["SELECT 1", "--delta", "0.5"], "--delta is not accepted"),
         (["SELECT 1", "--epsilon", "nan"], "--epsilon is not accepted"),
         (["SELECT 1", "--epsilon", "-1"], "--epsilon is not accepted"),
         (["SELECT 1", "--epsilon", "inf"], "--epsilon is not accepted"),
@@ -305,6 +309,51 @@ def test_estimate_shows_price_errors_and_curve(stand: Stand) -> None:
         assert words in ran.out
     assert stand.requests[0][1] == "/v1/estimates"
     assert "Idempotency-Key" not in stand.requests[0][2]
+
+
+def test_a_price_is_shown_as_a_part_of_the_account_and_as_a_promise(stand: Stand) -> None:
+    """An epsilon without its account says nothing: `0.5 of 10 (5 %)`, and what the answer promises, rounded up."""
+    more = {
+        "of": {"epsilon": "10", "delta": "0.000001"},
+        "share": "0.05",
+        "own": {"epsilon": "1.7468", "delta": "0.000001"},
+    }
+    family: dict[str, Any] = {
+        "noise": "gaussian",
+        "chosen": True,
+        "affordable": True,
+        "price": {"epsilon": "0.1", "share": "0.01", "delta": "0", "own": more["own"]},
+        "columns": [{"name": "n", "standard_error": 14.1, "half_width": 30, "by_rows": []}],
+        "remaining_after": {"epsilon": "9.9", "delta": "0"},
+        "questions_left_after": {"laplace": 99, "gaussian": 98},
+    }
+    other = {**family, "noise": "laplace", "chosen": False, "affordable": False}
+    estimate = {
+        **ESTIMATE,
+        "verdict": "rejected_budget",
+        "price": {**ESTIMATE["price"], **more, "raised": True, "least": {"epsilon": "0.1"}},
+        "families": [family, other],
+        "refusal": {"why": "It takes more delta.", "instead": ['"delta": "0.0000005"']},
+    }
+    stand.replies = [(200, {**ANSWER, "accounting": {**ANSWER["accounting"], **more}}), (200, estimate)]
+    shown = stand.ask("query", "SELECT 1", "--dataset", "d", "--own-epsilon", "1.75", "--noise", "gaussian")
+    assert "Price: epsilon 0.5 of 10 (5 %)." in shown.out
+    assert "By itself it promises epsilon 1.75 at delta 1e-06" in shown.out
+    body = stand.requests[0][3]
+    assert (body["spend"], body["noise"]) == ({"own_epsilon": "1.75"}, "gaussian")
+    shown = stand.ask("estimate", "SELECT 1", "--dataset", "d", "--delta", "1e-10")
+    words = (
+        "0.1 of 10 (1 %)",
+        "least price",
+        "more exact",
+        "gaussian (this)",
+        "laplace *",
+        "98",
+        "more delta",
+        "0000005",
+    )
+    assert [word for word in words if word not in shown.out] == []
+    assert stand.requests[1][3]["delta"] == "1e-10"
 
 
 WARNING: dict[str, Any] = {
