@@ -1,7 +1,7 @@
 """From released tables to the rows of an answer, with an error bar for every cell that has one.
 
 Three kinds of columns: keys have no error; released columns keep the interval of their mechanism; derived columns get
-theirs by running the shell again over replicates of the released tables (post-processing, so it is free).
+theirs by running the shell again over other numbers (`derived.py`; post-processing, so it is free).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,20 +16,18 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.interval import two_sided_alpha
 from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_plain
-from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
-from privacy.refusal import ExecutionFailed, Finding, Refused
+from privacy.refusal import Finding, Refused
 from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
+from server.derived import Errors, shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
-from sql_rewrite.shell import REPLICATE, ROW
+from sql_rewrite.shell import ROW
 
-__all__ = ["AnswerRows", "assemble", "check_types", "from_stored", "shapes", "to_stored"]
+__all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "shapes", "to_stored"]
 
 _TYPE_NAMES = {
     ColumnType.INTEGER: "BIGINT",
@@ -48,21 +45,30 @@ _ANSWER_ROWS_MIN = 10_000
 """Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
 without telling more, for nothing, and every row is kept with its answer."""
 
-_SIMULATED_ROWS_MAX = 40_000
-_SIMULATED_ANSWER_ROWS_MAX = 200_000
-_DRAWS_MIN = 40
-_DRAWS_MAX = 400
+
+@dataclass(frozen=True, slots=True)
+class IntervalReason:
+    """Why cells of a column have no interval: a code of `derived.REASONS`. `rows` is None when it is all of them."""
+
+    column: int
+    code: str
+    rows: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """The table of an answer: columns (name, type, kind), and four arrays of the same shape, row by row."""
+    """The table of an answer: columns (name, type, kind), and four arrays of the same shape, row by row.
+
+    `methods` says of each column where its intervals come from, None without one; `reasons` why cells have none.
+    """
 
     columns: tuple[tuple[str, str, str], ...]
     rows: list[list[Any]]
     standard_errors: list[list[float | None]]
     lows: list[list[float | int | None]]
     highs: list[list[float | int | None]]
+    methods: tuple[str | None, ...] = ()
+    reasons: tuple[IntervalReason, ...] = ()
 
 
 def shapes(cores: Sequence[BoundedCore]) -> list[ShellTable]:
@@ -117,6 +123,8 @@ def assemble(
             standard_errors=[[_at(c.standard_errors, i) for c in chosen] for i in range(count)],
             lows=[[_at(c.lows, i) for c in chosen] for i in range(count)],
             highs=[[_at(c.highs, i) for c in chosen] for i in range(count)],
+            methods=tuple(None if c.role == "key" else "noise" for c in chosen),
+            reasons=_unknown(chosen, count),
         )
     assert types is not None
     result = shell.run(
@@ -126,123 +134,54 @@ def assemble(
         owner=owner,
         rows_max=max(_ANSWER_ROWS_MIN, sum(table.rows for table in released)),
     )
-    spread = _simulate(shell_plan, released, shell, confidence, timeout_seconds, owner)
-    answer = AnswerRows(
-        columns=tuple((o.name, t, o.kind) for o, (_, t) in zip(outputs, types[: len(outputs)], strict=True)),
-        rows=[],
-        standard_errors=[],
-        lows=[],
-        highs=[],
+    errors = shell_errors(
+        shell_plan,
+        released,
+        result.rows,
+        shell=shell,
+        confidence=confidence,
+        timeout_seconds=timeout_seconds,
+        owner=owner,
     )
-    for row in result.rows:
-        values, identity = row[: len(outputs)], row[len(outputs) :]
-        errors: list[tuple[float | None, Any, Any]] = []
-        for place, output in enumerate(outputs):
-            if output.kind == "released" and output.identity is not None and output.core and output.column:
-                column = by_name[output.core][output.column]
-                where = identity[output.identity]
-                errors.append(
-                    (None, None, None)
-                    if where is None
-                    else (_at(column.standard_errors, where), _at(column.lows, where), _at(column.highs, where))
-                )
-            elif output.kind == "derived":
-                errors.append(spread.get((tuple(identity), place), (None, None, None)))
-            else:
-                errors.append((None, None, None))
-        answer.rows.append([_plain(value) for value in values])
-        answer.standard_errors.append([e[0] for e in errors])
-        answer.lows.append([e[1] for e in errors])
-        answer.highs.append([e[2] for e in errors])
-    return answer
+    width = len(outputs)
+    return AnswerRows(
+        columns=tuple((o.name, t, o.kind) for o, (_, t) in zip(outputs, types[:width], strict=True)),
+        rows=[[_plain(value) for value in row[:width]] for row in result.rows],
+        standard_errors=[[cell.error for cell in row] for row in errors],
+        lows=[[cell.low for cell in row] for row in errors],
+        highs=[[cell.high for cell in row] for row in errors],
+        methods=tuple(
+            next((row[place].method for row in errors if row[place].method is not None), None) for place in range(width)
+        ),
+        reasons=_reasons(errors),
+    )
+
+
+def _unknown(columns: Sequence[ReleasedColumn], count: int) -> tuple[IntervalReason, ...]:
+    """Columns of a stored release whose intervals nobody knows at this confidence."""
+    return tuple(
+        IntervalReason(place, "stored_without_sums", None)
+        for place, column in enumerate(columns)
+        if count and column.role == "released" and all(low is None for low in column.lows)
+    )
+
+
+def _reasons(errors: Errors) -> tuple[IntervalReason, ...]:
+    """Why cells have no interval, by column and reason."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for number, row in enumerate(errors):
+        for place, cell in enumerate(row):
+            if cell.reason is not None:
+                found.setdefault((place, cell.reason), []).append(number)
+    return tuple(
+        IntervalReason(place, code, None if len(rows) == len(errors) else tuple(rows))
+        for (place, code), rows in sorted(found.items())
+    )
 
 
 def _shell_table(table: ReleasedTable) -> ShellTable:
     columns = [ShellColumn(column.name, column.type, column.values) for column in table.columns]
     return ShellTable(table.name, (*columns, ShellColumn(ROW, ColumnType.INTEGER, tuple(range(table.rows)))))
-
-
-def _simulate(
-    shell_plan: Shell,
-    released: Sequence[ReleasedTable],
-    shell: ShellEngine,
-    confidence: Fraction,
-    timeout_seconds: float,
-    owner: str,
-) -> dict[tuple[tuple[Any, ...], int], tuple[float | None, float | None, float | None]]:
-    """Standard error and interval of every derived cell, by (row identity, column); empty when unknown."""
-    rows = sum(table.rows for table in released)
-    if shell_plan.simulation is None or rows == 0:
-        return {}
-    draws = min(_DRAWS_MAX, _SIMULATED_ROWS_MAX // rows)
-    matrices = {table.name: _replicates(table, draws) for table in released}
-    wanted = [matrices[t.name].get(c.name) for t in released for c in t.columns if c.role == "released"]
-    draws = min((0 if matrix is None else len(matrix) for matrix in wanted), default=0)
-    if draws < _DRAWS_MIN:
-        return {}
-    tables = []
-    for table in released:
-        columns = []
-        for column in table.columns:
-            if column.role == "key":
-                columns.append(ShellColumn(column.name, column.type, column.values * draws))
-            else:
-                flat = matrices[table.name][column.name][:draws].reshape(-1)
-                columns.append(ShellColumn(column.name, ColumnType.NUMBER, _finite(flat)))
-        columns.append(ShellColumn(ROW, ColumnType.INTEGER, tuple(range(table.rows)) * draws))
-        replicate = np.repeat(np.arange(draws), table.rows)
-        columns.append(ShellColumn(REPLICATE, ColumnType.INTEGER, replicate.tolist()))
-        tables.append(ShellTable(table.name, tuple(columns)))
-    try:
-        result = shell.run(
-            tables,
-            shell_plan.simulation.sql,
-            timeout_seconds=timeout_seconds,
-            owner=owner,
-            rows_max=_SIMULATED_ANSWER_ROWS_MAX,
-        )
-    except ExecutionFailed:
-        return {}  # the intervals are unknown; the answer itself is not touched
-    derived = [i for i, output in enumerate(shell_plan.outputs) if output.kind == "derived"]
-    width = len(shell_plan.outputs)
-    samples: dict[tuple[tuple[Any, ...], int], list[float]] = defaultdict(list)
-    for row in result.rows:
-        identity = tuple(row[width + 1 :])
-        for place in derived:
-            value = row[place]
-            if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value):
-                samples[identity, place].append(float(value))
-    alpha = 1 - float(confidence)
-    return {cell: _spread(values, alpha) for cell, values in samples.items() if len(values) >= 0.9 * draws}
-
-
-def _spread(values: Sequence[float], alpha: float) -> tuple[float | None, float | None, float | None]:
-    """Standard error and interval of one simulated cell.
-
-    Values that are all equal (a rank that the noise does not move) tell that another one is rare, not that there is
-    none: with 95 % confidence its probability is below 3/n (Hanley and Lippman-Hand 1983). So their standard error is
-    unknown, and the one value is the interval only where that is less than the interval may miss.
-    """
-    array = np.asarray(values)
-    if (array == array[0]).all():
-        only = float(array[0]) if alpha * len(array) >= 3 else None
-        return None, only, only
-    # Quantiles of simulated values are simulated values: a rank lies between ranks, not between 1.3 and 2.
-    low = np.quantile(array, alpha / 2, method="lower")
-    high = np.quantile(array, 1 - alpha / 2, method="higher")
-    return float(array.std()), float(low), float(high)
-
-
-def _replicates(table: ReleasedTable, draws: int) -> dict[str, Any]:
-    """Per released column its replicates (draws x rows): its sums with fresh noise, or its standard errors'."""
-    released = [column for column in table.columns if column.role == "released"]
-    if table.sums:
-        return simulate(table.sums, draws)
-    return {column.name: approximate_replicates(column, draws) for column in released}
-
-
-def _finite(values: Any) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _at(values: Sequence[Any], place: int) -> Any:

@@ -328,6 +328,20 @@ class ColumnAnswer(AnswerModel):
     name: str
     type: str
     kind: Literal["key", "released", "derived"]
+    interval: Literal["noise", "simultaneous", "mapped", "linear", "bounds", "exact", "simulated"] | None = Field(
+        default=None,
+        description="Where the column's intervals come from (docs/api.md); null for keys and where there are none. "
+        "Answers that version 0.1.0 stored do not have it.",
+    )
+
+
+class IntervalReasonAnswer(AnswerModel):
+    """Why cells of a column have no interval."""
+
+    column: int = Field(description="Place of the column in `columns`.")
+    rows: list[int] | None = Field(description="Places of the rows in `rows`; null for all of them.")
+    code: str = Field(description="Stable; the list is in docs/api.md.")
+    why: str
 
 
 class ChargeAnswer(AnswerModel):
@@ -348,6 +362,11 @@ class QueryAnswer(BaseModel):
     standard_errors: list[list[float | None]]
     lows: list[list[float | None]]
     highs: list[list[float | None]]
+    interval_reasons: list[IntervalReasonAnswer] = Field(
+        default_factory=list,
+        description="Why computed cells have no interval; empty when all that could have one do. Answers that version "
+        "0.1.0 stored do not have it.",
+    )
     confidence: float
     warnings: list[FindingAnswer] = Field(
         description="What to know beside the numbers: from the text and the declarations, never from rows."

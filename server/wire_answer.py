@@ -25,6 +25,7 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding
 from privacy.release import MechanismNote
 from server.answer_rows import from_stored
+from server.derived import REASONS
 from server.errors import exhausted_words, finding_body
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
@@ -66,11 +67,23 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
     body = {
         "id": admitted.query_id,
         "status": "settled",
-        "columns": [{"name": name, "type": type_, "kind": kind} for name, type_, kind in rows.columns],
+        "columns": [
+            {"name": name, "type": type_, "kind": kind, "interval": method}
+            for (name, type_, kind), method in zip(rows.columns, rows.methods, strict=True)
+        ],
         "rows": rows.rows,
         "standard_errors": rows.standard_errors,
         "lows": rows.lows,
         "highs": rows.highs,
+        "interval_reasons": [
+            {
+                "column": reason.column,
+                "rows": None if reason.rows is None else list(reason.rows),
+                "code": reason.code,
+                "why": REASONS[reason.code],
+            }
+            for reason in rows.reasons
+        ],
         "confidence": float(question.confidence),
         "warnings": [finding_body(warning) for warning in prepared.warnings],
         "accounting": {

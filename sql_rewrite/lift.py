@@ -39,6 +39,7 @@ from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.sources import base_table, resolve_sources
 from sql_rewrite.spelling import check_calls, check_words
 from sql_rewrite.syntax import Text, consume, parse, populated, refuse
+from sql_rewrite.union import unite
 
 __all__ = ["lift"]
 
@@ -124,17 +125,19 @@ class _Lift:
         assert tree_to_run is not None
         self._check_ctes()
         simulation = None
-        if identified is not None and self.cores and any(output.kind == "derived" for output in outputs):
+        if identified is not None and self.cores and any(map(_computed, outputs)):
             simulated = top.form("simulated")
             simulation = None if simulated is None else Simulation(generate(simulated))
         if identified is None:
-            outputs = tuple(replace(output, identity=None) for output in outputs)
+            outputs = tuple(replace(output, identity=None, branch=None, branches=()) for output in outputs)
         shell = Shell(
             sql=generate(tree_to_run),
             outputs=outputs,
             identities=(top.identities or 0) if identified is not None else 0,
             trivial=False,
             simulation=simulation,
+            identified=identified is not None,
+            chosen=top.chosen,
         )
         return self._plan(shell)
 
@@ -250,7 +253,15 @@ class _Lift:
             select.set("from_", exp.From(this=inner))
             return select
 
-        return Released(new, identities=released.identities, build=build, instances=released.instances)
+        return Released(
+            new,
+            identities=released.identities,
+            build=build,
+            instances=released.instances,
+            rows=released.rows,
+            chosen=released.chosen,
+            ordered=released.ordered,
+        )
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Released:
         consume(
@@ -265,28 +276,21 @@ class _Lift:
                 "Its two sides have different numbers of columns.",
                 position=self.text.position(node),
             )
-        outputs = tuple(
-            ShellOutput(name=a.name, kind="key" if a.kind == b.kind == "key" else "derived")
-            for a, b in zip(left.outputs, right.outputs, strict=True)
-        )
         names = Names({"": [output.name for output in left.outputs]}, ())
-
-        def build(form: str) -> exp.Query | None:
-            sides = left.form(form), right.form(form)
-            assert sides[0] is not None
-            assert sides[1] is not None
-            tree = type(node)(
-                this=exp.Subquery(this=sides[0].copy()),
-                expression=exp.Subquery(this=sides[1].copy()),
-                distinct=node.args.get("distinct"),
-            )
-            for slot in ("order", "limit", "offset"):
-                if node.args.get(slot) is not None:
-                    tree.set(slot, self.blocks.copy(node.args[slot], names, scope, "plain", None))
-            return tree
-
-        read = self.nodes.instances(left.instances + right.instances, node)
-        return Released(outputs, identities=None, build=build, instances=read)
+        keys = {output.name.lower() for output in left.outputs if output.kind == "key"}
+        order = node.args.get("order")
+        # A position, or a name of a key, sorts by no noise when it is one; anything else is taken to.
+        noisy = order is not None and not all(
+            isinstance(item.this, exp.Column) and item.this.name.lower() in keys for item in order.expressions
+        )
+        return unite(
+            left,
+            right,
+            node,
+            copy=lambda clause: self.blocks.copy(clause, names, scope, "plain", None),
+            ordered=noisy or left.ordered or right.ordered,
+            instances=self.nodes.instances(left.instances + right.instances, node),
+        )
 
     def _select(self, node: exp.Select, scope: Scope) -> Released:
         tables: list[tuple[exp.Expr, Table]] = []
@@ -374,3 +378,8 @@ class _Lift:
         if as_it_is and all(output.column is not None for output in result.outputs):
             result.bare = known.name
         return result
+
+
+def _computed(output: ShellOutput) -> bool:
+    """Whether the shell computes the column, in any branch of a UNION ALL."""
+    return output.kind == "derived" or any(map(_computed, output.branches))

@@ -14,6 +14,7 @@ from privacy.policy import Dataset, Table
 from privacy.refusal import Position
 from privacy.warning import AnswerWarning
 from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.trace import CONSTANT, Trace
 
 __all__ = ["Aggregate", "AggregateFunction", "Core", "Join", "Plan", "Shell", "ShellOutput", "Simulation", "Source"]
 
@@ -85,7 +86,8 @@ class ShellOutput:
     """One column of the answer: `kind` is "key", "released" (a core's column as it is) or "derived".
 
     A released column names its core and column, and `identity` tells which hidden identity column holds the row of
-    that core's table.
+    that core's table. `trace` is how it depends on released numbers. In a UNION ALL the hidden identity column
+    `branch` holds the number of the branch that a row comes from, and `branches` are the outputs of those.
     """
 
     name: str
@@ -93,6 +95,9 @@ class ShellOutput:
     core: str | None = None
     column: str | None = None
     identity: int | None = None
+    trace: Trace = CONSTANT
+    branch: int | None = None
+    branches: tuple[ShellOutput, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,9 @@ class Shell:
 
     Each released table has its columns k0.., a0.. and `row$`, the position of the row. `sql` returns the answer's
     columns, then `identities` hidden columns that name the row. `trivial` is set when the answer is one
-    core's table in its own order, so that no engine is needed: `outputs` then name its columns.
+    core's table in its own order, so that no engine is needed: `outputs` then name its columns. `identified` is False
+    where rows have no identity, so that no cell can be found again; `chosen` is True where noisy numbers decide which
+    rows the answer shows.
     """
 
     sql: str
@@ -120,6 +127,8 @@ class Shell:
     identities: int
     trivial: bool
     simulation: Simulation | None
+    identified: bool = True
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

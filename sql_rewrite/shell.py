@@ -21,6 +21,7 @@ from privacy.refusal import Refused
 from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.syntax import DIALECT, Text, consume, nearest, refuse, rendered
+from sql_rewrite.trace import Shape, Trace
 
 __all__ = [
     "REPLICATE",
@@ -85,10 +86,11 @@ class Released:
 
     `identities` counts the hidden columns `id$0`..; None when rows have no identity, so that only `plain` exists.
     `bare` names the core when the relation is that core's table as it is. `instances` counts the relations that the
-    forms read once everything is written out.
+    forms read once everything is written out. `rows` are the cores whose rows make its own; `chosen` says that noisy
+    numbers decide which of them are there, `ordered` that they decide their order.
     """
 
-    __slots__ = ("_build", "_forms", "bare", "identities", "instances", "outputs")
+    __slots__ = ("_build", "_forms", "bare", "chosen", "identities", "instances", "ordered", "outputs", "rows")
 
     def __init__(
         self,
@@ -98,7 +100,13 @@ class Released:
         build: Callable[[str], exp.Query | None],
         instances: int = 1,
         bare: str | None = None,
+        rows: frozenset[str] = frozenset(),
+        chosen: bool = False,
+        ordered: bool = False,
     ) -> None:
+        self.rows = rows
+        self.chosen = chosen
+        self.ordered = ordered
         self.outputs = outputs
         self.instances = instances
         self.identities = identities
@@ -161,13 +169,22 @@ def core_relation(core: str, outputs: Sequence[ShellOutput], numbers: Mapping[st
 
     return Released(
         (
-            *(replace(output, identity=0 if output.kind == "released" else None) for output in outputs),
+            *(_traced(output) if output.kind == "released" else output for output in outputs),
             *(ShellOutput(name=double, kind="key") for double in doubles.values()),
         ),
         identities=1,
         build=build,
         bare=core,
+        rows=frozenset([core]),
     )
+
+
+def _traced(output: ShellOutput) -> ShellOutput:
+    """A released column of a core's own table."""
+    assert output.core is not None
+    assert output.column is not None
+    reads = frozenset([(output.core, output.column, 0)])
+    return replace(output, identity=0, trace=Trace(reads=reads, shape=Shape.AFFINE, rises=1))
 
 
 class ShellNodes:

@@ -29,6 +29,7 @@ from sql_rewrite.shell import (
     quoted,
     unknown_column,
 )
+from sql_rewrite.shell_trace import shifted, trace_block
 from sql_rewrite.syntax import Text, consume, nearest, populated, refuse
 
 __all__ = ["ShellBlocks"]
@@ -75,7 +76,11 @@ class ShellBlocks:
         projections = self._projections(node, sources)
         # Only names that the analyst gave; a column under its own name would vouch for itself, and for a whole row.
         aliases = [p.alias for p in node.expressions if isinstance(p, exp.Alias) and not _keeps_name(p)]
-        outputs = tuple(self._output(p, sources, names) for p in projections)
+        traced = trace_block(node, projections, sources, lambda query: self._nested_query(query, names, scope))
+        outputs = tuple(
+            replace(self._output(p, sources, names), trace=trace)
+            for p, trace in zip(projections, traced.projections, strict=True)
+        )
         grouped = node.args.get("group") is not None or has_aggregate(
             [*projections, *[node.args[s] for s in ("having", "order", "qualify") if node.args.get(s)]]
         )
@@ -91,11 +96,13 @@ class ShellBlocks:
             identities = sum(released.identities or 0 for _, released in sources)
         if grouped:
             outputs = tuple(
-                o if o.kind == "key" else replace(o, kind="derived", core=None, column=None, identity=None)
+                o
+                if o.kind == "key"
+                else replace(o, kind="derived", core=None, column=None, identity=None, branch=None, branches=())
                 for o in outputs
             )
         if identities is None:
-            outputs = tuple(replace(o, identity=None) for o in outputs)
+            outputs = tuple(replace(o, identity=None, branch=None, branches=()) for o in outputs)
 
         def build(form: str) -> exp.Query | None:
             return self._form(node, projections, sources, names, aliases, scope, form, keys)
@@ -103,7 +110,15 @@ class ShellBlocks:
         # Nested queries are counted here, before anything is written out: each level of a chain would double them.
         nested = sum(self._nested_query(inner, names, scope).instances for inner in _own_queries(node, projections))
         read = self.nodes.instances(max(1, nested + sum(released.instances for _, released in sources)), node)
-        return Released(outputs, identities=identities, build=build, instances=read)
+        return Released(
+            outputs,
+            identities=identities,
+            build=build,
+            instances=read,
+            rows=traced.rows,
+            chosen=traced.chosen,
+            ordered=traced.ordered,
+        )
 
     def _check_columns(self, alias: str, released: Released, node: exp.Expr) -> None:
         """Refuses to read a relation two of whose columns have one name: one would stand for both."""
@@ -163,8 +178,7 @@ class ShellBlocks:
                 if not inner.table or inner.table.lower() == alias.lower():
                     for output in released.outputs:
                         if output.name.lower() == inner.name.lower():
-                            identity = None if output.identity is None else output.identity + offset
-                            return replace(output, name=name, identity=identity)
+                            return replace(shifted(output, offset), name=name)
                 offset += released.identities or 0
         if isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
             return ShellOutput(name=name, kind="key")

@@ -158,6 +158,10 @@ def answer_table(answer: Mapping[str, Any]) -> str:
         lines.append(f"  ... and {left:,} more rows (--json shows all)")
     if not answer["rows"]:
         lines.append("  (no group is large enough to be shown)")
+    for reason in answer.get("interval_reasons", []):
+        name = printable(str(columns[reason["column"]]["name"]))
+        some = "" if reason["rows"] is None else f" in {len(reason['rows']):,} of {len(answer['rows']):,} rows"
+        lines.append(f"  no ± for {name}{some}: {printable(str(reason['why']))}")
     return "\n".join(lines)
 
 

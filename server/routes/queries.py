@@ -73,11 +73,12 @@ _EXAMPLE_QUERY = {
 _EXAMPLE_ANSWER = {
     "id": "q_7d1f",
     "status": "settled",
-    "columns": [{"name": "n", "type": "BIGINT", "kind": "released"}],
+    "columns": [{"name": "n", "type": "BIGINT", "kind": "released", "interval": "noise"}],
     "rows": [[20013]],
     "standard_errors": [[2.8]],
     "lows": [[20007]],
     "highs": [[20019]],
+    "interval_reasons": [],
     "confidence": 0.95,
     "warnings": [],
     "accounting": {

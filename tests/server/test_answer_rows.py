@@ -12,7 +12,8 @@ import pytest
 from engines.shell import ShellEngine
 from privacy.policy import ColumnType
 from privacy.release import ReleasedColumn, ReleasedTable
-from server.answer_rows import AnswerRows, _spread, assemble, shapes
+from server.answer_rows import AnswerRows, assemble, shapes
+from server.derived import spread
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC
@@ -66,25 +67,15 @@ def cell(answer: AnswerRows, row: int) -> tuple[Any, Any, Any, Any]:
     return answer.rows[row][2], answer.standard_errors[row][2], answer.lows[row][2], answer.highs[row][2]
 
 
-def test_a_rank_that_noise_may_change_has_an_interval(shell: ShellEngine) -> None:
-    """Two counts that are closer than their noise: either rank is possible, and the interval says so."""
+def test_ranks_of_a_release_without_sums_have_no_interval(shell: ShellEngine) -> None:
+    """Ranks need intervals that hold at once; a release that version 1 stored does not know them, and says so.
+
+    Ranks of releases with sums are in test_derived.py: they were simulated, and equal counts never all the first.
+    """
     answer = ranked(shell, [1_003, 1_000], 10)
     for row, place in ((0, 1), (1, 2)):
-        value, error, low, high = cell(answer, row)
-        assert (place, 1, 2) == (value, low, high)
-        assert 0.3 < error <= 0.5
-
-
-def test_a_rank_that_noise_does_not_move_is_not_called_exact(shell: ShellEngine) -> None:
-    """Two counts that are far apart: the interval is one rank, and no standard error of zero is claimed."""
-    answer = ranked(shell, [5_000, 1_000], 10)
-    assert (1, None, 1, 1) == cell(answer, 0)
-    assert (2, None, 2, 2) == cell(answer, 1)
-
-
-def test_a_few_simulations_do_not_vouch_for_a_high_confidence(shell: ShellEngine) -> None:
-    """At 99.9 % confidence 400 equal values are not enough for an interval: it is unknown."""
-    assert (1, None, None, None) == cell(ranked(shell, [5_000, 1_000], 10, "0.999"), 0)
+        assert (place, None, None, None) == cell(answer, row)
+    assert [(2, "stored_without_sums", None)] == [(r.column, r.code, r.rows) for r in answer.reasons]
 
 
 @pytest.mark.parametrize(
@@ -97,8 +88,14 @@ def test_a_few_simulations_do_not_vouch_for_a_high_confidence(shell: ShellEngine
         ([1.0] * 50 + [2.0] * 50, 0.1, (0.5, 1.0, 2.0)),
         ([1.0] * 99 + [2.0], 0.1, (pytest.approx(0.0995, rel=0.01), 1.0, 1.0)),
         ([1.0] * 95 + [2.0] * 5, 0.1, (pytest.approx(0.2179, rel=0.01), 1.0, 2.0)),
+        ([float(i) for i in range(39)], 0.05, (pytest.approx(11.25, rel=0.01), 0.0, 38.0)),
+        ([float(i) for i in range(38)], 0.05, (pytest.approx(10.97, rel=0.01), None, None)),
+        ([float(i) for i in range(399)], 0.005, (pytest.approx(115.2, rel=0.01), 0.0, 398.0)),
     ],
 )
-def test_quantiles_are_values_that_were_simulated(values: list[float], alpha: float, expected: Any) -> None:
-    """Ends are simulated values, never between two ranks; equal values count from three by alpha on."""
-    assert expected == _spread(values, alpha)
+def test_a_few_draws_do_not_vouch_for_a_high_confidence(values: list[float], alpha: float, expected: Any) -> None:
+    """Ends are simulated values, as many from the outside as the confidence allows, or none; equal values count from
+    three by alpha on."""
+    found = spread(values, alpha)
+    assert expected == (found.error, found.low, found.high)
+    assert (found.low is None) == (found.reason == "too_few_draws")

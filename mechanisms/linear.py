@@ -1,0 +1,78 @@
+"""Quantiles of sums of independent noise with known weights: the error of what is linear in released numbers.
+
+Few Laplace variables have a closed form, normal ones any number. Sums of more Laplace variables, or of both, have the
+saddlepoint approximation of Lugannani and Rice 1980, which is within four per cent of the tail for these laws
+(a test compares it with numerical inversion); the tail that is asked for is lowered by five per cent.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mechanisms.interval import Floats, gaussian_two_sided, laplace_sum_quantiles
+
+__all__ = ["weighted_quantiles"]
+
+_FEW = 3
+_STEPS = 50
+_ROOM = 0.95
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def weighted_quantiles(laplace: Floats, variance: Floats, bounded: Floats, alpha: float) -> Floats:
+    """The t that |sum| exceeds with probability at most alpha, one per row.
+
+    Shape: `laplace` has the scales (weight times b) of independent Laplace variables, rows x variables, not negative;
+    `variance` that of a normal part of each row; `bounded` the greatest absolute values of rounding errors, rows x
+    errors.
+    Ensures: the bounded errors are contained, either at their greatest or as if normal with the variance of their
+    greatest (a bounded variable has no heavier tails: Hoeffding 1963), whichever is narrower.
+    """
+    squares = (bounded**2).sum(axis=-1)
+    narrow: Floats = np.minimum(
+        _quantiles(laplace, variance, alpha) + bounded.sum(axis=-1), _quantiles(laplace, variance + squares, alpha)
+    )
+    return narrow
+
+
+def _quantiles(laplace: Floats, variance: Floats, alpha: float) -> Floats:
+    normal: Floats = gaussian_two_sided(alpha) * np.sqrt(variance)
+    busy = laplace.any(axis=0)
+    scales = laplace[:, busy]
+    if not scales.shape[1]:
+        return normal
+    if scales.shape[1] <= _FEW and not variance.any():
+        few: Floats = laplace_sum_quantiles(scales, alpha)
+        return few
+    # Rows with the same weights, up to a factor, have the same law, up to that factor.
+    size = np.sqrt(variance + 2 * (scales**2).sum(axis=-1))
+    safe = np.where(size > 0, size, 1.0)
+    both = np.round(np.concatenate([np.sort(scales, axis=-1), np.sqrt(variance)[:, None]], axis=-1) / safe[:, None], 12)
+    distinct, place = np.unique(both, axis=0, return_inverse=True)
+    result: Floats = _saddlepoint(distinct[:, :-1], distinct[:, -1] ** 2, alpha * _ROOM)[place.reshape(-1)] * size
+    return result
+
+
+def _saddlepoint(scales: Floats, variance: Floats, alpha: float) -> Floats:
+    """By bisection over the tilt: K(s) = v s^2 / 2 - sum of log(1 - b^2 s^2), and the tail at K'(s) falls with s."""
+    greatest = scales.max(axis=-1)
+    # Beyond this tilt even Chernoff's bound exp(K(s) - s K'(s)) is far below alpha.
+    most = np.minimum(np.where(greatest > 0, (1 - 1e-9) / np.where(greatest > 0, greatest, 1), np.inf), 60.0)
+    low, high = np.zeros_like(most), most
+    point = np.zeros_like(most)
+    for _ in range(_STEPS):
+        tilt = (low + high) / 2
+        squared = (scales * tilt[:, None]) ** 2
+        cumulant = variance * tilt**2 / 2 - np.log1p(-squared).sum(axis=-1)
+        point = variance * tilt + (2 * scales * (scales * tilt[:, None]) / (1 - squared)).sum(axis=-1)
+        curvature = variance + (2 * scales**2 * (1 + squared) / (1 - squared) ** 2).sum(axis=-1)
+        r = np.sqrt(np.maximum(2 * (tilt * point - cumulant), 1e-300))
+        u = tilt * np.sqrt(curvature)
+        density = np.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)
+        tail = _erfc(r / math.sqrt(2)).astype(np.float64) / 2 + density * (1 / u - 1 / r)
+        above = 2 * tail > alpha
+        low, high = np.where(above, tilt, low), np.where(above, high, tilt)
+    return point

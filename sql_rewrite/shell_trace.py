@@ -1,0 +1,107 @@
+"""Traces of a whole shell block: its columns, which rows it reads, and whether noisy numbers choose among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from sql_rewrite.plan import ShellOutput
+from sql_rewrite.shell import Released
+from sql_rewrite.trace import UNKNOWN, Trace, Tracer, moved
+
+__all__ = ["BlockTrace", "shifted", "trace_block", "value_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTrace:
+    """Traces of the projections; the cores whose rows are read; whether noisy numbers choose rows, or order them."""
+
+    projections: tuple[Trace, ...]
+    rows: frozenset[str]
+    chosen: bool
+    ordered: bool
+
+
+def shifted(output: ShellOutput, offset: int) -> ShellOutput:
+    """The output in a relation whose hidden identity columns stand further to the right."""
+    return replace(
+        output,
+        identity=None if output.identity is None else output.identity + offset,
+        branch=None if output.branch is None else output.branch + offset,
+        branches=tuple(shifted(branch, offset) for branch in output.branches),
+        trace=moved(output.trace, offset),
+    )
+
+
+def value_of(released: Released) -> Trace:
+    """The trace of a relation's first column where it stands as a value: of rows other than the reader's own."""
+    trace = released.outputs[0].trace
+    return replace(
+        trace,
+        reads=frozenset((core, name, None) for core, name, _ in trace.reads),
+        across=trace.across | released.rows,
+        chosen=trace.chosen or released.chosen,
+    )
+
+
+def trace_block(
+    node: exp.Select,
+    projections: Sequence[exp.Expr],
+    sources: Sequence[tuple[str, Released]],
+    nested: Callable[[exp.Expr], Released],
+) -> BlockTrace:
+    """The traces of a SELECT block over released relations. Never refuses: what is not understood is unknown."""
+    columns: dict[tuple[str, str], Trace] = {}
+    offset = 0
+    for alias, released in sources:
+        for output in released.outputs:
+            trace = moved(output.trace, offset)
+            columns[alias.lower(), output.name.lower()] = trace
+            columns.setdefault(("", output.name.lower()), trace)
+        offset += released.identities or 0
+    rows = frozenset().union(*(released.rows for _, released in sources))
+
+    def inner(query: exp.Expr) -> Trace:
+        return value_of(nested(query))
+
+    def tracer(known: Mapping[tuple[str, str], Trace], *, chosen: bool) -> Tracer:
+        def column(reference: exp.Column) -> Trace:
+            return known.get((reference.table.lower(), reference.name.lower()), UNKNOWN)
+
+        return Tracer(column, inner, rows=rows, chosen=chosen)
+
+    before = tracer(columns, chosen=False)
+    joins = [join.args["on"] for join in node.args.get("joins") or [] if join.args.get("on") is not None]
+    where = [node.args["where"].this] if node.args.get("where") is not None else []
+    kept = any(released.chosen for _, released in sources) or not before.constant([*joins, *where])
+    group = node.args.get("group")
+    if group is not None and not before.constant(
+        item for item in group.expressions if not isinstance(item, exp.Literal)
+    ):
+        kept = True
+    over = tracer(columns, chosen=kept)
+    traces = tuple(over.trace(projection.this) for projection in projections)
+    aliased = dict(columns)
+    for projection, trace in zip(projections, traces, strict=True):
+        aliased.setdefault(("", projection.alias.lower()), trace)
+    after = tracer(aliased, chosen=kept)
+    filters = [node.args[slot].this for slot in ("having", "qualify") if node.args.get(slot) is not None]
+    chosen = kept or not after.constant(filters)
+    ordered = any(released.ordered for _, released in sources)
+    order = node.args.get("order")
+    if order is not None:
+        ordered = not all(_sorting(item, traces, after).constant for item in order.expressions)
+    if (node.args.get("limit") is not None or node.args.get("offset") is not None) and ordered:
+        chosen = True
+    return BlockTrace(traces, rows, chosen, ordered)
+
+
+def _sorting(item: exp.Expr, traces: Sequence[Trace], tracer: Tracer) -> Trace:
+    """What an ORDER BY sorts by: a position is one of the projections."""
+    node = item.this if isinstance(item, exp.Ordered) else item
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = int(node.this) - 1 if str(node.this).isdigit() else -1
+        return traces[place] if 0 <= place < len(traces) else UNKNOWN
+    return tracer.trace(node)

@@ -1,0 +1,118 @@
+"""Set operations of released relations.
+
+The rows of UNION ALL are those of its branches and keep their identity: `id$0` holds the number of the branch, then
+come the hidden columns of the first and of the second, NULL in the rows of the other. The rows of a set operation that
+removes repeats are nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from sql_rewrite.plan import ShellOutput
+from sql_rewrite.shell import REPLICATE, Released, column, quoted
+from sql_rewrite.shell_trace import shifted
+from sql_rewrite.trace import Shape, Trace, merged
+
+__all__ = ["unite"]
+
+
+def unite(
+    left: Released,
+    right: Released,
+    node: exp.SetOperation,
+    *,
+    copy: Callable[[exp.Expr], exp.Expr | None],
+    ordered: bool,
+    instances: int,
+) -> Released:
+    """The relation of a set operation. `copy` gives checked copies of its ORDER BY, LIMIT and OFFSET.
+
+    Requires: both sides have as many columns. `ordered` says that noisy numbers decide the order.
+    """
+    all_rows = isinstance(node, exp.Union) and node.args.get("distinct") is False
+    kept = all_rows and left.identities is not None and right.identities is not None
+    sides = (left, right)
+    starts = (1, 1 + (left.identities or 0))
+    outputs = tuple(
+        _output(
+            a.name, (shifted(a, starts[0]), shifted(b, starts[1])) if kept else (a, b), kept=kept, chosen=not all_rows
+        )
+        for a, b in zip(left.outputs, right.outputs, strict=True)
+    )
+    limited = node.args.get("limit") is not None or node.args.get("offset") is not None
+    slots = [slot for slot in ("order", "limit", "offset") if node.args.get(slot) is not None]
+
+    def build(form: str) -> exp.Query | None:
+        trees = [side.form(form if kept else "plain") for side in sides]
+        if any(tree is None for tree in trees):
+            return None
+        if form != "plain":
+            trees = [_with_identity(sides, number, form, starts) for number in (0, 1)]
+        tree = type(node)(
+            this=exp.Subquery(this=_copied(trees[0])),
+            expression=exp.Subquery(this=_copied(trees[1])),
+            distinct=node.args.get("distinct"),
+        )
+        for slot in slots:
+            # Every form copies them, which checks them; simulated rows are neither cut nor sorted.
+            clause = copy(node.args[slot])
+            if form != "simulated":
+                tree.set(slot, clause)
+        return tree
+
+    return Released(
+        outputs,
+        identities=1 + sum(side.identities or 0 for side in sides) if kept else None,
+        build=build,
+        instances=instances,
+        rows=left.rows | right.rows,
+        chosen=left.chosen or right.chosen or (limited and ordered) or not all_rows,
+        ordered=ordered,
+    )
+
+
+def _copied(tree: exp.Query | None) -> exp.Query:
+    assert tree is not None
+    result: exp.Query = tree.copy()
+    return result
+
+
+def _output(name: str, parts: tuple[ShellOutput, ShellOutput], *, kept: bool, chosen: bool) -> ShellOutput:
+    """The column of both branches."""
+    a, b = parts
+    kind = a.kind if a.kind == b.kind else "derived"
+    if not kept:
+        kind = "key" if kind == "key" else "derived"
+    worst = max(a.trace.shape, b.trace.shape)
+    rises = {part.trace.rises for part in parts if part.trace.rises != 0}
+    trace = merged((a.trace, b.trace), worst, (rises.pop() if len(rises) == 1 else None) if rises else 0)
+    if chosen:
+        trace = Trace(trace.reads, trace.across, max(worst, Shape.ROUGH), None, chosen=True)
+    if not kept or kind == "key":
+        return ShellOutput(name=name, kind=kind, trace=trace)
+    return ShellOutput(name=name, kind=kind, trace=trace, branch=0, branches=parts)
+
+
+def _with_identity(sides: Sequence[Released], number: int, form: str, starts: Sequence[int]) -> exp.Query:
+    """One branch with the hidden columns of the whole."""
+    side = sides[number]
+    own = side.identities or 0
+    hidden = [REPLICATE] if form == "simulated" else []
+    names = [f"c${i}" for i in range(len(side.outputs))]
+    inner = [*names, *hidden, *(f"i${i}" for i in range(own))]
+    select: list[exp.Expr] = [
+        exp.alias_(column(inside), output.name, quoted=True)
+        for inside, output in zip(names, sides[0].outputs, strict=True)
+    ]
+    select += [column(name) for name in hidden]
+    for place in range(1 + sum(one.identities or 0 for one in sides)):
+        mine = place - starts[number]
+        value: exp.Expr = column(f"i${mine}") if 0 <= mine < own else exp.Null()
+        select.append(exp.alias_(exp.Literal.number(number) if place == 0 else value, f"id${place}", quoted=True))
+    alias = exp.TableAlias(this=quoted("branch$"), columns=[quoted(name) for name in inner])
+    tree = exp.Select(expressions=select)
+    tree.set("from_", exp.From(this=exp.Subquery(this=_copied(side.form(form)), alias=alias)))
+    return tree
