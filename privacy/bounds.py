@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["ContributionBound", "ValueBounds"]
+__all__ = ["BOUND_MAX", "AskedContribution", "ContributionBound", "ValueBounds"]
 
 BOUND_MAX = 2**20
 """Largest contribution bound. Keeps every product of the bounding SQL below 2^127 (see mechanisms/moments.md)."""
@@ -39,3 +39,27 @@ class ContributionBound:
         assert 1 <= self.rows_per_unit <= BOUND_MAX
         assert 1 <= self.groups_per_unit <= BOUND_MAX
         assert 1 <= self.rows_per_unit_and_group <= BOUND_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedContribution:
+    """Contribution bounds that a request names for itself, in place of the declared ones; None leaves one as it is.
+
+    Any bound is safe: the sensitivity, and with it the noise, follows from the bound that is used.
+    """
+
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    rows_per_unit_and_group: int | None = None
+
+    def over(self, declared: ContributionBound) -> ContributionBound:
+        """The bounds to use. Where fewer rows are asked for, the declared bounds of groups shrink with them."""
+        rows = self.rows_per_unit
+        most = BOUND_MAX if rows is None else rows
+        return ContributionBound(
+            declared.rows_per_unit if rows is None else rows,
+            min(declared.groups_per_unit, most) if self.groups_per_unit is None else self.groups_per_unit,
+            min(declared.rows_per_unit_and_group, most)
+            if self.rows_per_unit_and_group is None
+            else self.rows_per_unit_and_group,
+        )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import datetime
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from privacy.bounds import ContributionBound, ValueBounds
+from privacy.bounds import AskedContribution, ContributionBound, ValueBounds
 from privacy.unit import Neighbouring, PrivacyUnit
 
 __all__ = [
@@ -196,3 +196,21 @@ class Dataset:
         """The table of that name (ASCII case does not matter), or None."""
         folded = _folded(name)
         return next((table for table in self.tables if _folded(table.name) == folded), None)
+
+    def bounded_by(self, asked: AskedContribution | None) -> Dataset:
+        """The dataset under the contribution bounds of a request.
+
+        Tables in which each unit has one row stay as they are, and no table stores more rows of a unit than it did.
+        """
+        if asked is None:
+            return self
+        return replace(self, tables=tuple(_bounded(table, asked) for table in self.tables))
+
+
+def _bounded(table: Table, asked: AskedContribution) -> Table:
+    if table.contribution is None or table.one_row:
+        return table
+    bound = asked.over(table.contribution)
+    if bound == table.contribution:
+        return table
+    return replace(table, contribution=bound, rows_stored_per_unit=table.rows_stored)

@@ -13,6 +13,7 @@ from privacy.refusal import Position
 __all__ = ["WARNINGS", "AnswerWarning"]
 
 WARNINGS: dict[str, str] = {
+    "groups_beyond_bound": "A unit counts in fewer groups than the answer has, so counts and sums are too low.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }
 """Every code of a warning with its meaning, one sentence each."""

@@ -154,6 +154,7 @@ class Journey:
             if known is not None:
                 self._plans.move_to_end(key)
                 return known
+        dataset = dataset.bounded_by(question.contribution)
         plan = lift(question.sql, dataset, question.parameters)
         cores = bound(plan)
         # Before anything is written out, which may be long.
@@ -718,7 +719,8 @@ def _retried(reserved: Reserved) -> Admitted:
 def _text_key(question: Question, dataset: Dataset) -> Hashable:
     """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
     parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
-    return (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version)
+    bounds = question.contribution
+    return (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version, bounds)
 
 
 def _repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashable:

@@ -214,6 +214,9 @@ _MESSAGES = {
 
 
 _NESTED = {
+    "rows_per_unit": ("contribution", '"contribution": {"rows_per_unit": 40}'),
+    "groups_per_unit": ("contribution", '"contribution": {"groups_per_unit": 36}'),
+    "rows_per_unit_and_group": ("contribution", '"contribution": {"rows_per_unit_and_group": 10}'),
     "epsilon": ("spend", '"spend": {"epsilon": "0.5"}'),
     "own_epsilon": ("spend", '"spend": {"own_epsilon": "0.5"}'),
     "half_width": ("accuracy", '"accuracy": {"half_width": "10"}'),

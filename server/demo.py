@@ -243,7 +243,7 @@ tables:
     source: {{file: visits.csv}}
     key: visit_id
     references: {{patient_id: patients.patient_id, hospital_id: hospitals.hospital_id}}
-    contribution: {{rows_per_unit: 80, groups_per_unit: 6, rows_per_unit_and_group: 30}}
+    contribution: {{rows_per_unit: 200, groups_per_unit: 36, rows_per_unit_and_group: 40}}
     columns:
       visit_id: {{type: integer}}
       patient_id: {{type: integer}}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from privacy.bounds import AskedContribution
+
 __all__ = ["Question", "QuestionParameter"]
 
 QuestionParameter = str | int | float | bool | None
@@ -33,6 +35,7 @@ class Question:
     account: str | None
     idempotency_key: str | None
     body_hash: str
+    contribution: AskedContribution | None = None
     own_epsilon: Fraction | None = None
     noise: Literal["laplace", "gaussian"] | None = None
     delta: Fraction | None = None

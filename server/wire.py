@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from accountant.filter import DELTA_MAX, EPSILON_MAX
+from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.body import NOT_TEXT
 from server.store.tables import ROLES
@@ -167,6 +168,25 @@ class SpendBody(RequestModel):
         return self
 
 
+Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
+
+
+class ContributionBody(RequestModel):
+    """Contribution bounds for this question alone. The noise follows from them; what is left out stays as declared."""
+
+    rows_per_unit: Annotated[Bound | None, Field(description="Rows of one unit that count, over all groups.")] = None
+    groups_per_unit: Annotated[Bound | None, Field(description="Groups in which one unit counts.")] = None
+    rows_per_unit_and_group: Annotated[Bound | None, Field(description="Rows of one unit in one group.")] = None
+
+    def asked(self) -> AskedContribution:
+        """As the journey reads it."""
+        return AskedContribution(
+            rows_per_unit=self.rows_per_unit,
+            groups_per_unit=self.groups_per_unit,
+            rows_per_unit_and_group=self.rows_per_unit_and_group,
+        )
+
+
 class QueryBody(RequestModel):
     """A question, for an answer or for an estimate."""
 
@@ -180,6 +200,7 @@ class QueryBody(RequestModel):
     ] = {}
     accuracy: AccuracyBody | None = None
     spend: SpendBody | None = None
+    contribution: ContributionBody | None = None
     noise: Annotated[
         Literal["auto", "laplace", "gaussian"],
         Field(description="The only family of noise that may answer, also from a stored release. auto: the server's."),

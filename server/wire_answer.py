@@ -27,6 +27,7 @@ from privacy.release import MechanismNote
 from server.answer_rows import from_stored
 from server.derived import REASONS
 from server.errors import exhausted_words, finding_body
+from server.estimands import estimand, what_is_cut
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from server.repeats import Told
@@ -114,6 +115,7 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
             "mechanisms": _mechanisms(prepared, told.notes),
             "policy_version": prepared.plan.dataset.policy_version,
             "data_version": prepared.plan.dataset.data_version,
+            "cut": [cut for core in prepared.cores if (cut := what_is_cut(core)) is not None],
             "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
         },
         "links": {
@@ -159,6 +161,12 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
                 "table": core.core.sources[0].table.name,
                 "groups_per_unit": core.contribution.groups,
                 "rows_per_unit_and_group": core.contribution.rows,
+                "rows_per_unit": core.contribution.total,
+                "cut": what_is_cut(core),
+                "estimands": {
+                    aggregate.text: estimand(core, estimate)
+                    for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
+                },
                 "keys": "public" if core.described.keys.selection is None else "thresholded",
                 "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
             }
@@ -386,6 +394,10 @@ def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) ->
                 "share": note.share,
                 "groups_per_unit": core.contribution.groups,
                 "rows_per_unit_and_group": core.contribution.rows,
+                "rows_per_unit": core.contribution.total,
+                "estimands": [
+                    estimand(core, estimate) for estimate in core.described.estimates if estimate.name in note.estimates
+                ],
             }
             result.append(shown)
     return result

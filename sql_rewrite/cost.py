@@ -365,8 +365,7 @@ def _parts(bounded: BoundedCore) -> list[tuple[Expression, int]]:
     for statistic in bounded.statistics:
         if statistic.argument is not None:
             parts.append((statistic.argument, 3))
-        if statistic.filter is not None:
-            parts.append((statistic.filter, 1))
+        parts += [(part, 1) for part in (statistic.filter, statistic.present) if part is not None]
     return parts
 
 
@@ -396,6 +395,9 @@ def _core(bounded: BoundedCore, meter: _Meter) -> _Sum:
         row += _UNIT
         if bounded.contribution.choose_groups:
             row += _CHOICE + _KEY * len(keys)
+        if bounded.contribution.scaled:
+            # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.
+            row += _CHOICE
     return total.plus(_Sum(row, _CORE_VECTOR, PLAN_CORE + len(keys) + 2 * sums))
 
 

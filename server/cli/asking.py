@@ -95,6 +95,17 @@ HalfWidthOption = Annotated[
 ConfidenceOption = Annotated[
     str | None, typer.Option("--confidence", metavar="C", help="Confidence of the intervals. Default: 0.95.")
 ]
+RowsPerUnitOption = Annotated[
+    int | None,
+    typer.Option("--rows-per-unit", metavar="N", help="Rows of one unit that count here. Default: the dataset's."),
+]
+GroupsPerUnitOption = Annotated[
+    int | None, typer.Option("--groups-per-unit", metavar="N", help="Groups in which one unit counts here.")
+]
+RowsPerGroupOption = Annotated[
+    int | None,
+    typer.Option("--rows-per-unit-and-group", metavar="N", help="Rows of one unit that count here in one group."),
+]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="Value of $NAME in the statement; repeatable."),
@@ -117,6 +128,9 @@ def query(
     confidence: ConfidenceOption = None,
     noise: NoiseOption = None,
     delta: DeltaOption = None,
+    rows_per_unit: RowsPerUnitOption = None,
+    groups_per_unit: GroupsPerUnitOption = None,
+    rows_per_unit_and_group: RowsPerGroupOption = None,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -145,6 +159,12 @@ def query(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
+    _bound_wishes(
+        body,
+        rows_per_unit=rows_per_unit,
+        groups_per_unit=groups_per_unit,
+        rows_per_unit_and_group=rows_per_unit_and_group,
+    )
     shown = _format(form, as_json=as_json)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
@@ -173,6 +193,9 @@ def estimate(
     confidence: ConfidenceOption = None,
     noise: NoiseOption = None,
     delta: DeltaOption = None,
+    rows_per_unit: RowsPerUnitOption = None,
+    groups_per_unit: GroupsPerUnitOption = None,
+    rows_per_unit_and_group: RowsPerGroupOption = None,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -191,6 +214,12 @@ def estimate(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
+    _bound_wishes(
+        body,
+        rows_per_unit=rows_per_unit,
+        groups_per_unit=groups_per_unit,
+        rows_per_unit_and_group=rows_per_unit_and_group,
+    )
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         _, answer = client.call("POST", "/v1/estimates", body)
@@ -256,6 +285,22 @@ def _prepare(
     if budget is not None:
         body["budget"] = budget
     return Home(default_home(home)), body
+
+
+def _bound_wishes(body: dict[str, Any], **bounds: int | None) -> None:
+    """Adds the contribution bounds that the question names for itself."""
+    from privacy.bounds import BOUND_MAX
+
+    named = {name: bound for name, bound in bounds.items() if bound is not None}
+    for name, bound in named.items():
+        if not 1 <= bound <= BOUND_MAX:
+            raise usage_error(
+                f"--{name.replace('_', '-')} is not accepted",
+                why=f"It is a whole number from 1 to {BOUND_MAX:,}.",
+                instead="Leave it out for the dataset's bound.",
+            )
+    if named:
+        body["contribution"] = named
 
 
 def _price_wishes(body: dict[str, Any], *, own_epsilon: str | None, noise: Noise | None, delta: str | None) -> None:
@@ -411,13 +456,8 @@ def _show_estimate(answer: dict[str, Any]) -> None:
         if ratios:
             _show_ratios(ratios)
     for item in answer.get("contribution", []):
-        groups, each = int(item["groups_per_unit"]), int(item["rows_per_unit_and_group"])
-        if groups > 1 or each > 1:
-            say(
-                f"Counted of one unit in {printable(str(item['table']))}: at most {groups} "
-                f"{'group' if groups == 1 else 'groups'}, {each:,} {'row' if each == 1 else 'rows'} in each; "
-                "where units have more, counts and sums are too low."
-            )
+        if item.get("cut"):
+            say(f"{printable(str(item['table']))}: {printable(str(item['cut']))}")
         if item.get("keys") == "thresholded":
             say("Groups with few units are not shown, because the list of groups is not public.")
     curve = answer.get("curve") or []

@@ -239,25 +239,8 @@ def _bound_lines(answer: Mapping[str, Any]) -> list[str]:
 
     Without this, a count that lacks a third of its rows would look exact to one percent.
     """
-    bounds = {
-        (int(used["groups_per_unit"]), int(used["rows_per_unit_and_group"]))
-        for used in answer.get("provenance", {}).get("mechanisms", [])
-        # Whole units of one group: nothing is beyond a bound.
-        if used.get("argument") != "privacy units" or int(used["groups_per_unit"]) > 1
-    }
-    lines = []
-    for groups, rows in sorted(bounds):
-        if groups > 1:
-            lines.append(f"Of one unit at most {groups} groups count, and {rows:,} {_rows(rows)} in each.")
-        elif rows > 1:
-            lines.append(f"Of one unit at most {rows:,} rows count.")
-    if lines:
-        lines.append("Where units have more, counts and sums are too low, and ± does not show it.")
-    return lines
-
-
-def _rows(number: int) -> str:
-    return "row" if number == 1 else "rows"
+    cut = [printable(str(text)) for text in answer.get("provenance", {}).get("cut", [])]
+    return [*dict.fromkeys(cut), "± does not show what the bounds leave out."] if cut else []
 
 
 def _delta(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -730,6 +731,31 @@ class _Meaning:
                 why="A unit with that many rows cannot be in more groups, or have more rows in one group; the "
                 "wider number only adds noise.",
                 instead="Lower groups_per_unit and rows_per_unit_and_group to rows_per_unit at most.",
+            )
+        self._declared_groups(path, name, table, bound.groups_per_unit)
+
+    def _declared_groups(self, path: Path, name: str, table: TableFile, groups: int) -> None:
+        """Warns where grouping by one column alone already leaves out groups of a unit."""
+        beyond = []
+        for column_name, column in table.columns.items():
+            count = 0
+            if isinstance(column.keys, list):
+                count = len(column.keys)
+            elif isinstance(column.keys, KeysRange):
+                with contextlib.suppress(ValueError):
+                    count = len(range_values(column.keys.range, ColumnType(column.type)))
+            if count > groups:
+                beyond.append((count, column_name))
+        if beyond:
+            count, column_name = max(beyond)
+            self.problem(
+                (*path, "contribution"),
+                severity="warning",
+                what=f'groups_per_unit of table "{name}" is below the groups of "{column_name}"',
+                why=f'"{column_name}" declares {count:,} groups, and one unit counts in at most {groups:,} of them: an '
+                "answer by that column is too low for units in more.",
+                instead=f"Write groups_per_unit: {count} when units may be in all of them; a question can name its own "
+                "bound too.",
             )
 
     # --- The policy

@@ -209,7 +209,7 @@ class ColumnFile(_Part):
 class ContributionFile(_Part):
     """How much one privacy unit may take part in an answer about this table. Beyond it, its share is scaled down."""
 
-    rows_per_unit: Bound = Field(description="Rows of one unit that count in an answer without groups.")
+    rows_per_unit: Bound = Field(description="Rows of one unit that count in any answer, over all its groups together.")
     groups_per_unit: Bound = Field(description="Groups in which one unit counts.")
     rows_per_unit_and_group: Bound = Field(description="Rows of one unit that count in one group.")
 

@@ -103,10 +103,13 @@ _EXAMPLE_ANSWER = {
                 "share": "1",
                 "groups_per_unit": 1,
                 "rows_per_unit_and_group": 1,
+                "rows_per_unit": 1,
+                "estimands": ["plain: each unit has one row"],
             }
         ],
         "policy_version": 1,
         "data_version": "d_83f0",
+        "cut": [],
         "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
     },
     "links": {"self": "/v1/queries/q_7d1f", "releases": ["/v1/releases/r_51aa"], "budget": "/v1/budgets/b_2c9a"},
@@ -189,6 +192,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         reuse=body.reuse,
         max_staleness_s=body.max_staleness_s,
         account=body.budget,
+        contribution=None if body.contribution is None else body.contribution.asked(),
         idempotency_key=key,
         body_hash=canonical_hash(_asked(raw)),
     )

@@ -1,0 +1,68 @@
+"""What each column of an answer estimates where units are beyond their contribution bounds, in plain sentences.
+
+Functions of declarations and the request alone. mechanisms/bounding.md has the definitions.
+"""
+
+from __future__ import annotations
+
+from privacy.statistic import Estimate, EstimateKind
+from sql_rewrite.bound import BoundedCore
+
+__all__ = ["estimand", "what_is_cut"]
+
+UNITS = "privacy units"
+"""What the statistics of units say that they are about."""
+
+_COUNTS = (EstimateKind.ROWS, EstimateKind.VALUES)
+
+
+def estimand(core: BoundedCore, estimate: Estimate) -> str:
+    """What a column estimates, by itself: the same whatever stands beside it."""
+    contribution = core.contribution
+    if estimate.kind is EstimateKind.UNITS:
+        return "units" if contribution.one_row or not core.core.keys else "units, each in the groups where it counts"
+    if contribution.one_row:
+        return "plain: each unit has one row"
+    bound = f"{contribution.rows:,} {_rows(contribution.rows)}"
+    place = " and group" if core.core.keys else ""
+    total = f", {contribution.total:,} over all groups" if contribution.scaled else ""
+    if estimate.kind in _COUNTS:
+        return f"rows, at most {bound} per unit{place}{total}"
+    if estimate.kind is EstimateKind.SUM:
+        return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
+    return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
+
+
+def what_is_cut(core: BoundedCore) -> str | None:
+    """One sentence on which bound may have cut how; None where each unit has one row, so that nothing is cut."""
+    contribution = core.contribution
+    if contribution.one_row:
+        return None
+    cells = core.described.keys.domain
+    # Units that are counted as such are all there, however many rows they have.
+    rows = any(bounded.statistic.argument != UNITS for bounded in core.statistics)
+    parts = []
+    if contribution.choose_groups:
+        of = "groups" if cells is None else f"of the {len(cells):,} groups"
+        parts.append(f"counts in at most {contribution.groups:,} {of} (groups_per_unit)")
+    if not rows:
+        pass
+    elif contribution.scaled or contribution.groups > 1:
+        parts.append(f"with at most {contribution.rows:,} {_rows(contribution.rows)} in each (rows_per_unit_and_group)")
+        if contribution.scaled:
+            parts.append(f"scaled down beyond {contribution.total:,} rows over all of them (rows_per_unit)")
+    else:
+        name = "rows_per_unit" if contribution.rows == contribution.total else "rows_per_unit_and_group"
+        parts.append(f"counts with at most {contribution.rows:,} {_rows(contribution.rows)} ({name})")
+    if not parts:
+        return None
+    text = f"A unit {', '.join(parts)}: where units have more, counts and sums are too low."
+    if contribution.choose_groups and cells is not None:
+        text += f" {len(cells):,} groups: groups_per_unit {len(cells)} covers them."
+    elif contribution.choose_groups:
+        text += " A larger groups_per_unit covers groupings in which units have more groups."
+    return text
+
+
+def _rows(number: int) -> str:
+    return "row" if number == 1 else "rows"
