@@ -11,6 +11,7 @@ keyed hash of the unit's key that no other unit can change; where each row is a 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import hmac
 import json
@@ -90,6 +91,7 @@ SNAPSHOT_CODES: dict[str, str] = {
     "too_many_rows": "The source has more rows than sums are proved for (2^40).",
     "key_null": "The declared key is NULL in some rows.",
     "key_not_unique": "The declared key repeats.",
+    "value_not_unique": "The column is declared unique, and some values repeat.",
     "unit_unknown": "The privacy unit's table, key or path is not declared as it is used.",
     "unit_type": "The columns that lead to the privacy unit have different types, or a type that cannot be a key.",
     "unit_key_null": "The privacy unit's key is NULL in some rows.",
@@ -477,12 +479,29 @@ def _spelled(table: Table, name: str) -> str:
 
 def described_column(column: Column, source_name: str | None = None) -> dict[str, Any]:
     """A declared column as workers read it."""
-    keys = None
-    if column.type is ColumnType.TEXT and column.keys is not None:
-        keys = [value for value in column.keys.values if value is not None]
-    described = {"name": column.name, "type": column.type.value, "nullable": column.nullable, "keys": keys}
+    keys: list[KeyValue] | None = None
     # Only where it is declared: the versions of data without it stay what they were.
-    return described if source_name is None else {**described, "source_name": source_name}
+    more: dict[str, Any] = {} if source_name is None else {"source_name": source_name}
+    if column.keys is not None and column.keys.other is None and column.keys_from is None:
+        keys = [value for value in column.keys.values if value is not None]
+        if column.type is not ColumnType.TEXT:
+            more["allowed"] = _allowed(keys)
+            keys = None
+    if column.keys_from is not None:
+        more["keys_from"] = list(column.keys_from)
+    if column.unique:
+        more["unique"] = True
+    return {"name": column.name, "type": column.type.value, "nullable": column.nullable, "keys": keys, **more}
+
+
+def _allowed(keys: Sequence[KeyValue]) -> dict[str, list[str]]:
+    """The values that a column may have, as text: all of a range of whole numbers or days by its ends."""
+    values: list[Any] = list(keys)
+    plain = values and type(values[0]) in (int, datetime.date)
+    one: Any = 1 if values and type(values[0]) is int else datetime.timedelta(days=1)
+    if plain and max(values) - min(values) == one * (len(values) - 1):
+        return {"range": [str(min(values)), str(max(values))]}
+    return {"values": [str(value) for value in values]}
 
 
 def _data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Sequence[str], draw_key: bytes) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "Dataset",
     "KeyValue",
     "Limits",
+    "Other",
     "PublicKeys",
     "Reference",
     "Table",
@@ -66,10 +67,22 @@ class ColumnType(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """The group value in which rows count whose value is none of the public keys. It may be NULL."""
+
+    value: KeyValue
+
+
+@dataclass(frozen=True, slots=True)
 class PublicKeys:
-    """Group values known without looking at rows, in the order in which answers list them, without repeats."""
+    """Group values known without looking at rows, in the order in which answers list them, without repeats.
+
+    Without `other` it was verified when the data was attached that every value is one of them or NULL. NULL is a
+    group value of every column that is not declared `nullable: false`, listed or not.
+    """
 
     values: tuple[KeyValue, ...]
+    other: Other | None = None
 
     def __post_init__(self) -> None:
         assert self.values, "public keys need at least one value"
@@ -81,6 +94,8 @@ class Column:
     """One column: its type and what is declared about its values.
 
     `length_max` is the most characters of a stored text; None is the default. Snapshots keep no longer ones.
+    `keys_from` names a public table and its column: every value is one of theirs, which is verified when the data is
+    attached, before `keys` can be known. No two rows of a `unique` column have the same value, which is verified too.
     """
 
     name: str
@@ -90,6 +105,8 @@ class Column:
     nullable: bool = True
     description: str = ""
     length_max: int | None = None
+    keys_from: tuple[str, str] | None = None
+    unique: bool = False
 
     def __post_init__(self) -> None:
         assert self.length_max is None or 1 <= self.length_max <= LENGTH_MAX_MOST

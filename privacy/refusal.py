@@ -27,7 +27,7 @@ CODES: dict[str, str] = {
     "unsupported_type": "The operation does not accept values of this type.",
     "volatile_function": "The function gives another value at each call or at each moment.",
     "raw_rows": "The query would return rows about people instead of statistics.",
-    "group_by_unit": "The query groups the released answer by the privacy unit.",
+    "group_by_unit": "The query groups by the privacy unit, or by values of which each belongs to one unit.",
     "column_without_bounds": "A sum needs value bounds, and the expression has none.",
     "join_multiplies": "The join may repeat rows of one unit.",
     "join_not_on_key": "The join does not follow a declared reference.",

@@ -265,7 +265,8 @@ def _with_public_keys(dataset: Dataset, snapshot: Path) -> Dataset:
                 values = _public_values(snapshot, table.name, column.name, column.type)
                 distinct = sorted({value for value in values if isinstance(value, str)})
                 if 0 < len(distinct) <= _PUBLIC_KEYS_MAX:
-                    column = replace(column, keys=PublicKeys(tuple(distinct)))
+                    # The rows are public, and so is whether one of them has no value.
+                    column = replace(column, keys=PublicKeys(tuple(distinct)), nullable=None in values)
             columns.append(column)
         tables.append(replace(table, columns=tuple(columns)))
     return replace(dataset, tables=tuple(tables))

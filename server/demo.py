@@ -233,10 +233,15 @@ tables:
     columns:
       patient_id: {{type: integer}}
       birth_year: {{type: integer, bounds: [1925, 2025]}}
-      age: {{type: integer, bounds: [0, 100], keys: {{range: [0, 100]}}, description: Age at the end of 2025.}}
-      sex: {{type: text, keys: [female, male]}}
-      region: {{type: text, keys: {{table: hospitals, column: region}}}}
-      smoker: {{type: boolean, keys: [false, true]}}
+      age:
+        type: integer
+        bounds: [0, 100]
+        keys: {{range: [0, 100]}}
+        nullable: false   # every row has a value, so there is no group of missing ages; verified
+        description: Age at the end of 2025.
+      sex: {{type: text, keys: [female, male], nullable: false}}
+      region: {{type: text, keys: {{table: hospitals, column: region}}, nullable: false}}
+      smoker: {{type: boolean, nullable: false}}
       income: {{type: integer, bounds: [0, 200000], description: Yearly income.}}
   visits:
     description: One row per visit; most patients have a few, some have hundreds.
@@ -247,11 +252,12 @@ tables:
     columns:
       visit_id: {{type: integer}}
       patient_id: {{type: integer}}
-      hospital_id: {{type: integer, keys: {{table: hospitals, column: hospital_id}}}}
+      hospital_id: {{type: integer, keys: {{table: hospitals, column: hospital_id}}, nullable: false}}
       visit_date: {{type: date}}
       department:
         type: text
         keys: [{", ".join(_DEPARTMENTS)}]
+        nullable: false
       length_of_stay_days: {{type: integer, bounds: [0, 90]}}
       cost: {{type: number, bounds: [0, 20000]}}
   hospitals:

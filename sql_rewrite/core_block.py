@@ -15,7 +15,10 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.expressions import Call, ColumnRef, Expression, canonical, describe
+from sql_rewrite.functions import TypeRefused
+from sql_rewrite.gather import gathered
 from sql_rewrite.hints import AGGREGATES, counted, instead_of, listed
+from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core
@@ -52,11 +55,11 @@ _NAMED_AGGREGATES = {"mean": AggregateFunction.AVERAGE}
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A key of GROUP BY: its tree, and what the core groups by. `number` is set when that is a whole number."""
+    """A key of GROUP BY: its tree, what was written, and what the core groups by: `written`, gathered and whole."""
 
     node: exp.Expr
+    written: Expression
     expression: Expression
-    number: Expression | None = None
 
 
 class CoreBlock:
@@ -148,10 +151,10 @@ class CoreBlock:
         names = {repr(canonical(key)): name for name, key in keys}
         for key in lifted_keys:
             name = names[repr(canonical(key.expression))]
-            if key.number is not None:
+            if key.written.type is ColumnType.NUMBER:
                 name = self.numbers.setdefault(name, f"{name}_number")
             self.key_nodes.append((key.node, name))
-            self.keys[repr(canonical(key.number or key.expression))] = name
+            self.keys[repr(canonical(key.written))] = name
         distinct: dict[str, Aggregate] = {}
         for _, aggregate in found:
             distinct.setdefault(_aggregate_form(aggregate), aggregate)
@@ -275,13 +278,25 @@ class CoreBlock:
         nodes += [self._group_item(part) for item in group.expressions for part in _unbracketed(item)]
         result = []
         for node in nodes:
-            key = self.lifter.lift(node)
-            self._check_key(node, key)
+            written = self.lifter.lift(node)
+            key = self._gathered(node, written)
+            self._check_key(node, written, key)
             if key.type is ColumnType.NUMBER:
-                result.append(_Key(node, self.lifter.make(node, "cast_integer", key), number=key))
-            else:
-                result.append(_Key(node, key))
+                key = self.lifter.make(node, "cast_integer", key)
+            result.append(_Key(node, written, key))
         return result
+
+    def _gathered(self, node: exp.Expr, key: Expression) -> Expression:
+        try:
+            return gathered(key, self.dataset.limits.cells_max)
+        except TypeRefused as refusal:
+            raise refuse(
+                refusal.code,
+                "a key of GROUP BY is refused",
+                "The declared keys of its column are too many to compare each row with.",
+                "group by a condition on the column: CASE WHEN ... THEN ... END",
+                position=self.text.position(node),
+            ) from None
 
     def _group_item(self, item: exp.Expr) -> exp.Expr:
         if isinstance(item, exp.Literal) and not item.is_string:
@@ -308,16 +323,10 @@ class CoreBlock:
                 return inner
         return None
 
-    def _check_key(self, node: exp.Expr, key: Expression) -> None:
-        if isinstance(key, ColumnRef) and key.is_unit:
-            raise refuse(
-                "group_by_unit",
-                "grouping by the privacy unit is refused",
-                "Each group would be one person.",
-                "group by an attribute of the person instead",
-                f"COUNT(*) / COUNT(DISTINCT {key.name}) is the mean number of rows per person",
-                position=self.text.position(node),
-            )
+    def _check_key(self, node: exp.Expr, key: Expression, counted_as: Expression) -> None:
+        column = identifying_column(key)
+        if column is not None:
+            raise self._group_by_unit(node, key, column)
         if not (whole(key) or key.type is not ColumnType.NUMBER):
             floor = self.lifter.make(node, "floor", key)
             clipped = describe(key) if fits(floor, self.dataset.limits.cells_max) else _clipped(describe(key))
@@ -331,7 +340,7 @@ class CoreBlock:
                 *(f"GROUP BY {way}" for way in ways),
                 position=self.text.position(node),
             )
-        if not fits(key, self.dataset.limits.cells_max):
+        if not fits(counted_as, self.dataset.limits.cells_max):
             raise refuse(
                 "too_large",
                 "a key of GROUP BY is refused",
@@ -340,6 +349,26 @@ class CoreBlock:
                 "ask an administrator to declare bounds for the column",
                 position=self.text.position(node),
             )
+
+    def _group_by_unit(self, node: exp.Expr, key: Expression, column: ColumnRef) -> Refused:
+        if column.is_unit:
+            what = "grouping by the privacy unit is refused"
+            why = "Each group would be one person."
+            mean: tuple[str, ...] = (f"COUNT(*) / COUNT(DISTINCT {column.name}) is the mean number of rows per person",)
+        else:
+            what = f'grouping by "{column.name}" is refused'
+            why = f'A value of "{column.name}" belongs to one person, so each group would be (of) one person.'
+            mean = ()
+        if not isinstance(key, ColumnRef):
+            why += f" {describe(key)} has another value for each value of it."
+        return refuse(
+            "group_by_unit",
+            what,
+            why,
+            "group by an attribute that many people share",
+            *mean,
+            position=self.text.position(node),
+        )
 
     def _raw_rows(self, node: exp.Expr) -> Refused:
         place = self.text.position(node)

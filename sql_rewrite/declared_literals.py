@@ -59,7 +59,7 @@ def _column(expression: Expression) -> ColumnRef | None:
 def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[str, tuple[str, ...]] | None:
     """How the column is declared, and what to write instead, when the literal lies outside of that."""
     value, bounds = literal.value, column.declared
-    if equality and column.domain is not None and not _listed(value, column.domain):
+    if equality and column.domain is not None and column.other is None and not _listed(value, column.domain):
         listed = [describe(Literal(key, column.type)) for key in column.domain if key is not None]
         keys = ", ".join(listed[:_SHOWN_MAX]) + (", ..." if len(listed) > _SHOWN_MAX else "")
         return f"with the keys {keys}", (f"compare it with one of: {keys}",)

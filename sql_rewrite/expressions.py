@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privacy.policy import ColumnType, KeyValue
+from privacy.policy import ColumnType, KeyValue, Other
 
 __all__ = [
     "ANY",
@@ -93,9 +93,10 @@ class ColumnRef:
     """A column of a relation that is in scope, as it is read, not clipped.
 
     `interval` is what the stored type may hold (BIGINT when left out for an INTEGER), `declared` are the value
-    bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` are public
-    keys: rows with another value do not take part when the column is used as a key. `length_max` is the most characters
-    of a stored text.
+    bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` is every value
+    that the column can have, NULL included where it can be NULL; with `other` it is every value that the column has
+    once it is gathered (`sql_rewrite.gather`), and a stored value may lie outside. `identifies` says that a value
+    belongs to one privacy unit. `length_max` is the most characters of a stored text.
     """
 
     relation: str
@@ -105,8 +106,10 @@ class ColumnRef:
     interval: Interval | None = None
     declared: Interval | None = None
     domain: tuple[KeyValue, ...] | None = None
+    other: Other | None = None
     is_unit: bool = False
     length_max: int | None = None
+    identifies: bool = False
 
     def __post_init__(self) -> None:
         if self.type is ColumnType.INTEGER:
@@ -331,6 +334,8 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
         return f"CASE {whens} ELSE {_described(arguments[-1], outermost=True)} END"
     elif name.startswith("cast_"):
         return f"CAST({_described(arguments[0], outermost=True)} AS {_TYPE_NAMES[expression.type]})"
+    elif name in ("gather", "gather_range"):
+        text = _described(arguments[0])
     elif name == "clip":
         value, lower, upper = (_described(argument, outermost=True) for argument in arguments)
         return f"clip({value}, {lower} to {upper})"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from privacy.policy import ColumnType, KeyValue
+from privacy.policy import ColumnType
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
@@ -118,24 +118,22 @@ class _Lowering:
         return " ".join(parts)
 
     def _base(self, *, with_unit: bool) -> str:
-        """Rows with their keys, encoded values and filters; rows outside the public keys are left out."""
+        """Rows with their keys, encoded values and filters.
+
+        No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
+        release refuses a group that is not.
+        """
         columns = []
         root = self.core.sources[0].relation
         if with_unit:
             columns.append(f'"{root}"."unit$id" AS "u"')
             if self.bounded.contribution.choose_groups:
                 columns.append(f'"{root}"."unit$draw" AS "d"')
-        conditions = []
         for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
-            text = self._key(key, public=domain is not None)
-            columns.append(f'{text} AS "{name}"')
-            if domain is not None:
-                conditions.append(self._inside(text, key, domain))
+            columns.append(f'{self._key(key, public=domain is not None)} AS "{name}"')
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
-        if self.core.where is not None:
-            conditions.insert(0, lower_expression(self.core.where, self.parameters))
-        where = " WHERE " + " AND ".join(f"({c})" for c in conditions) if conditions else ""
+        where = "" if self.core.where is None else f" WHERE ({lower_expression(self.core.where, self.parameters)})"
         return f"SELECT {', '.join(columns) or '1'} FROM {self._from()}{where}"
 
     def _key(self, key: Expression, *, public: bool) -> str:
@@ -153,22 +151,6 @@ class _Lowering:
         if key.type is ColumnType.INTEGER and needs_wide(key):
             return f"TRY_CAST({text} AS BIGINT)"
         return f"CAST({text} AS {_SQL_TYPES[key.type]})"
-
-    def _inside(self, text: str, key: Expression, domain: Sequence[KeyValue]) -> str:
-        """The condition that a key has one of its public values."""
-        values = [value for value in domain if value is not None]
-        parts = []
-        numbers = sorted(v for v in values if isinstance(v, int) and not isinstance(v, bool))
-        if values and len(numbers) == len(values) and numbers[-1] - numbers[0] == len(numbers) - 1:
-            low = lower_expression(Literal(numbers[0], key.type), self.parameters)
-            high = lower_expression(Literal(numbers[-1], key.type), self.parameters)
-            parts.append(f"{text} BETWEEN {low} AND {high}")
-        elif values:
-            listed = ", ".join(lower_expression(Literal(v, key.type), self.parameters) for v in values)
-            parts.append(f"{text} IN ({listed})")
-        if len(values) < len(domain):
-            parts.append(f"{text} IS NULL")
-        return " OR ".join(parts) or "FALSE"
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[str]:
         """Per row: the encoded value `t`, the filter `f`, and whether a value is there `h`, of one statistic."""

@@ -85,7 +85,9 @@ class _Lowering:
         if isinstance(expression, ColumnRef):
             name = _column(expression)
             # Snapshots store texts with public keys as ENUM, whose order and conversions are not those of text.
-            stored_as_enum = expression.type is ColumnType.TEXT and expression.domain is not None
+            stored_as_enum = (
+                expression.type is ColumnType.TEXT and expression.domain is not None and expression.other is None
+            )
             return f"CAST({name} AS VARCHAR)" if stored_as_enum else name
         if isinstance(expression, Literal):
             return self._literal(expression)

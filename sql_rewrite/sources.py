@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from privacy.policy import Column, ColumnType, Dataset, Reference, Table
+from privacy.policy import Column, ColumnType, Dataset, KeyValue, PublicKeys, Reference, Table
 from privacy.refusal import Position, Refused
 from sql_rewrite.expressions import ColumnRef, Interval
 from sql_rewrite.plan import Join, Source
@@ -206,9 +206,9 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     declared = None
     if column.bounds is not None and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
         declared = Interval(Fraction(column.bounds.lower), Fraction(column.bounds.upper))
-    domain = None if column.keys is None else column.keys.values
-    if domain is not None and outer and None not in domain:
-        domain = (*domain, None)
+    nullable = column.nullable or outer
+    other = None if column.keys is None else column.keys.other
+    domain = None if column.keys is None else _domain(column.keys, nullable=nullable)
     table = source.table
     is_unit = (table.name == dataset.unit.table and column.name == dataset.unit.key) or (
         table.protected and not table.unit_path and column.name == table.unit_column
@@ -217,12 +217,29 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
         relation=source.relation,
         name=column.name,
         type=column.type,
-        nullable=column.nullable or outer,
+        nullable=nullable,
         declared=declared,
         domain=domain,
+        other=other,
         is_unit=is_unit,
         length_max=column.length_max,
+        identifies=is_unit or _identifies(table, column),
     )
+
+
+def _identifies(table: Table, column: Column) -> bool:
+    """Whether a value of the column belongs to one row of a protected table, or to one row on its way to the unit."""
+    leads = bool(table.unit_path) and table.unit_path[0].column == column.name
+    return table.protected and (leads or column.unique or column.name == table.key)
+
+
+def _domain(keys: PublicKeys, *, nullable: bool) -> tuple[KeyValue, ...] | None:
+    """Every value of a column with these keys, NULL last: in it where the column, or `other`, can be NULL."""
+    values = [value for value in keys.values if value is not None]
+    if keys.other is not None and keys.other.value is not None and keys.other.value not in values:
+        values.append(keys.other.value)
+    missing = nullable or (keys.other is not None and keys.other.value is None)
+    return (*values, None) if missing else tuple(values) or None
 
 
 def resolve_sources(

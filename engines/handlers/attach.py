@@ -268,6 +268,8 @@ def _stage_table(
     for column, rule in zip(table["columns"], conversions, strict=True):
         keys = enumeration(column)
         outside = f"({rule.value}) IS NOT NULL AND TRY_CAST({rule.value} AS {keys}) IS NULL" if keys else "false"
+        if "allowed" in column:
+            outside = f"NOT ({_allowed(column, rule.value)})"
         long = f"length({rule.value}) > {int(column['length_max'])}" if "length_max" in column else "false"
         conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside, long)
         counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
@@ -317,6 +319,16 @@ def _is_zone(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     return found is not None and found[0] > 0
 
 
+def _allowed(column: Mapping[str, Any], value: str) -> str:
+    """The condition that a value is one of the declared keys; NULL for NULL."""
+    stored = stored_type(column)
+    first, last = column["allowed"].get("range", (None, None))
+    if first is not None:
+        return f"({value}) BETWEEN CAST({literal(first)} AS {stored}) AND CAST({literal(last)} AS {stored})"
+    listed = ", ".join(f"CAST({literal(key)} AS {stored})" for key in column["allowed"]["values"])
+    return f"({value}) IN ({listed})" if listed else f"({value}) IS NULL"
+
+
 # ---------------------------------------------------------------------------------------- declared facts and units
 
 
@@ -351,8 +363,38 @@ def _verify_keys(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping
             )
             if repeated:
                 findings.append(_finding("key_not_unique", table=name, column=key, count=repeated))
+        for column in table["columns"]:
+            if column.get("unique"):
+                name = identifier(column["name"])
+                repeated = _number(
+                    connection,
+                    f"SELECT count({name}) - count(DISTINCT {name}) FROM staging.main.t{places[table['name']]}",
+                )
+                if repeated:
+                    facts = {"table": table["name"], "column": column["name"]}
+                    findings.append(_finding("value_not_unique", count=repeated, **facts))
+            if "keys_from" in column:
+                findings += _outside_table(connection, places, table, column)
     if findings:
         raise _Refused(findings)
+
+
+def _outside_table(
+    connection: duckdb.DuckDBPyConnection,
+    places: Mapping[str, int],
+    table: Mapping[str, Any],
+    column: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """A finding when a column has values that are not in the public table which declares its keys."""
+    source, key = column["keys_from"]
+    own, theirs = identifier(column["name"]), identifier(key)
+    rows, keys = (f"staging.main.t{places[name]}" for name in (table["name"], source))
+    outside = _number(
+        connection,
+        f"SELECT count(*) FROM {rows} AS t ANTI JOIN {keys} AS k ON t.{own} = k.{theirs} WHERE t.{own} IS NOT NULL",
+    )
+    facts = {"table": table["name"], "column": column["name"]}
+    return [_finding("value_outside_keys", count=outside, **facts)] if outside else []
 
 
 def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any]) -> int:

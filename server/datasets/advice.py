@@ -92,8 +92,11 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
         case "value_outside_keys":
             return (
                 f"Add the missing keys to {place}, if everybody may know them, or correct the data.",
+                f"Or gather these rows in a group: add other: to keys of {place}, a value that is none of the keys.",
                 "Or remove keys: then a group is shown when enough units are in it.",
             )
+        case "value_not_unique":
+            return (f"Remove unique: true from {place}, or correct the rows that repeat a value.",)
         case "null_in_column":
             return (f"Remove nullable: false from {place}, or fill in the missing values.",)
         case "key_null":

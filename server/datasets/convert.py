@@ -10,7 +10,7 @@ from engines.snapshot import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
-from server.datasets.keys import KEYS_MAX, key_values
+from server.datasets.keys import KEYS_MAX, gathered_in, key_values
 from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
 from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.routes import routes_to_unit
@@ -97,7 +97,10 @@ def _table(
             contribution = ContributionBound(
                 declared.rows_per_unit, declared.groups_per_unit, declared.rows_per_unit_and_group
             )
-    columns = tuple(_column(name, key, column, public_values, problems) for key, column in table.columns.items())
+    columns = tuple(
+        _column(name, key, column, public_values, problems, version=file.version)
+        for key, column in table.columns.items()
+    )
     return Table(
         name=name,
         columns=columns,
@@ -124,22 +127,30 @@ def _column(
     column: ColumnFile,
     public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
     problems: list[Problem],
+    *,
+    version: int,
 ) -> Column:
     bounds = None
     if column.bounds is not None:
         lower, upper = column.bounds
         bounds = ValueBounds(Fraction(lower), Fraction(upper))
     values = key_values(column)
-    if isinstance(column.keys, KeysOfTable) and public_values is not None:
-        values = _public_keys(table, name, column.keys, ColumnType(column.type), public_values, problems)
+    other = gathered_in(column, version)
+    keys_from = None
+    if isinstance(column.keys, KeysOfTable):
+        keys_from = (column.keys.table, column.keys.column) if other is None else None
+        if public_values is not None:
+            values = _public_keys(table, name, column.keys, ColumnType(column.type), public_values, problems)
     return Column(
         name=name,
         type=ColumnType(column.type),
         bounds=bounds,
-        keys=PublicKeys(values) if values else None,
+        keys=PublicKeys(values, other) if values else None,
         nullable=column.nullable,
         description=column.description,
         length_max=column.length_max,
+        keys_from=keys_from,
+        unique=column.unique,
     )
 
 

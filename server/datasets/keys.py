@@ -6,13 +6,16 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
-from privacy.policy import ColumnType, KeyValue
-from server.datasets.model import ColumnFile, KeysRange
+from privacy.policy import ColumnType, KeyValue, Other
+from server.datasets.model import ColumnFile, KeysList, KeysRange
 
-__all__ = ["KEYS_MAX", "key_values", "parse_key", "range_values"]
+__all__ = ["GATHERED_MAX", "KEYS_MAX", "gathered_in", "key_values", "parse_key", "range_values"]
 
 KEYS_MAX = 100_000
 """Most public keys of one column."""
+
+GATHERED_MAX = 4_000
+"""Most keys beside an `other` that are not a range: each row is compared with all of them."""
 
 _KEY_LENGTH_MAX = 1_000
 
@@ -83,8 +86,24 @@ def range_values(bounds: Sequence[Any], kind: ColumnType) -> tuple[KeyValue, ...
 def key_values(column: ColumnFile) -> tuple[KeyValue, ...] | None:
     """The declared keys of a column as typed values; None without keys or when a public table holds them."""
     kind = ColumnType(column.type)
-    if isinstance(column.keys, list):
-        return tuple(parse_key(value, kind) for value in column.keys)
+    if isinstance(column.keys, list | KeysList):
+        listed = column.keys if isinstance(column.keys, list) else column.keys.values
+        return tuple(parse_key(value, kind) for value in listed)
     if isinstance(column.keys, KeysRange):
         return range_values(column.keys.range, kind)
     return None
+
+
+def gathered_in(column: ColumnFile, version: int) -> Other | None:
+    """Where values outside of the keys count; None when there are none, which is verified when data is attached.
+
+    In files of version 1 only listed texts were verified. Rows with other values were left out of every group; they
+    count as NULL now, because no row is ever left out in silence.
+    """
+    keys = column.keys
+    if keys is None:
+        return None
+    if not isinstance(keys, list) and "other" in keys.model_fields_set:
+        return Other(parse_key(keys.other, ColumnType(column.type)))
+    verified = version > 1 or (isinstance(keys, list) and column.type == ColumnType.TEXT.value)
+    return None if verified else Other(None)

@@ -18,8 +18,8 @@ from privacy.policy import ColumnType
 from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, looks_like
 from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
-from server.datasets.keys import KEYS_MAX, parse_key, range_values
-from server.datasets.model import VERSION, ColumnFile, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
+from server.datasets.keys import GATHERED_MAX, KEYS_MAX, parse_key, range_values
+from server.datasets.model import VERSION, ColumnFile, KeysList, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
@@ -89,9 +89,13 @@ class _Meaning:
         if self.policy is not None:
             self._policy(self.policy)
 
-    def _version(self) -> None:
+    def _version_written(self) -> int:
         written = self.document.data.get("version", 1)
-        if isinstance(written, int) and written < VERSION:
+        return written if isinstance(written, int) else VERSION
+
+    def _version(self) -> None:
+        written = self._version_written()
+        if written < VERSION:
             self.problem(
                 ("version",) if "version" in self.document.data else (),
                 severity="warning",
@@ -482,8 +486,47 @@ class _Meaning:
                 )
         elif isinstance(column.keys, KeysOfTable):
             self._keys_of_table(path, called, column, column.keys)
+        elif isinstance(column.keys, KeysList):
+            self._keys_list((*path, "values"), called, kind, column.keys.values)
         else:
             self._keys_list(path, called, kind, column.keys)
+        if isinstance(column.keys, KeysList | KeysRange | KeysOfTable) and "other" in column.keys.model_fields_set:
+            self._other((*path, "other"), called, kind, column.keys)
+
+    def _other(self, path: Path, called: str, kind: ColumnType, keys: KeysList | KeysRange | KeysOfTable) -> None:
+        """The group of all values that are no keys."""
+        if self._version_written() == 1:
+            self.problem(
+                path,
+                what=f'"other" of {called} is not known in files of version 1',
+                why="There, values outside of keys have a meaning of their own.",
+                instead=f"Write version: {VERSION} at the top, or see: noisegate dataset upgrade FILE.",
+            )
+        try:
+            value = parse_key(keys.other, kind)
+        except ValueError as error:
+            self.problem(
+                path,
+                what=f'"other" of {called} is not of its type',
+                why=f"It is a group beside the keys, so it must be {error}, or null.",
+                instead="Write a value that is none of the keys, or null to count such rows with the missing values.",
+            )
+            return
+        listed = keys.values if isinstance(keys, KeysList) else []
+        if value is not None and any(type(key) is type(keys.other) and key == keys.other for key in listed):
+            self.problem(
+                path,
+                what=f'"other" of {called} is one of its keys',
+                why="Rows with that value and rows with unknown values would be one group.",
+                instead="Write a value that is none of the keys, or null to count such rows with the missing values.",
+            )
+        if len(listed) > GATHERED_MAX:
+            self.problem(
+                path,
+                what=f"{called} has too many keys beside another group",
+                why=f"Each row is compared with every key; the limit is {GATHERED_MAX}.",
+                instead="Leave other out: then values outside of the keys are refused when the data is attached.",
+            )
 
     def _keys_of_table(self, path: Path, called: str, column: ColumnFile, keys: KeysOfTable) -> None:
         place = (*path, "table")

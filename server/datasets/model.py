@@ -33,6 +33,7 @@ __all__ = [
     "ColumnFile",
     "ContributionFile",
     "DatasetFile",
+    "KeysList",
     "KeysOfTable",
     "KeysRange",
     "PolicyFile",
@@ -143,12 +144,26 @@ class SourceFile(_Part):
     )
 
 
+_OTHER = Field(
+    default=None,
+    description="Group in which rows count whose value is none of the keys. Without it such a row refuses the data.",
+)
+
+
+class KeysList(_Part):
+    """Listed values, and the group of all others."""
+
+    values: Annotated[list[Key], Field(min_length=1)] = Field(description="The keys.")
+    other: Key = _OTHER
+
+
 class KeysRange(_Part):
     """All whole numbers or days from the first to the last, both included."""
 
     range: Annotated[list[int | str], Field(min_length=2, max_length=2)] = Field(
         description='First and last value: whole numbers, or days as "2024-12-31".'
     )
+    other: Key = _OTHER
 
 
 class KeysOfTable(_Part):
@@ -156,11 +171,14 @@ class KeysOfTable(_Part):
 
     table: Identifier = Field(description="A public table of this dataset.")
     column: Identifier = Field(description="Its column.")
+    other: Key = _OTHER
 
 
 def _kind_of_keys(value: Any) -> str | None:
     if isinstance(value, list):
         return "list"
+    if isinstance(value, KeysList) or (isinstance(value, dict) and "values" in value):
+        return "values"
     if isinstance(value, dict) and ("range" in value or not value.keys() & {"table", "column"}):
         return "range"
     if isinstance(value, KeysRange):
@@ -172,12 +190,14 @@ def _kind_of_keys(value: Any) -> str | None:
 
 Keys = Annotated[
     Annotated[Annotated[list[Key], Field(min_length=1)], Tag("list")]
+    | Annotated[KeysList, Tag("values")]
     | Annotated[KeysRange, Tag("range")]
     | Annotated[KeysOfTable, Tag("table")],
     Discriminator(
         _kind_of_keys,
         custom_error_type="keys_shape",
-        custom_error_message="must be a list of values, {range: [first, last]} or {table: ..., column: ...}",
+        custom_error_message="must be a list of values, {values: [...]}, {range: [first, last]} or "
+        "{table: ..., column: ...}",
     ),
 ]
 
@@ -202,6 +222,10 @@ class ColumnFile(_Part):
         default=None,
         description=f"Most characters of a text, {LENGTH_MAX_DEFAULT:,} by default. Longer ones are cut when the data "
         "is attached, those that name units or rows are refused. What texts may cost decides how soon answers appear.",
+    )
+    unique: bool = Field(
+        default=False,
+        description="True when no two rows have the same value, an e-mail address for instance; verified.",
     )
     description: Text = Field(default="", description="Shown to analysts.")
 

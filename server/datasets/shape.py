@@ -271,7 +271,7 @@ def _known_names(path: Path) -> tuple[str, ...]:
     if above[-1] == "contribution":
         return ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
     if above[-1] == "keys":
-        return ("range", "table", "column")
+        return ("values", "range", "table", "column", "other")
     return tuple(ColumnFile.model_fields)
 
 

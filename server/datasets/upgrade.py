@@ -12,12 +12,32 @@ from dataclasses import dataclass
 from server.datasets.check import load_text
 from server.datasets.editing import Editing, written_out
 from server.datasets.model import VERSION
+from server.datasets.problem import Path
 
 __all__ = ["STEPS", "Upgraded", "upgrade"]
 
 Step = Callable[[Editing], Iterator[str]]
 
-STEPS: tuple[Step, ...] = ()
+
+def _say_where_other_values_count(editing: Editing) -> Iterator[str]:
+    """Version 1 verified listed texts alone; of other keys it left rows out of every group, which is over."""
+    for name, table in editing.data["tables"].items():
+        for column, declared in table["columns"].items():
+            path: Path = ("tables", name, "columns", column, "keys")
+            keys = declared.get("keys")
+            if isinstance(keys, list) and declared["type"] != "text":
+                editing.wrap_list(path, "values", other=None)
+            elif isinstance(keys, dict):
+                editing.add_last(path, "other", None)
+            else:
+                continue
+            yield (
+                f"{name}.{column}: values that are none of its keys count in the group NULL (other: null). Where there "
+                "are none, remove it: then that is verified when the data is attached."
+            )
+
+
+STEPS: tuple[Step, ...] = (_say_where_other_values_count,)
 """From version 1 to version 2. Each yields what it changed, one sentence for the owner of the file per change."""
 
 

@@ -36,10 +36,12 @@ def _column(column: Column) -> dict[str, Any]:
         "name": column.name,
         "type": column.type.value,
         "nullable": column.nullable,
+        "unique": column.unique,
         "bounds": None
         if bounds is None
         else {"lower": decimal_text(bounds.lower), "upper": decimal_text(bounds.upper)},
         "keys": None if keys is None else [_key_value(value) for value in keys.values],
+        "other": None if keys is None or keys.other is None else {"key": _key_value(keys.other.value)},
         "description": column.description,
     }
 

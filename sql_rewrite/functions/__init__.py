@@ -26,7 +26,7 @@ from sql_rewrite.expressions import (
     Literal,
     interval_of,
 )
-from sql_rewrite.functions import arithmetic, casts, dates, logic, ranges, texts
+from sql_rewrite.functions import arithmetic, casts, dates, gathering, logic, ranges, texts
 from sql_rewrite.functions.operator import Operator, TypeRefused
 
 __all__ = ["REGISTRY", "Operator", "TypeRefused", "bounds_of", "build", "cast", "clip_columns"]
@@ -42,12 +42,13 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
             *texts.OPERATORS,
             *dates.OPERATORS,
             *casts.OPERATORS,
+            *gathering.OPERATORS,
         )
     }
 )
 """Every operator by its name."""
 
-INTERNAL = frozenset({"clip", "as_number", "as_timestamp"})
+INTERNAL = frozenset({"clip", "as_number", "as_timestamp", "gather", "gather_range"})
 """Operators that the server adds; no SQL is mapped to them."""
 
 

@@ -438,18 +438,26 @@ def _power(call: Call, values: Sequence[Any]) -> Any:
         return None
 
 
+def _power_defined(arguments: Sequence[Expression]) -> bool:
+    """Whether a power is a real number for every value of its arguments; overflow apart, which is judged by range."""
+    base, exponent = arguments
+    if _positive(base):
+        return True
+    if not isinstance(exponent, Literal) or not isinstance(exponent.value, float):
+        return False
+    return exponent.value >= 0 and (exponent.value.is_integer() or _not_negative(base))
+
+
 def _power_lower(call: Call, lowerer: Lowerer) -> str:
     """POW where it is defined: one setting of the engine raises for zero and negative bases instead of giving NaN."""
     base, exponent = call.arguments
     left, right = lowerer.sql(base), lowerer.sql(exponent)
     value = f"pow({left}, {right})"
     zero = "0::DOUBLE"
-    if _positive(base):
+    if _power_defined(call.arguments):
         return value
     if isinstance(exponent, Literal) and isinstance(exponent.value, float):
         power = exponent.value
-        if power >= 0 and (power.is_integer() or _not_negative(base)):
-            return value
         test = ("<>" if power.is_integer() else ">") if power < 0 else ">="
         return f"(CASE WHEN ({left} {test} {zero}) THEN {value} END)"
     defined = (
@@ -697,6 +705,7 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_power,
         range=_power_range,
         finite=False,
+        nullable=lambda arguments: any_nullable(arguments) or not _power_defined(arguments),
         exact=False,
         copies=(4,),
         section="Roots and powers",

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from privacy.bounds import ContributionBound, ValueBounds
-from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
+from privacy.policy import Column, ColumnType, Dataset, Limits, Other, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 
 __all__ = ["Query", "Row", "Scene", "make_query", "make_scene", "owner_of", "restricted", "without_rows"]
@@ -206,7 +206,8 @@ def _dataset(r: random.Random) -> Dataset:
 
     def words(name: str, *keys: str) -> Column:
         declared = (*keys, None) if keys and r.random() < 0.5 else keys
-        return Column(name, T.TEXT, keys=_keys(declared or None), nullable=r.random() < 0.6)
+        other = r.choice([None, None, Other(None), Other("other")])
+        return Column(name, T.TEXT, keys=_keys(declared or None, other), nullable=r.random() < 0.6)
 
     levels: tuple[Any, ...] = r.choice([tuple(range(-2, 4)), (1, 5, 9), (2**53 + 1, 0), (3,), (1, None)])
     people = Table(
@@ -218,7 +219,11 @@ def _dataset(r: random.Random) -> Dataset:
             Column("income", T.NUMBER),
             Column("big", T.INTEGER),
             words("Gesch_lecht", "Female", "Male", "né"),
-            replace(whole("level", keys=levels), nullable=True),
+            replace(
+                whole("level", keys=levels),
+                keys=PublicKeys(levels, r.choice([None, Other(None), Other(77)])),
+                nullable=r.random() < 0.8,
+            ),
             words("edu"),
             Column("born", T.DATE, nullable=r.random() < 0.7),
             Column("seen", T.TIMESTAMP),
@@ -297,8 +302,8 @@ def _many(r: random.Random, *, once: bool = False) -> ContributionBound:
     return ContributionBound(r.randint(2, 5), r.randint(1, 5), r.randint(1, 5))
 
 
-def _keys(values: Sequence[Any] | None) -> PublicKeys | None:
-    return None if values is None else PublicKeys(tuple(values))
+def _keys(values: Sequence[Any] | None, other: Other | None = None) -> PublicKeys | None:
+    return None if values is None else PublicKeys(tuple(values), other)
 
 
 def _row(r: random.Random, table: Table, **given: Any) -> Row:
@@ -316,10 +321,10 @@ def _value(r: random.Random, column: Column) -> Any:
 
 def _some(r: random.Random, column: Column) -> Any:
     chance = r.random()
+    if column.keys is not None and (column.keys.other is None or chance < 0.7):
+        return r.choice([key for key in column.keys.values if key is not None])
     match column.type:
         case T.INTEGER:
-            if column.keys is not None and chance < 0.7:
-                return r.choice([key for key in column.keys.values if key is not None])
             if column.bounds is not None and chance < 0.7:
                 return r.randint(int(column.bounds.lower), int(column.bounds.upper))
             return r.choice(_WHOLE_EDGES) if chance < 0.85 else r.randint(-20, 120)
@@ -329,7 +334,7 @@ def _some(r: random.Random, column: Column) -> Any:
                 return r.uniform(low, high) if chance < 0.45 else r.choice([low, high, high])
             return r.choice(_REAL_EDGES) if chance < 0.85 else round(r.uniform(-100, 100), 2)
         case T.TEXT:
-            return r.choice([key for key in column.keys.values if key is not None] if column.keys else _TEXTS)
+            return r.choice(_TEXTS)
         case T.BOOLEAN:
             return chance < 0.5
         case T.DATE:
@@ -434,6 +439,10 @@ class _Grammar:
             lambda: f"({self.whole(1)}) % 3",
             lambda: f"substr({self.words(0)}, 1, 1)",
             lambda: f"COALESCE({self.words(0)}, 'none')",
+            lambda: f"({self._of(lambda c: c.keys is not None) or '1'} IS NULL)",
+            lambda: f"COALESCE({self._of(lambda c: c.keys is not None and c.type is T.INTEGER) or '1'}, -9)",
+            lambda: f"COALESCE({self._of(lambda c: c.keys is not None and c.type is T.TEXT) or '1'}, 'none')",
+            lambda: f"CASE WHEN {self._of(lambda c: c.keys is not None) or '1'} IS NULL THEN 'none' ELSE 'some' END",
             lambda: f"date_trunc('month', {self.day(0)})",
             lambda: f"({self.whole(1)}) // 10",
             lambda: f"{self.r.choice(['FLOOR', 'CEIL', 'ROUND', 'TRUNC'])}(({self.bounded(1)}) / 10) * 10",

@@ -102,7 +102,7 @@ class Store:
         for column in table.columns:
             values.append([stored(row[column.name]) for row in rows])
             text = f"unnest(CAST(${len(values)} AS {_STORED[column.type]}[]))"
-            if column.type is ColumnType.TEXT and column.keys is not None:
+            if column.type is ColumnType.TEXT and column.keys is not None and column.keys.other is None:
                 keys = ", ".join(literal(key) for key in column.keys.values if isinstance(key, str))
                 text = f"CAST({text} AS ENUM({keys}))"
             parts.append(f"{text} AS {identifier(column.name)}")

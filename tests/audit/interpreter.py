@@ -51,8 +51,7 @@ def contributions(
         key = tuple(
             _key(evaluate(expression, row), expression.type, longest=longest) for _, expression in bounded.core.keys
         )
-        if all(domain is None or part in domain for part, domain in zip(key, bounded.domains, strict=True)):
-            grouped[unit][key].append(row)
+        grouped[unit][key].append(row)  # whatever the plan says of its cells: no row is left out for its key
     if bounded.contribution.choose_groups:
         _choose(grouped, bounded.contribution.groups, hasher)
     result: Contributions = {}

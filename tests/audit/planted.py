@@ -28,11 +28,12 @@ from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
+from sql_rewrite import core_block, functions, lower_expression, lower_units, sources
+from sql_rewrite import evaluate as evaluating
 from sql_rewrite import lower as lowering
-from sql_rewrite import lower_expression, lower_units, sources
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding
-from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.plan import Core
 from tests.audit.harness import CURRENT
 
@@ -339,20 +340,29 @@ def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 @planted("failed with|outside the public cells")
-def rows_outside_the_public_keys_kept(patch: pytest.MonkeyPatch) -> None:
-    """The condition that a key has one of its public values is dropped."""
-    patch.setattr(_Lowering, "_inside", lambda self, text, key, domain: "TRUE")
+def rows_outside_the_public_keys_not_gathered(patch: pytest.MonkeyPatch) -> None:
+    """Declared keys count as all values of a column, although its other values count in a group of their own."""
+    patch.setattr(core_block, "gathered", lambda key, limit: key)
+    patch.setattr(evaluating, "_open_reads", lambda expression: [])
 
 
-@planted("expected")
-def null_group_lost(patch: pytest.MonkeyPatch) -> None:
-    """NULL is no public value of a key."""
-    genuine = _Lowering._inside
+@planted("failed with|outside the public cells")
+def null_is_no_cell(patch: pytest.MonkeyPatch) -> None:
+    """Only values that are declared are public values of a key that may be NULL."""
+    genuine = evaluating._column_domain
 
-    def inside(self: Any, text: str, key: Expression, domain: Any) -> str:
-        return genuine(self, text, key, [value for value in domain if value is not None])
+    def declared(column: Any) -> Any:
+        domain = genuine(column)
+        return domain and tuple(value for value in domain if value is not None)
 
-    patch.setattr(_Lowering, "_inside", inside)
+    patch.setattr(evaluating, "_column_domain", declared)
+
+
+@planted("failed with|outside the public cells")
+def a_wrong_rule_for_null(patch: pytest.MonkeyPatch) -> None:
+    """CASE is said to be NULL never."""
+    broken = replace(functions.REGISTRY["case"], nullable=lambda arguments: False)
+    patch.setattr(functions, "REGISTRY", {**functions.REGISTRY, "case": broken})
 
 
 @planted("not exactly the public cells|shown groups depend on data")

@@ -54,7 +54,7 @@ def test_the_example_is_sound() -> None:
         ("[female, male]", "[female, female]", 'key "female" of column "patients.sex" is listed twice'),
         ("[female, male]", "[female, 1]", 'key 1 of column "patients.sex" is not of its type'),
         ("[female, male]", "[]", '"keys" of column "patients.sex" must have 1 or more entries, and it has 0'),
-        ("[female, male]", "female", '"keys" of column "patients.sex" must be a list of values, {range: [first, last]} or {table: ..., column: ...}'),
+        ("[female, male]", "female", '"keys" of column "patients.sex" must be a list of values, {values: [...]}, {range: [first, last]} or {table: ..., column: ...}'),
         ("keys: {range: [0, 110]}", "keys: {range: [110, 0]}", 'the range of keys of column "patients.age" cannot be used'),
         ("keys: {range: [0, 110]}", "keys: {range: [0, 100000000]}", 'the range of keys of column "patients.age" cannot be used'),
         ("keys: {range: [0, 110]}", "keys: [1, true]", 'key true of column "patients.age" is not of its type'),

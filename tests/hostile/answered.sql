@@ -286,21 +286,6 @@ SELECT COUNT(*) FROM people WHERE person_id > 3 AND person_id < 5
 -- answered: one person may be asked for: the answer has noise for one person, and it is paid for
 SELECT COUNT(*) FROM visits WHERE person_id = 1
 
--- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
-SELECT person_id + 0, COUNT(*) FROM people GROUP BY 1
-
--- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
-SELECT CAST(person_id AS VARCHAR), COUNT(*) FROM people GROUP BY 1
-
--- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
-SELECT COALESCE(person_id, 0), COUNT(*) FROM people GROUP BY 1
-
--- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
-SELECT visit_id, COUNT(*) FROM visits GROUP BY 1
-
--- answered: keys that are derived from the unit, or unique per row, pass partition selection like every hidden key
-SELECT sex, age, hours, education, born, COUNT(*) FROM people WHERE age >= 0 AND education IS NOT NULL GROUP BY ALL
-
 -- answered: the range follows from the expression, also where it looks unbounded
 SELECT SUM(LN(age + 1)) FROM people
 
@@ -501,3 +486,12 @@ SELECT COUNT(*) FROM "main"."people"
 
 -- answered: brackets around a table mean nothing
 SELECT COUNT(*) FROM (people)
+
+-- answered: keys of which many units share a value are keys like all others
+SELECT visit_id // 4 AS k, COUNT(*) FROM visits GROUP BY k
+
+-- answered: keys of which many units share a value are keys like all others
+SELECT hospital_id, COUNT(*) FROM visits GROUP BY 1
+
+-- answered: keys of which many units share a value are keys like all others
+SELECT LENGTH(CAST(person_id AS VARCHAR)) AS k, COUNT(*) FROM people GROUP BY k

@@ -22,7 +22,7 @@ PEOPLE = Table(
     (
         Column("person_id", T.INTEGER, nullable=False),
         Column("age", T.INTEGER, bounds(0, 100), nullable=False),
-        Column("sex", T.TEXT, keys=PublicKeys(("female", "male"))),
+        Column("sex", T.TEXT, keys=PublicKeys(("female", "male")), nullable=False),
         Column("income", T.NUMBER),
         Column("salary", T.NUMBER, bounds(0, 200_000)),
         Column("education", T.TEXT),
@@ -68,7 +68,7 @@ HOSPITALS = Table(
     "hospitals",
     (
         Column("hospital_id", T.INTEGER, nullable=False),
-        Column("region", T.TEXT, keys=PublicKeys(("north", "south", "west"))),
+        Column("region", T.TEXT, keys=PublicKeys(("north", "south", "west")), nullable=False),
         Column("beds", T.INTEGER, bounds(0, 2_000)),
     ),
     protected=False,

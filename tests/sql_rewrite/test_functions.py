@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import functools
 from fractions import Fraction
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privacy.policy import ColumnType
+from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import (
     BIGINT,
     Call,
@@ -246,6 +248,20 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     "date_diff": [(text(u), D, E) for u in _UNITS]
     + [(text(u), M, N) for u in _UNITS + _CLOCK]
     + [(text("day"), D, N), (text("hour"), M, E), (text("year"), D, text("2024-02-29"))],
+    "gather": [
+        (S, null(TEXT), text("a"), text("ab")),
+        (U, text("other"), text("a")),
+        (J, integer(-1), integer(0), integer(7), integer(2**63 - 1)),
+        (K, null(INTEGER), integer(1), integer(3)),
+        (B, null(BOOLEAN), Literal(True, BOOLEAN)),
+        (M, null(TIMESTAMP), Literal(datetime.datetime(1970, 1, 1), TIMESTAMP)),
+        (S, text("all")),
+    ],
+    "gather_range": [
+        (J, integer(-1), integer(0), integer(50)),
+        (K, null(INTEGER), integer(0), integer(50)),
+        (D, null(DATE), Literal(datetime.date(1970, 1, 1), DATE), Literal(datetime.date(2024, 12, 31), DATE)),
+    ],
     "cast_integer": [(J,), (Y,), (S,), (B,), (build("multiply", (J, J)),), (_SMALL,), (K,)],
     "cast_number": [(J,), (Y,), (S,), (B,), (build("multiply", (J, J)),)],
     "cast_text": [(J,), (S,), (B,), (D,), (M,), (build("multiply", (J, J)),)],
@@ -285,6 +301,42 @@ def test_operator_on_random_values(name: str, data: st.DataObject) -> None:
     arguments = data.draw(st.sampled_from(CASES[name]))
     expression = build(name, arguments)
     check(expression, data.draw(row_strategy(expression)))
+
+
+# --- NULL --------------------------------------------------------------------------------------------------------
+
+
+def _present(expression: Expression) -> Expression:
+    """The expression over columns that are never NULL."""
+    if isinstance(expression, ColumnRef):
+        return dataclasses.replace(expression, nullable=False)
+    if isinstance(expression, Call):
+        return build(expression.operator, tuple(_present(argument) for argument in expression.arguments))
+    return expression
+
+
+@pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
+def test_what_is_never_null_is_never_null_in_the_engine(name: str, arguments: tuple[Expression, ...]) -> None:
+    """Over columns without NULL, on edge values: an operator that says so gives no NULL. Its groups have no NULL cell.
+
+    The cases above have columns that may be NULL, of which nearly every result may be NULL: this is the test that
+    fails when a rule for NULL is wrong.
+    """
+    expression = build(name, tuple(_present(argument) for argument in arguments))
+    if not expression.nullable:
+        rows = edge_rows(expression)
+        assert None not in run(expression, rows)
+        assert None not in [evaluate(expression, row) for row in rows]
+
+
+def test_the_test_of_null_rules_sees_every_kind_of_operator() -> None:
+    """Every operator but three has a case that promises a value: NULLIF never does, and these logarithms follow LN."""
+    promised = {
+        name
+        for name, arguments in _FLAT
+        if not build(name, tuple(_present(argument) for argument in arguments)).nullable
+    }
+    assert set(REGISTRY) - promised == {"nullif", "log2", "log10"}
 
 
 # --- random nesting ----------------------------------------------------------------------------------------------

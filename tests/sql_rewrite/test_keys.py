@@ -213,7 +213,8 @@ def test_a_fraction_is_no_key(key: str, instead: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["hours * 9223372036854775807", "age * 9223372036854775807", "person_id * 1000", "person_id * person_id",
+    ["hours * 9223372036854775807", "age * 9223372036854775807", "person_id % 7 * 9223372036854775807",
+     "person_id * person_id",
      "FLOOR(income)", "FLOOR(EXP(age * 3))", "ROUND(salary * 1e30)"],
 )  # fmt: skip
 def test_a_key_that_may_leave_64_bits_is_refused(key: str) -> None:
@@ -227,12 +228,13 @@ def test_a_key_that_may_leave_64_bits_is_refused(key: str) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    ["hours * 115292150460684697", "age * 1000", "age * 92233720368547758", "visit_id + 1", "visit_id * 2", "-visit_id",
-     "visit_id // 100 * 100", "FLOOR(visit_id / 100) * 100", "CAST(FLOOR(cost) AS BIGINT)", "visit_id % 10"],
+    ["hours * 115292150460684697", "age * 1000", "age * 92233720368547758", "hospital_id + 1",
+     "hospital_id * 2", "-hospital_id", "visit_id // 100 * 100", "FLOOR(visit_id / 100) * 100",
+     "CAST(FLOOR(cost) AS BIGINT)", "visit_id % 10"],
 )  # fmt: skip
 def test_keys_within_64_bits_are_answered(key: str) -> None:
     """Shows that bounds, public values and half the range of other columns decide."""
-    table = "visits" if "visit_id" in key or "cost" in key else "people"
+    table = "visits" if "_id" in key or "cost" in key else "people"
     core(f"SELECT {key} AS k, COUNT(*) FROM {table} GROUP BY k")
 
 

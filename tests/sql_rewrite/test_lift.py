@@ -207,9 +207,11 @@ def test_too_many_public_cells_are_refused() -> None:
     assert caught.value.findings[0].code == "key_domain_too_large"
 
 
-def test_public_keys_keep_null_out_unless_declared() -> None:
-    """Shows that the cells are the declared keys, although the column may be NULL."""
-    assert core("SELECT sex, COUNT(*) FROM people GROUP BY sex").described.keys.domain == (("female",), ("male",))
+def test_public_keys_contain_null_unless_it_cannot_be() -> None:
+    """Shows that NULL is a cell of a column that may be NULL (docs/decisions/0007), and of no other."""
+    cells = core("SELECT hours, COUNT(*) FROM people GROUP BY hours").described.keys.domain
+    assert cells == (*((hours,) for hours in range(81)), (None,))
+    assert core("SELECT smoker, COUNT(*) FROM people GROUP BY 1").described.keys.domain == ((False,), (True,))
 
 
 def test_windows_of_aggregates_are_shell() -> None:
