@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -24,7 +23,7 @@ __all__ = ["PrivateEngine", "PrivateLease", "encode_parameters"]
 
 
 SLOW_NANOSECONDS: Final = 20e6
-"""What is assumed of a machine whose probe failed: that it is four times slower than the reference."""
+"""What is assumed of a machine that was not measured: that it is four times slower than the reference."""
 
 _PROBE_SECONDS: Final = 10.0
 _HALF: Final = 1 << 62
@@ -90,8 +89,7 @@ class PrivateEngine:
             settings={"open_max": _OPEN_SNAPSHOTS, "temporary_mb": _SPILL_MB},
         )
         self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
-        self._probe_lock = threading.Lock()
-        self._probed: float | None = None
+        self._probed = SLOW_NANOSECONDS
 
     def lease(self, *, owner: str = "") -> PrivateLease:
         """A slot and a worker for the statements of one question.
@@ -143,20 +141,16 @@ class PrivateEngine:
         path = str(snapshot.resolve())
         self._pool.warm(path, {"operation": "open", "snapshot": path}, keep=_OPEN_SNAPSHOTS)
 
+    def measure(self) -> None:
+        """Measures how long a worker needs for the fixed work of `engines.speed`. Takes no slot from a question."""
+        request = {"operation": "probe"}
+        answer = self._pool.call(request, timeout_seconds=_PROBE_SECONDS, parse=_nanoseconds, owner="probe", brief=True)
+        if isinstance(answer, float) and answer > 0:
+            self._probed = answer
+
     def probe_nanoseconds(self) -> float:
-        """How long a worker needs for the fixed work of `engines.speed`; measured once, by whoever asks first."""
-        with self._probe_lock:
-            if self._probed is None:
-                answer = self._pool.call(
-                    {"operation": "probe"},
-                    timeout_seconds=_PROBE_SECONDS,
-                    parse=_nanoseconds,
-                )
-                measured = answer if isinstance(answer, float) and answer > 0 else None
-                if measured is None:
-                    return SLOW_NANOSECONDS
-                self._probed = measured
-            return self._probed
+        """What `measure` found; until then, and where it fails, SLOW_NANOSECONDS. Never waits."""
+        return self._probed
 
     def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
         """Wait until every worker has started; whether it did."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import threading
 from collections.abc import Callable
 
 from accountant.ledger import Ledger, utc_now
@@ -75,6 +76,8 @@ def build_services(settings: Settings) -> Services:
             engine_threads=settings.engine_threads,
             slowness=lambda: private.probe_nanoseconds() / SPEED_REFERENCE,
         )
+        # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
+        threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
         # Closed in this order, after the jobs: the engine first, so that nothing can be released any more; then the
         # queries that waited for it are void, and those that wait for their visible moment end without a trace.

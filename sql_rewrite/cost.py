@@ -341,6 +341,8 @@ def work_of(cores: Iterable[BoundedCore]) -> Work:
         groups = 0 if bounded.described.keys.domain is not None else min(bounded.contribution.groups, stored)
         sums = sum(b.statistic.coordinates for b in bounded.statistics)
         unit += stored * worst.row + vectors * worst.vector + groups * (_GROUP + sums * _GROUP / 10)
+        # Rows of joined tables are hashed whether or not a row finds them.
+        unit += sum(source.table.rows_stored for source in bounded.core.sources[1:] if source.table.protected) * _JOIN
         rows += (root.rows_expected or 0) * usual.row * USUAL_SHARE
         operators += worst.operators
         meter = _Meter()

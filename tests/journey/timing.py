@@ -160,7 +160,7 @@ def busy(services: Services) -> Iterator[None]:
         source = random.Random(1)
         while not ended.is_set():
             text = Text(dear=5, times=4, form=4, filler=source.randrange(40), cores=1).sql(source.randrange(10**6))
-            asked = question(text, "other", dataset="there", epsilon="0.001", reuse="none")
+            asked = question(text, "other", dataset="there", epsilon="0.01", reuse="none")
             services.journey.complete(services.journey.admit(asked))
 
     thread = threading.Thread(target=ask)
@@ -181,14 +181,14 @@ def watch(services: Services, key: str, text: Text, pairs: int, *, salt: int) ->
         seen: dict[str, list[float]] = {name: [] for name in WORLDS}
         async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60, headers=headers) as http:
             for name in WORLDS:  # planned once: what planning takes is no secret
-                body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.001"}, "reuse": "none"}
+                body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.01"}, "reuse": "none"}
                 response = await http.post("/v1/queries", json=body)
                 if response.status_code == 422:
                     return None
                 assert response.status_code == 200, response.text
             for _ in range(pairs):
                 for name in WORLDS:
-                    body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.001"}, "reuse": "none"}
+                    body = {"dataset": name, "sql": text.sql(salt), "spend": {"epsilon": "0.01"}, "reuse": "none"}
                     start = time.perf_counter()
                     response = await http.post("/v1/queries", json=body)
                     seen[name].append(time.perf_counter() - start)
