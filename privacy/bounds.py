@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["BOUND_MAX", "AskedContribution", "ContributionBound", "ValueBounds"]
+__all__ = [
+    "BOUND_MAX",
+    "AskedContribution",
+    "ContributionBound",
+    "ValueBounds",
+    "date_at",
+    "number_of_date",
+    "number_of_timestamp",
+    "timestamp_at",
+]
 
 BOUND_MAX = 2**20
 """Largest contribution bound. Keeps every product of the bounding SQL below 2^127 (see mechanisms/moments.md)."""
@@ -13,7 +23,10 @@ BOUND_MAX = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Lower and upper to which a value is clipped, both included, in the unit of the column."""
+    """Lower and upper to which a value is clipped, both included, in the unit of the column.
+
+    Dates are days since the first of January of the year 1, timestamps microseconds since then.
+    """
 
     lower: Fraction
     upper: Fraction
@@ -63,3 +76,27 @@ class AskedContribution:
             if self.rows_per_unit_and_group is None
             else self.rows_per_unit_and_group,
         )
+
+
+_FIRST = datetime.datetime(1, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def number_of_date(day: datetime.date) -> Fraction:
+    """Days since the first of January of the year 1."""
+    return Fraction(day.toordinal() - 1)
+
+
+def date_at(number: Fraction) -> datetime.date:
+    """The date of a number of days. Errors: ValueError or OverflowError outside the years 1 to 9999."""
+    return datetime.date.fromordinal(int(number) + 1)
+
+
+def number_of_timestamp(moment: datetime.datetime) -> Fraction:
+    """Microseconds since the year 1 began."""
+    return Fraction((moment - _FIRST) // _MICROSECOND)
+
+
+def timestamp_at(number: Fraction) -> datetime.datetime:
+    """The timestamp of a number of microseconds. Errors: OverflowError outside the years 1 to 9999."""
+    return _FIRST + int(number) * _MICROSECOND

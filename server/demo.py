@@ -253,7 +253,7 @@ tables:
       visit_id: {{type: integer}}
       patient_id: {{type: integer}}
       hospital_id: {{type: integer, keys: {{table: hospitals, column: hospital_id}}, nullable: false}}
-      visit_date: {{type: date}}
+      visit_date: {{type: date, bounds: ["2023-01-01", "2025-12-31"]}}
       department:
         type: text
         keys: [{", ".join(_DEPARTMENTS)}]

@@ -38,8 +38,20 @@ from privacy.statistic import (
     StatisticKind,
 )
 from sql_rewrite.contribution import FINE, Bounding, Contribution, contribution_of
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, describe, interval_of
+from sql_rewrite.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    Interval,
+    Literal,
+    canonical,
+    columns_of,
+    describe,
+    interval_of,
+)
 from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.functions.dates import has_calendar_range
+from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
 
@@ -366,7 +378,7 @@ class _Builder:
 
     def _bounds(self, family: _Family, argument: Expression) -> tuple[Fraction, Fraction]:
         """The proved range of an aggregate's argument, or a refusal that names the ways out."""
-        interval = interval_of(argument)
+        interval = interval_of(_without_calendar(argument))
         aggregate = family.aggregates[0]
         if (
             interval.lower is None
@@ -468,6 +480,25 @@ class _Builder:
 _LIMITLESS = "so one person could change it without limit."
 
 
+def _without_calendar(argument: Expression) -> Expression:
+    """The argument with differences of dates that have no declared bounds as columns of which nothing is known.
+
+    9,999 years are a range, and an average within it would be noise alone. Where the query clips it, it has another.
+    """
+    if isinstance(argument, Call) and has_calendar_range(argument):
+        wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
+        return ColumnRef("", "", argument.type, interval=wide)
+    if not isinstance(argument, Call) or argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+        return argument
+    arguments = tuple(_without_calendar(part) for part in argument.arguments)
+    if all(new is old for new, old in zip(arguments, argument.arguments, strict=True)):
+        return argument
+    try:
+        return build(argument.operator, arguments)
+    except TypeRefused:  # beyond 128 bits with an argument of which nothing is known
+        return ColumnRef("", "", ColumnType.NUMBER)
+
+
 def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
     """Why an argument has no range, and what may help: the columns, or the operator, from which that comes."""
     columns: dict[str, None] = {}
@@ -478,6 +509,11 @@ def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
             columns[f'"{node.name}"'] = None
         if not isinstance(node, Call):
             continue
+        if has_calendar_range(node):
+            dates = [column for column in columns_of(node) if column.declared is None]
+            columns.update(dict.fromkeys(f'"{column.name}"' for column in dates))
+            if dates:
+                continue
         if node.operator in ("cast_integer", "cast_number") and node.arguments[0].type is ColumnType.TEXT:
             return f"{describe(node)} reads text as a number, and a text can hold any number, {_LIMITLESS}", ()
         culprits = [part for part in node.arguments if not _has_range(part)]
@@ -495,7 +531,7 @@ def _has_range(expression: Expression) -> bool:
     """Whether a number's range is known and small enough for a sum; true for constants and for what is no number."""
     if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
         return True
-    interval = interval_of(clip_columns(expression))
+    interval = interval_of(_without_calendar(clip_columns(expression)))
     return (
         interval.lower is not None
         and interval.upper is not None

@@ -6,9 +6,12 @@ rows. Declared keys are verified when data is attached; declared bounds are not,
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from privacy.bounds import date_at, number_of_date, number_of_timestamp, timestamp_at
+from privacy.policy import ColumnType
 from privacy.refusal import Position
 from privacy.warning import AnswerWarning
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe
@@ -67,6 +70,23 @@ def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[st
     if bounds is not None and number and not bounds.contains(Fraction(value)):  # type: ignore[arg-type]
         low, high = _text(bounds.lower), _text(bounds.upper)
         return f"within [{low}, {high}]", (f"compare it with a number from {low} to {high}",)
+    moment = _moment_number(value, column.type)
+    if bounds is not None and moment is not None and not bounds.contains(moment):
+        assert bounds.lower is not None
+        assert bounds.upper is not None
+        at = date_at if column.type is ColumnType.DATE else timestamp_at
+        low, high = str(at(bounds.lower)), str(at(bounds.upper))
+        return f"within [{low}, {high}]", (f"compare it with a moment from {low} to {high}",)
+    return None
+
+
+def _moment_number(value: Value, kind: ColumnType) -> Fraction | None:
+    """A date or timestamp as the bounds of a column of that type count them."""
+    if kind is ColumnType.TIMESTAMP and isinstance(value, datetime.date):
+        whole = value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day)
+        return number_of_timestamp(whole)
+    if kind is ColumnType.DATE and isinstance(value, datetime.date):
+        return number_of_date(value)
     return None
 
 

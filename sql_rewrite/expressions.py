@@ -116,7 +116,7 @@ class ColumnRef:
             assert self.interval is None or (self.interval.bounded and self.interval.inside(WIDE))
         elif self.type is not ColumnType.NUMBER:
             assert self.interval is None
-            assert self.declared is None
+            assert self.declared is None or self.type in (ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     """A column of a source as a typed node. Columns of an outer join's parent may be NULL."""
     outer = source.join is not None and source.join.outer
     declared = None
-    if column.bounds is not None and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
+    if column.bounds is not None and column.type not in (ColumnType.TEXT, ColumnType.BOOLEAN):
         declared = Interval(Fraction(column.bounds.lower), Fraction(column.bounds.upper))
     nullable = column.nullable or outer
     other = None if column.keys is None else column.keys.other

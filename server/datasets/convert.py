@@ -10,7 +10,7 @@ from engines.snapshot import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
-from server.datasets.keys import KEYS_MAX, gathered_in, key_values
+from server.datasets.keys import KEYS_MAX, gathered_in, key_values, moment_bounds
 from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
 from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.routes import routes_to_unit
@@ -132,8 +132,9 @@ def _column(
 ) -> Column:
     bounds = None
     if column.bounds is not None:
-        lower, upper = column.bounds
-        bounds = ValueBounds(Fraction(lower), Fraction(upper))
+        moments = column.type in ("date", "timestamp")
+        lower, upper = moment_bounds(column) if moments else (Fraction(end) for end in column.bounds)
+        bounds = ValueBounds(lower, upper)
     values = key_values(column)
     other = gathered_in(column, version)
     keys_from = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
+from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType, KeyValue, Other
 from server.datasets.model import ColumnFile, KeysList, KeysRange
 
@@ -107,3 +109,23 @@ def gathered_in(column: ColumnFile, version: int) -> Other | None:
         return Other(parse_key(keys.other, ColumnType(column.type)))
     verified = version > 1 or (isinstance(keys, list) and column.type == ColumnType.TEXT.value)
     return None if verified else Other(None)
+
+
+def moment_bounds(column: ColumnFile) -> tuple[Fraction, Fraction]:
+    """Declared bounds of a date or timestamp column as numbers. Errors: ValueError with what an end must be."""
+    assert column.bounds is not None
+    kind = ColumnType(column.type)
+    ends = [parse_key(_midnight(value) if kind is ColumnType.TIMESTAMP else value, kind) for value in column.bounds]
+    numbers = [
+        number_of_timestamp(end) if isinstance(end, datetime.datetime) else number_of_date(end)
+        for end in ends
+        if isinstance(end, datetime.date)
+    ]
+    if len(numbers) != 2:
+        raise ValueError("a value")
+    return numbers[0], numbers[1]
+
+
+def _midnight(value: object) -> object:
+    """A day as the first moment of it."""
+    return f"{value} 00:00:00" if isinstance(value, str) and len(value) == 10 else value

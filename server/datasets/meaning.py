@@ -18,7 +18,7 @@ from privacy.policy import ColumnType
 from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, looks_like
 from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
-from server.datasets.keys import GATHERED_MAX, KEYS_MAX, parse_key, range_values
+from server.datasets.keys import GATHERED_MAX, KEYS_MAX, moment_bounds, parse_key, range_values
 from server.datasets.model import VERSION, ColumnFile, KeysList, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
@@ -417,12 +417,23 @@ class _Meaning:
                     instead="Add bounds: [lowest, highest plausible value], from what the column means, not from rows.",
                 )
             return
-        if column.type not in ("integer", "number"):
+        if column.type in ("text", "boolean"):
             self.problem(
                 path,
                 what=f"{called} of type {column.type} cannot have bounds",
-                why="Only numbers are clipped.",
+                why="Only numbers, dates and timestamps are clipped.",
                 instead="Remove bounds; for groups that are known beforehand use keys.",
+            )
+            return
+        if column.type in ("date", "timestamp"):
+            self._moments(path, called, column)
+            return
+        if any(isinstance(value, str) for value in column.bounds):
+            self.problem(
+                path,
+                what=f"the bounds of {called} are not numbers",
+                why=f"The column is of type {column.type}.",
+                instead="Write the lowest and the highest plausible number.",
             )
             return
         lower, upper = (Decimal(value) for value in column.bounds)
@@ -453,6 +464,27 @@ class _Meaning:
                 what=f"the bounds of {called} are equal",
                 why="Every value would be clipped to the same number.",
                 instead="Write the lowest and the highest plausible value, or leave bounds out.",
+            )
+
+    def _moments(self, path: Path, called: str, column: ColumnFile) -> None:
+        """Bounds of a column of dates or timestamps."""
+        assert column.bounds is not None
+        try:
+            lower, upper = moment_bounds(column)
+        except ValueError as error:
+            self.problem(
+                path,
+                what=f"the bounds of {called} cannot be used",
+                why=f"Each end must be {error}.",
+                instead='Write bounds: ["2020-01-01", "2025-12-31"], the first and the last plausible one.',
+            )
+            return
+        if lower >= upper:
+            self.problem(
+                path,
+                what=f"the bounds of {called} are {'equal' if lower == upper else 'reversed'}",
+                why="Every value would be clipped to one moment, or to none.",
+                instead="Write the first and the last plausible moment.",
             )
 
     def _asks_for_bounds(self, table_name: str, table: TableFile, name: str, column: ColumnFile) -> bool:

@@ -71,12 +71,22 @@ def _number(value: Any) -> Number:
     return value
 
 
-_NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL_PATTERN}]}
-NumberField = Annotated[
-    Number,
-    PlainValidator(_number),
+def _bound_end(value: Any) -> Number | str:
+    """An end of value bounds: a number, or a date or timestamp as text."""
+    if isinstance(value, str) and _MOMENT.match(value):
+        return value
+    return _number(value)
+
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]{5,15})?\Z", re.ASCII)
+_NUMBER_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL_PATTERN}]}
+BoundField = Annotated[
+    Number | str,
+    PlainValidator(_bound_end),
     PlainSerializer(lambda value: value if isinstance(value, int) else str(value), when_used="json"),
-    WithJsonSchema(_NUMBER_SCHEMA, mode="validation"),
+    WithJsonSchema(
+        {"anyOf": [*_NUMBER_SCHEMA["anyOf"], {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"}]}
+    ),
 ]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
@@ -210,8 +220,10 @@ class ColumnFile(_Part):
         description="Name of the column in the data file, where it is another one than here.",
     )
     type: TypeName = Field(description="Type of the values; verified when the data is attached.")
-    bounds: Annotated[list[NumberField], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="Lowest and highest value to which values are clipped. Needed by SUM, AVG and VAR."
+    bounds: Annotated[list[BoundField], Field(min_length=2, max_length=2)] | None = Field(
+        default=None,
+        description="Lowest and highest value to which values are clipped: numbers, or dates and timestamps as text. "
+        "Needed by SUM, AVG and VAR, also of differences between dates.",
     )
     keys: Keys | None = Field(
         default=None,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from fractions import Fraction
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from privacy.bounds import date_at, timestamp_at
 from privacy.numbers import decimal_text
-from privacy.policy import Column, Dataset, KeyValue, Table
+from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
 from server.preconditions import changed_meanwhile, if_match
@@ -30,6 +32,12 @@ def _key_value(value: KeyValue) -> str | int | bool | None:
     return value.isoformat() if isinstance(value, datetime.date | datetime.datetime) else value
 
 
+def _bound_text(kind: ColumnType, bound: Fraction) -> str:
+    if kind is ColumnType.DATE:
+        return date_at(bound).isoformat()
+    return timestamp_at(bound).isoformat() if kind is ColumnType.TIMESTAMP else decimal_text(bound)
+
+
 def _column(column: Column) -> dict[str, Any]:
     bounds, keys = column.bounds, column.keys
     return {
@@ -39,7 +47,7 @@ def _column(column: Column) -> dict[str, Any]:
         "unique": column.unique,
         "bounds": None
         if bounds is None
-        else {"lower": decimal_text(bounds.lower), "upper": decimal_text(bounds.upper)},
+        else {"lower": _bound_text(column.type, bounds.lower), "upper": _bound_text(column.type, bounds.upper)},
         "keys": None if keys is None else [_key_value(value) for value in keys.values],
         "other": None if keys is None or keys.other is None else {"key": _key_value(keys.other.value)},
         "description": column.description,

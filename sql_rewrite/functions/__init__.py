@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from privacy.bounds import date_at, timestamp_at
 from privacy.numbers import float_down, float_up
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import (
@@ -32,6 +33,7 @@ from sql_rewrite.functions.operator import Operator, TypeRefused
 __all__ = ["REGISTRY", "Operator", "TypeRefused", "bounds_of", "build", "cast", "clip_columns"]
 
 INTEGER, NUMBER = ColumnType.INTEGER, ColumnType.NUMBER
+DATE, TIMESTAMP = ColumnType.DATE, ColumnType.TIMESTAMP
 
 REGISTRY: Mapping[str, Operator] = MappingProxyType(
     {
@@ -173,7 +175,7 @@ def clip_columns(expression: Expression) -> Expression:
     everything else that is not a number still sees the stored value, as the analyst wrote it. Ranges are
     recomputed. Doing it twice changes nothing.
     """
-    if expression.type not in (INTEGER, NUMBER) or isinstance(expression, Literal):
+    if expression.type not in (INTEGER, NUMBER, DATE, TIMESTAMP) or isinstance(expression, Literal):
         return expression
     if isinstance(expression, ColumnRef):
         return _clip(expression)
@@ -189,6 +191,10 @@ def _clip(column: ColumnRef) -> Expression:
     declared = column.declared
     if declared is None or declared.lower is None or declared.upper is None:
         return column
+    if column.type in (DATE, TIMESTAMP):
+        at = date_at if column.type is DATE else timestamp_at
+        ends = (Literal(at(declared.lower), column.type), Literal(at(declared.upper), column.type))
+        return build("clip", (column, *ends))
     if column.type is INTEGER:
         lower, upper = math.ceil(declared.lower), math.floor(declared.upper)
         if lower > upper:  # no whole number within: the nearest ones outside

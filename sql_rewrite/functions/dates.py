@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import Call, Expression, Interval
+from sql_rewrite.expressions import Call, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.logic import harmonise
 from sql_rewrite.functions.operator import (
@@ -21,7 +21,7 @@ from sql_rewrite.functions.operator import (
     refuse_types,
 )
 
-__all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS"]
+__all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS", "has_calendar_range", "moments_of"]
 
 DATE, TIMESTAMP, INTEGER = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER
 TEXT, NUMBER = ColumnType.TEXT, ColumnType.NUMBER
@@ -63,7 +63,8 @@ def _part(
         return Resolved((expect(forms, arguments[0], *kinds),), INTEGER)
 
     def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
-        return ranges.between(lower, upper)
+        ends = moments_of(arguments[0]) if name == "year" else None
+        return ranges.between(lower, upper) if ends is None else ranges.between(ends[0].year, ends[1].year)
 
     return Operator(
         name=name,
@@ -178,9 +179,61 @@ def _resolve_diff(arguments: tuple[Expression, ...]) -> Resolved:
     return Resolved((arguments[0], first, second), INTEGER)
 
 
+def moments_of(expression: Expression) -> tuple[Any, Any] | None:
+    """The first and last moment that a DATE or TIMESTAMP expression can be, as declared; None for the calendar's.
+
+    Columns are known by the clip to their declared bounds. The functions below never swap the order of two moments.
+    """
+    if isinstance(expression, Literal):
+        return None if expression.value is None else (expression.value, expression.value)
+    if not isinstance(expression, Call):
+        return None
+    match expression.operator:
+        case "clip":
+            low, high = expression.arguments[1:]
+            assert isinstance(low, Literal)
+            assert isinstance(high, Literal)
+            return low.value, high.value
+        case "as_timestamp":
+            ends = moments_of(expression.arguments[0])
+            return None if ends is None else (_as_timestamp(ends[0]), _as_timestamp(ends[1]))
+        case "date_trunc":
+            ends = moments_of(expression.arguments[1])
+            return None if ends is None else (_trunc(expression, (None, ends[0])), _trunc(expression, (None, ends[1])))
+        case "coalesce" | "least" | "greatest":
+            known = [ends for ends in map(moments_of, expression.arguments) if ends is not None]
+            if len(known) < len(expression.arguments):
+                return None
+            return min(low for low, _ in known), max(high for _, high in known)
+    return None
+
+
+def _as_timestamp(value: Any) -> Any:
+    return value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day)
+
+
+def has_calendar_range(call: Call) -> bool:
+    """Whether a difference of dates, or the seconds of one, has no narrower range than the calendar's 9,999 years."""
+    if call.operator not in ("date_diff", "epoch"):
+        return False
+    moments = call.arguments[1:] if call.operator == "date_diff" else call.arguments
+    return any(moments_of(argument) is None for argument in moments)
+
+
 def _diff_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
-    span = _SPANS[constant_text("date_diff", arguments[0], "unit", most=20).lower()]
-    return ranges.between(-span, span)
+    unit = constant_text("date_diff", arguments[0], "unit", most=20).lower()
+    first, second = (moments_of(argument) for argument in arguments[1:])
+    if first is None or second is None:
+        return ranges.between(-_SPANS[unit], _SPANS[unit])
+    return ranges.between(_difference(unit, first[1], second[0]), _difference(unit, first[0], second[1]))
+
+
+def _epoch_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    ends = moments_of(arguments[0])
+    if ends is None:
+        return ranges.between(-62_135_596_800, 253_402_300_800)
+    low, high = ((_as_timestamp(end) - _EPOCH) // _MICROSECOND for end in ends)
+    return ranges.between(low // 1_000_000 - 1, high // 1_000_000 + 1)
 
 
 def _day_number(value: Any) -> int:
@@ -188,7 +241,10 @@ def _day_number(value: Any) -> int:
 
 
 def _diff(call: Call, values: Sequence[Any]) -> int:
-    unit, first, second = _call_unit(call), values[1], values[2]
+    return _difference(_call_unit(call), values[1], values[2])
+
+
+def _difference(unit: str, first: Any, second: Any) -> int:
     days = _day_number(second) - _day_number(first)
     match unit:
         case "year":
@@ -278,7 +334,7 @@ OPERATORS: tuple[Operator, ...] = (
         # The engine's own epoch() drops microseconds of distant years; the division is rounded once.
         lower=lambda call, lowerer: f"(CAST(epoch_us({lowerer.sql(call.arguments[0])}) AS DOUBLE) / 1000000::DOUBLE)",
         reference=_epoch,
-        range=lambda arguments, intervals: ranges.between(-62_135_596_800, 253_402_300_800),
+        range=_epoch_range,
         section="Dates",
     ),
 )

@@ -366,7 +366,7 @@ def _extreme_lower(word: str) -> Callable[[Call, Lowerer], str]:
 def _resolve_clip(arguments: tuple[Expression, ...]) -> Resolved:
     arity("clip", arguments, 3)
     value, lower, upper = arguments
-    expect("clip", value, INTEGER, NUMBER)
+    expect("clip", value, INTEGER, NUMBER, DATE, TIMESTAMP)
     for bound in (lower, upper):
         assert isinstance(bound, Literal)
         assert bound.value is not None
@@ -588,7 +588,7 @@ OPERATORS: tuple[Operator, ...] = (
     Operator(
         name="clip",
         forms="(made by the server from declared value bounds)",
-        signature="number, constant, constant -> that number's type",
+        signature="number, date or timestamp, constant, constant -> that type",
         meaning="The value moved to the nearest bound when it lies outside; NULL stays NULL.",
         totality="It is a CASE over comparisons of one SQL type; NULL fails both tests and stays NULL.",
         resolve=_resolve_clip,

@@ -49,7 +49,8 @@ def test_the_example_is_sound() -> None:
         ("[0, 200000]", "[0]", '"bounds" of column "patients.income" must have 2 or more entries, and it has 1'),
         ("[0, 200000]", "[0, 1, 2]", '"bounds" of column "patients.income" must have 2 entries or fewer, and it has 3'),
         ("bounds: [0, 110], keys", "bounds: [0.5, 110], keys", 'column "patients.age" is of type integer, and its bounds are not whole numbers'),
-        ("visit_date: {type: date}", "visit_date: {type: date, bounds: [1, 2]}", 'column "visits.visit_date" of type date cannot have bounds'),
+        ("visit_date: {type: date}", "visit_date: {type: date, bounds: [1, 2]}", 'the bounds of column "visits.visit_date" cannot be used'),
+        ("visit_date: {type: date}", 'visit_date: {type: date, bounds: ["2025-01-01", "2024-01-01"]}', 'the bounds of column "visits.visit_date" are reversed'),
         # keys
         ("[female, male]", "[female, female]", 'key "female" of column "patients.sex" is listed twice'),
         ("[female, male]", "[female, 1]", 'key 1 of column "patients.sex" is not of its type'),
