@@ -15,10 +15,7 @@ import signal
 import threading
 import time
 
-__all__ = ["MEMORY_EXIT", "allow_cpu_seconds", "confine"]
-
-MEMORY_EXIT = 77
-"""How a process ends that used up its memory."""
+__all__ = ["allow_cpu_seconds", "confine"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4

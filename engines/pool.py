@@ -32,7 +32,7 @@ from typing import Any, Final, Self, TypeVar
 
 from engines.folders import PrivateFolder
 from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
-from engines.limits import MEMORY_EXIT
+from engines.memory import MEMORY_EXIT
 from engines.turns import Places
 
 __all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerLease", "WorkerOptions"]
@@ -83,6 +83,7 @@ class WorkerOptions:
     memory_limit_mb: int
     address_space_mb: int
     file_mb: int
+    resident_mb: int | None = None
     request_bytes_max: int = 256 * _MEGABYTE
     answer_bytes_max: int = 256 * _MEGABYTE
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -156,6 +157,7 @@ class Worker:
             "kind": self._options.kind,
             "threads": self._options.threads,
             "memory_limit_mb": self._options.memory_limit_mb,
+            "resident_mb": self._options.resident_mb,
             "temporary": os.path.join(self._directory, "spill"),
             "bytes_max": self._options.request_bytes_max,
         }

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
 from engines.incidents import Incidents
+from engines.memory import resident_limit_mb
 from engines.pool import Failure, Pool, WorkerLease, WorkerOptions
 from privacy.exact import Exact
 from privacy.policy import ColumnType
@@ -62,9 +63,9 @@ class PrivateLease:
 class PrivateEngine:
     """Runs statements in worker processes. Safe to use from many threads.
 
-    `workers` requests run at a time, each with `threads` threads and `memory_limit_mb` for the engine (every
-    worker may keep two snapshots open and has an address space of about three limits). A worker is replaced after
-    any failure and after `recycle_after` requests.
+    `workers` requests run at a time, each with `threads` threads and `memory_limit_mb` for the engine. Every worker may
+    keep two snapshots open, and ends itself above `engines.memory.resident_limit_mb`. A worker is replaced after any
+    failure and after `recycle_after` requests.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class PrivateEngine:
             kind="private",
             threads=threads,
             memory_limit_mb=memory_limit_mb,
+            resident_mb=resident_limit_mb(memory_limit_mb, threads=threads, snapshots=_OPEN_SNAPSHOTS),
             address_space_mb=_BASE_ADDRESS_SPACE_MB + (_OPEN_SNAPSHOTS + 1) * memory_limit_mb,
             file_mb=_SPILL_MB,
             answer_bytes_max=_ANSWER_BYTES_MAX,

@@ -11,8 +11,8 @@ from engines.frames import Column, Frame, FrameFault, columns_of, decode_values,
 from engines.incidents import Incidents
 from engines.pool import Failure, Pool, WorkerOptions
 from engines.private import encode_parameters, encode_statement
-from engines.twin import Twin
-from privacy.policy import ColumnType
+from engines.twin import twin_of
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Parameter, Statement
 
@@ -140,15 +140,16 @@ class ShellEngine:
         return answer
 
     def plan(
-        self, twin: Twin, statements: Sequence[Statement], *, timeout_seconds: float = 5.0, owner: str = ""
+        self, dataset: Dataset, statements: Sequence[Statement], *, timeout_seconds: float = 5.0, owner: str = ""
     ) -> None:
-        """Plan private statements, and run them on no rows, before anything is charged for them.
+        """Plan private statements on the dataset's empty twin, and run them on no rows, before anything is charged.
 
         Waits for other checks only, which touch no row: waiting reveals nothing. The worker holds released numbers at
         most, and the twin none.
         Errors: PlanFailed when the engine refuses one, or takes longer than `timeout_seconds`;
         ExecutionFailed(started=False) when no worker was free.
         """
+        twin = twin_of(dataset)
         encoded = [encode_statement(statement) for statement in statements]
         if any(statement is None for statement in encoded):
             self._incidents.note("unplannable", "unsent")

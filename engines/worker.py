@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from engines.frames import Frame, FrameFault, receive_frame, send_frame
 from engines.limits import allow_cpu_seconds, confine
+from engines.memory import MemoryWatch
 
 __all__ = ["Handler", "Invalid", "main", "serve"]
 
@@ -55,14 +56,20 @@ def serve(connection: socket.socket) -> None:
         return
     bytes_max = int(first.header["bytes_max"])
     handler = _handler(first.header)
+    resident = first.header["resident_mb"]
+    watch = None if resident is None else MemoryWatch(int(resident))
     send_frame(connection, {"status": "ready"})
     while True:
         frame = receive_frame(connection, bytes_max=bytes_max)
         if frame is None:
             return
         allow_cpu_seconds(float(frame.header["cpu_seconds"]))
+        if watch is not None:
+            watch.begin()
         status, header, buffers = _answer(handler, frame)
         send_frame(connection, {**header, "status": status}, buffers)
+        if watch is not None:
+            watch.end()
         handler.between()
 
 

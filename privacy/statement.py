@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from privacy.policy import ColumnType
 
-__all__ = ["Parameter", "Statement", "StatementKey", "StatementSum"]
+__all__ = ["TEXT_ROW_BYTES_MAX", "Parameter", "Statement", "StatementKey", "StatementSum"]
+
+TEXT_ROW_BYTES_MAX = 128 * 1024
+"""Most bytes of text that a statement's operators may make of one row, all together (sql_rewrite/memory.py proves it).
+
+The engine holds them outside of its own memory limit, for as many rows at a time as a vector has and once per thread;
+workers keep room for that (engines/memory.py).
+"""
 
 Parameter = str | int | float | bool | datetime.date | datetime.datetime | None
 

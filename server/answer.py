@@ -33,7 +33,6 @@ from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, ReserveRequest, StoredRelease
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
-from engines.twin import twin_of
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
 from privacy.policy import Dataset
@@ -56,6 +55,7 @@ from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cost import Work, check_work, work_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
+from sql_rewrite.memory import check_memory
 from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
@@ -159,6 +159,7 @@ class Journey:
         cores = bound(plan)
         # Before anything is written out, which may be long.
         check_work(cores)
+        check_memory(cores)
         types = None
         if not plan.shell.trivial:
             try:
@@ -187,7 +188,7 @@ class Journey:
         if not statements:
             return
         try:
-            self._shell.plan(twin_of(dataset), statements, owner=owner)
+            self._shell.plan(dataset, statements, owner=owner)
         except PlanFailed:
             raise Refused(
                 [

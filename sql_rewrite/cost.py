@@ -37,6 +37,7 @@ __all__ = [
     "Work",
     "characters",
     "check_work",
+    "parts_of",
     "work_of",
 ]
 
@@ -363,7 +364,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _parts(bounded: BoundedCore) -> list[tuple[Expression, int]]:
+def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
     """The expressions of a core, and how often the statement holds each of them at most."""
     parts: list[tuple[Expression, int]] = []
     if bounded.core.where is not None:
@@ -378,7 +379,7 @@ def _parts(bounded: BoundedCore) -> list[tuple[Expression, int]]:
 
 def _calls(bounded: BoundedCore) -> Iterable[Call]:
     seen: set[int] = set()
-    stack: list[Expression] = [expression for expression, _ in _parts(bounded)]
+    stack: list[Expression] = [expression for expression, _ in parts_of(bounded)]
     while stack:
         node = stack.pop()
         if isinstance(node, Call) and id(node) not in seen:
@@ -390,7 +391,7 @@ def _calls(bounded: BoundedCore) -> Iterable[Call]:
 def _core(bounded: BoundedCore, meter: _Meter) -> _Sum:
     """One core for one row: its expressions, and the joins, sums and groups around them."""
     total = _Sum()
-    for expression, copies in _parts(bounded):
+    for expression, copies in parts_of(bounded):
         total = total.plus(meter.lowered(expression), copies)
     sums = sum(b.statistic.coordinates for b in bounded.statistics)
     keys = [key for _, key in bounded.core.keys]

@@ -38,7 +38,7 @@ _COLUMNS = (
     Column("same", T.INTEGER),
     Column("x", T.NUMBER),
     Column("y", T.NUMBER, ValueBounds(Fraction(-5), Fraction(5)), nullable=False),
-    Column("s", T.TEXT),
+    Column("s", T.TEXT, length_max=16),
     Column("k", T.TEXT, keys=PublicKeys(("b", "a", "c"))),
     Column("j", T.INTEGER, keys=PublicKeys((1, 2, 3))),
     Column("f", T.BOOLEAN),

@@ -96,15 +96,15 @@ def test_a_twin_is_named_by_its_shape() -> None:
 def test_what_cannot_be_planned_is_said_before_the_charge(shell: tuple[ShellEngine, Incidents]) -> None:
     """A statement that does not bind, or has another shape than it declares, fails on the twin: counted, and loud."""
     engine, incidents = shell
-    engine.plan(twin_of(DECLARED), [COUNT, COUNT])
+    engine.plan(DECLARED, [COUNT, COUNT])
     before = incidents.counts()["unplannable"]
     wrong = ("no_such_function(ok)", "SUM(ok, ok, ok)", 'SUM("no such column")', "COUNT(*)::VARCHAR")
     for sql in wrong:
         with capture_logs() as logs, pytest.raises(PlanFailed):
-            engine.plan(twin_of(DECLARED), [COUNT, broken(sql)])
+            engine.plan(DECLARED, [COUNT, broken(sql)])
         assert {"event": "incident", "level": "ERROR", "kind": "unplannable", "category": "invalid"} in logs
         assert "Error" not in repr([{**log, "level": ""} for log in logs])
-        engine.plan(twin_of(DECLARED), [COUNT])
+        engine.plan(DECLARED, [COUNT])
     assert before + len(wrong) == incidents.counts()["unplannable"]
     assert incidents.counts()["engine_error"] == 0
 
