@@ -21,7 +21,7 @@ from accountant.batch import AccountState
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
 from accountant.filter import Sums, split_limit
 from accountant.statements import ACCOUNT_COLUMNS
-from accountant.tables import entries, ledger_meta, queries, releases
+from accountant.tables import entries, ledger_meta, queries, readings, releases
 from privacy.events import event_from_json
 from privacy.loss import compose
 
@@ -35,8 +35,8 @@ class Finding:
     """One thing that does not agree.
 
     `code` is one of sequence_gap, broken_chain, wrong_hash, wrong_head, wrong_amounts, wrong_balance, wrong_limit,
-    wrong_tree, wrong_state, wrong_answer, uncharged_release. `subject` is an account, an entry's sequence, a query or
-    a release.
+    wrong_tree, wrong_state, wrong_answer, uncharged_release, uncharged_reading. `subject` is an account, an entry's
+    sequence, a query or a release.
     """
 
     code: str
@@ -65,8 +65,9 @@ class AuditReport:
 @lru_cache(maxsize=1024)
 def _charge(details: str) -> Sums:
     """The sums of a reserve entry's events."""
-    events = [event_from_json(event) for core in json.loads(details)["charged"] for event in core["events"]]
-    return Sums.of(compose(events))
+    stored = json.loads(details)
+    cores = [*stored["charged"], *stored.get("read", ())]
+    return Sums.of(compose([event_from_json(event) for core in cores for event in core["events"]]))
 
 
 class _Auditor:
@@ -157,26 +158,24 @@ class _Auditor:
             self.find("wrong_tree", state.id, "the account is not below an account of the same dataset")
 
     def tree(self, states: dict[str, AccountState]) -> None:
-        """A parent has spent at least what its children have spent together."""
+        """A parent was charged at least what its children were charged together, reading apart.
+
+        What a child is charged for reading, its parent may have paid before: only what one query took from both is
+        compared, and that a parent was charged by each query that measured something anew is `query`'s to see.
+        """
         below: dict[str, Amounts] = defaultdict(Amounts)
-        for state in states.values():
-            if state.parent is not None:
-                below[state.parent] = below[state.parent].plus(state.spent)
+        for query, amounts in self.reserved.items():
+            for account, taken in amounts.items():
+                state = states.get(account)
+                above = None if state is None or state.parent is None else amounts.get(state.parent)
+                if above is None or state is None or state.parent is None:
+                    continue
+                if self.closed.get(query, {}).get(account) != "void":
+                    common = Amounts(*(min(mine, theirs) for mine, theirs in zip(taken, above, strict=True)))
+                    below[state.parent] = below[state.parent].plus(common)
         for identifier, total in below.items():
             parent = states.get(identifier)
-            if parent is None:
-                continue
-            own = parent.spent
-            pairs = [
-                (own.delta, total.delta, False),
-                (own.pure, total.pure, own.unbounded_pure > total.unbounded_pure),
-                (own.rho, total.rho, own.unbounded_rho > total.unbounded_rho),
-                (own.mu_squared, total.mu_squared, own.unbounded_mu_squared > total.unbounded_mu_squared),
-                (own.unbounded_pure, total.unbounded_pure, False),
-                (own.unbounded_rho, total.unbounded_rho, False),
-                (own.unbounded_mu_squared, total.unbounded_mu_squared, False),
-            ]
-            if any(mine < theirs and not excused for mine, theirs, excused in pairs):
+            if parent is not None and any(mine < theirs for mine, theirs in zip(parent.spent, total, strict=True)):
                 self.find("wrong_tree", identifier, "the accounts below have spent more than this account")
 
     def query(self, row: Any, states: dict[str, AccountState]) -> None:
@@ -186,13 +185,15 @@ class _Auditor:
         while identifier is not None and identifier in states:
             path.add(identifier)
             identifier = states[identifier].parent
-        charged = bool(json.loads(row.cores)["charged"])
+        cores = json.loads(row.cores)
+        read = {account for item in cores.get("read", {}).values() for account in item["accounts"]}
+        accounts = path if cores["charged"] else read & path
         reserved = self.reserved.get(row.id, {})
         closed = self.closed.get(row.id, {})
-        if reserved.keys() != (path if charged else set()):
+        if reserved.keys() != accounts or not read <= path:
             self.find("wrong_state", row.id, "the query is not charged on its whole path")
         expected = _CLOSING.get(row.state)
-        wanted = dict.fromkeys(path, expected) if charged and expected is not None else {}
+        wanted = dict.fromkeys(accounts, expected) if expected is not None else {}
         if closed != wanted:
             self.find("wrong_state", row.id, f"the query is {row.state} and its entries say otherwise")
 
@@ -212,6 +213,7 @@ def audit_ledger(connection: Connection) -> AuditReport:
         auditor.account(state, states)
     auditor.tree(states)
     _answers(connection, auditor)
+    _readings(connection, auditor, states)
     standing: dict[str, set[str]] = {}
     query_count = 0
     chosen = select(queries.c.id, queries.c.account, queries.c.state, queries.c.cores).order_by(queries.c.id)
@@ -250,6 +252,35 @@ def _answers(connection: Connection, auditor: _Auditor) -> None:
     for identifier, end, found, further, length in connection.execution_options(yield_per=1000).execute(chosen):
         if found is None or further is not None or length is None or length < end:
             auditor.find("wrong_answer", identifier, "the answer that this one shares its rows with is not there")
+
+
+def _readings(connection: Connection, auditor: _Auditor, states: dict[str, AccountState]) -> None:
+    """Every account that a settled query served with somebody else's release has paid for it, or paid before."""
+    paid: dict[str, set[str]] = defaultdict(set)
+    payer = queries.alias("payer")
+    chosen = select(releases.c.id, payer.c.account).join(payer, payer.c.id == releases.c.query_id)
+    for release, account in connection.execute(chosen):
+        paid[release].update(_path(account, states))
+    for account, release, query_id in connection.execute(
+        select(readings.c.account, readings.c.release, readings.c.query_id)
+    ):
+        paid[release].add(account)
+        if account not in auditor.reserved.get(query_id, {}) or auditor.closed.get(query_id, {}).get(account) == "void":
+            auditor.find("uncharged_reading", release, f"account {account} was not charged for reading it")
+    served = select(queries.c.id, queries.c.account, queries.c.cores).where(queries.c.state == "settled")
+    for query_id, account, cores in connection.execution_options(yield_per=1000).execute(served):
+        for item in json.loads(cores).get("read", {}).values():
+            if not set(_path(account, states)) <= paid[item["release"]]:
+                auditor.find("uncharged_reading", query_id, "an account of the path did not pay for what it read")
+
+
+def _path(account: str, states: dict[str, AccountState]) -> list[str]:
+    path = []
+    identifier: str | None = account
+    while identifier is not None and identifier in states:
+        path.append(identifier)
+        identifier = states[identifier].parent
+    return path
 
 
 def _entries(connection: Connection) -> Iterator[Entry]:

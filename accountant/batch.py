@@ -10,7 +10,7 @@ before it changes anything, so one that raises has no effect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -25,7 +25,7 @@ from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
 from accountant.request import SharedAnswer
 from accountant.statements import OPEN_STATES, SPENT_COLUMNS, Statements
-from accountant.tables import accounts, entries, queries, releases
+from accountant.tables import accounts, entries, queries, readings, releases
 from privacy.numbers import ATTO, PICO
 
 __all__ = ["DEPTH_MAX", "AccountState", "Batch", "Needs", "QueryState", "ReleaseHead"]
@@ -43,6 +43,8 @@ class Needs:
     keys: set[tuple[str, str]] = field(default_factory=set)
     cores: set[tuple[str, str]] = field(default_factory=set)
     """Cores whose best release is wanted: of this principal ("" for everybody's), the core's key."""
+    shared: set[tuple[str, str, int]] = field(default_factory=set)
+    """Cores that others' releases may serve for a charge: the account that reads, the core's key, the least quality."""
     charges: set[str] = field(default_factory=set)
     siblings: set[tuple[str, str]] = field(default_factory=set)
     """Accounts below this parent, of this principal."""
@@ -255,6 +257,18 @@ class ReleaseHead:
     created: int
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A stored release that may be read for a charge: its privacy events as JSON, and the accounts that paid for it."""
+
+    id: str
+    core_key: str
+    quality: int
+    dataset: str
+    events: str
+    paid: frozenset[str]
+
+
 class Batch:
     """The working set of one transaction."""
 
@@ -276,6 +290,10 @@ class Batch:
         self._keys: dict[tuple[str, str], QueryState] = {}
         self._releases: dict[str, list[ReleaseHead]] = {}
         self._charges: dict[str, list[tuple[str, Amounts]]] = {}
+        self._candidates: dict[str, list[Candidate]] = {}
+        self._readings: dict[str, set[str]] = {}
+        self._best_read: dict[tuple[str, str], ReleaseHead] = {}
+        self._reading_rows: list[dict[str, Any]] = []
         self._entry_rows: list[dict[str, Any]] = []
         self._release_rows: list[dict[str, Any]] = []
         self._limits_changed: list[AccountState] = []
@@ -314,8 +332,24 @@ class Batch:
         if needs.charges:
             for row in run(statements.charges, statements.ids(needs.charges)):
                 self._charges.setdefault(row[0], []).append((row[1], Amounts(*row[2:])))
-        wanted = needs.accounts | {query.account for query in self._queries.values()}
+        found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
+        payers = {row[-1] for row in found_for_charge}
+        wanted = needs.accounts | {query.account for query in self._queries.values()} | payers
         self._load_accounts(wanted, parents)
+        if found_for_charge:
+            paid = {payer: frozenset(account.id for account in self.path(payer)) for payer in payers}
+            for identifier, core_key, quality, dataset, events, payer in found_for_charge:
+                candidate = Candidate(identifier, core_key, quality, dataset, events, paid[payer])
+                self._candidates.setdefault(core_key, []).append(candidate)
+            for release, account in run(statements.readings, statements.ids({row[0] for row in found_for_charge})):
+                self._readings.setdefault(release, set()).add(account)
+
+    def _load_shared(self, account: str, core_key: str, least: int) -> Sequence[Any]:
+        """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
+        run, statements = self._connection.exec_driver_sql, self._statements
+        for row in run(statements.best_read, {"account": account, "core_key": core_key}):
+            self._best_read[account, core_key] = ReleaseHead(*row)
+        return run(statements.candidates, {"core_key": core_key, "least": least}).all()
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
         run, statements = self._connection.exec_driver_sql, self._statements
@@ -397,6 +431,30 @@ class Batch:
             and (principal is None or release.principal == principal)
         ]
         return max(fitting, key=lambda release: (release.quality, release.created, release.id), default=None)
+
+    def best_read(self, account: str, core_key: str, *, dataset: str, quality: int) -> ReleaseHead | None:
+        """The best release of a core that an account was charged for reading before, if it is exact enough."""
+        found = self._best_read.get((account, core_key))
+        return found if found is not None and found.quality >= quality and found.dataset == dataset else None
+
+    def candidates(self, core_key: str, *, dataset: str, quality: int) -> list[Candidate]:
+        """Releases of a core that may be read for a charge, the least exact first."""
+        return [
+            candidate
+            for candidate in self._candidates.get(core_key, ())
+            if candidate.dataset == dataset and candidate.quality >= quality
+        ]
+
+    @property
+    def readings(self) -> Mapping[str, Collection[str]]:
+        """The accounts that were charged for reading a candidate before, by release."""
+        return self._readings
+
+    def add_reading(self, account: str, *, release: str, core_key: str, query_id: str) -> None:
+        """An account that was charged for a release, written at the end; one that was there already stays."""
+        self._reading_rows.append(
+            {"account": account, "release": release, "core_key": core_key, "query_id": query_id, "created": self.now}
+        )
 
     def charges(self, query_id: str) -> list[tuple[str, Amounts]]:
         """What the reservation of a query added to each account."""
@@ -521,6 +579,8 @@ class Batch:
             insert(entries, self._entry_rows)
         if self._release_rows:
             insert(releases, self._release_rows)
+        if self._reading_rows:
+            insert(readings, self._reading_rows)
         moved = [query for query in self._queries.values() if query.changed and not query.new]
         if moved:
             run(

@@ -51,6 +51,7 @@ from accountant.operations import (
     Start,
     Touch,
     Void,
+    serving_of,
 )
 from accountant.request import (
     Charged,
@@ -62,7 +63,7 @@ from accountant.request import (
     storable,
 )
 from accountant.statements import ACCOUNT_COLUMNS, OPEN_STATES
-from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries
+from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries, readings
 from accountant.tables import releases as release_table
 from accountant.writer import Writer
 from privacy.events import event_from_json
@@ -408,6 +409,7 @@ class Ledger:
             answer=answer,
             reused=reused,
             charged=_charged(outcome.charged),
+            read=outcome.read,
         )
 
     def start(self, query_id: str) -> None:
@@ -470,6 +472,34 @@ class Ledger:
         """A stored release, None when there is none. Who may see it is the caller's question."""
         with self._read() as connection:
             row = connection.execute(_RELEASE, {"release": release_id}).one_or_none()
+        return None if row is None else _release(row)
+
+    def has_read(self, principal: str, release_id: str) -> bool:
+        """Whether an account of the principal was charged for reading a release that somebody else paid for."""
+        chosen = (
+            select(readings.c.release)
+            .join(accounts, accounts.c.id == readings.c.account)
+            .where(readings.c.release == release_id, accounts.c.principal == principal)
+            .limit(1)
+        )
+        with self._read() as connection:
+            return connection.execute(chosen).one_or_none() is not None
+
+    def find_read(self, account: str, core_key: str, *, quality: Fraction = Fraction(0)) -> StoredRelease | None:
+        """The best release of a core that an account was charged for reading, of at least that quality."""
+        chosen = (
+            select(release_table)
+            .join(readings, readings.c.release == release_table.c.id)
+            .where(
+                readings.c.account == account,
+                readings.c.core_key == core_key,
+                release_table.c.quality >= units_down(quality, PICO),
+            )
+            .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
+            .limit(1)
+        )
+        with self._read() as connection:
+            row = connection.execute(chosen).one_or_none()
         return None if row is None else _release(row)
 
     def find_release(
@@ -725,7 +755,7 @@ def _query_record(row: Any, *, answer: bytes | None = None) -> QueryRecord:
         description=json.loads(row.description),
         charged=_charged(row.charged),
         core_keys=tuple(core["core_key"] for core in cores["charged"]),
-        reused=cores["reused"],
+        reused=serving_of(cores),
         answer=answer,
         instance=row.instance,
         created=from_micros(row.created),

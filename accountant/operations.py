@@ -6,13 +6,13 @@ Every operation says what it needs and then either changes the batch as a whole 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
 from accountant.account import Account
-from accountant.batch import DEPTH_MAX, AccountState, Batch, Needs, QueryState
+from accountant.batch import DEPTH_MAX, AccountState, Batch, Needs, QueryState, ReleaseHead
 from accountant.entry import GENESIS, ZERO, Amounts, canonical_json, limit_json
 from accountant.errors import (
     AccountChanged,
@@ -23,6 +23,7 @@ from accountant.errors import (
     UnknownAccount,
 )
 from accountant.filter import FilterKind, Limit, Sums, split_limit
+from accountant.reading import Read, choose_candidate
 from accountant.request import CoreCharge, ReserveRequest, SharedAnswer, StoredRelease
 from accountant.statements import OPEN_STATES
 from privacy.events import event_to_json
@@ -45,6 +46,7 @@ __all__ = [
     "Start",
     "Touch",
     "Void",
+    "serving_of",
 ]
 
 
@@ -195,6 +197,45 @@ class ReserveOutcome:
     fresh: bool
     reused: dict[str, str]
     charged: str
+    read: frozenset[str] = frozenset()
+    """Cores among the reused ones that were charged for reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """How the cores of a query are served: by releases that are free, by releases that are read for a charge, anew."""
+
+    reused: dict[str, str]
+    read: tuple[Read, ...]
+    charged: tuple[PreparedCore, ...]
+
+    def stored(self) -> str:
+        """As the query's row keeps it."""
+        return self._json(
+            {
+                read.core_key: {"accounts": list(read.accounts), "key": read.release_key, "release": read.release}
+                for read in self.read
+            }
+        )
+
+    def details(self, account: str) -> str:
+        """As the entry of one account keeps it: with the events of the releases that it is charged for."""
+        return self._json([json.loads(read.stored) for read in self.read if account in read.accounts])
+
+    def _json(self, read: Any) -> str:
+        charged = ",".join(core.stored for core in self.charged)
+        named = f'"read":{canonical_json(read)},' if read else ""
+        return f'{{"charged":[{charged}],{named}"reused":{canonical_json(self.reused)}}}'
+
+    def loss(self, account: str) -> Loss | None:
+        """What one account is charged, None when it is charged nothing."""
+        losses = [core.loss for core in self.charged]
+        losses += [read.loss for read in self.read if account in read.accounts]
+        return None if not losses else losses[0] if len(losses) == 1 else sum(losses, ZERO_LOSS)
+
+    def serving(self) -> dict[str, str]:
+        """The release that serves each core which is not measured anew."""
+        return {**self.reused, **{read.core_key: read.release for read in self.read}}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,8 +270,10 @@ class Reserve:
         if self.request.idempotency_key is not None:
             needs.keys.add((self.request.principal, self.request.idempotency_key))
         if self.request.reuse != "none":
-            owner = self.request.principal if self.request.reuse == "own" else ""
+            owner = "" if self.request.reuse == "any" else self.request.principal
             needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
+        if self.request.reuse == "charged":
+            needs.shared.update((self.request.account, *serving) for core in self.cores for serving in core.serving)
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """Decides: a retry, a reuse, a refusal or a charge."""
@@ -238,14 +281,17 @@ class Reserve:
         if earlier is not None:
             return earlier
         path = self._path(batch)
-        reused, charged = self._choose(batch, dataset=path[-1].dataset)
-        shares: list[tuple[str, str, str]] = []
-        cores = _cores_json(charged, reused)
-        if charged:
-            loss = charged[0].loss if len(charged) == 1 else sum((core.loss for core in charged), ZERO_LOSS)
-            shares = self._debit(batch, path, loss, cores)
-        query = self._record(batch, path[-1], cores=cores, charged=canonical_json(shares))
-        return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
+        chosen = self._choose(batch, path)
+        shares = self._debit(batch, path, chosen)
+        query = self._record(batch, path[-1], cores=chosen.stored(), charged=canonical_json(shares))
+        return ReserveOutcome(
+            query.id,
+            query.state,
+            fresh=True,
+            reused=chosen.serving(),
+            charged=query.charged,
+            read=frozenset(read.core_key for read in chosen.read),
+        )
 
     def _earlier(self, batch: Batch) -> ReserveOutcome | None:
         """The principal's query with this idempotency key. Errors: IdempotencyConflict; ValueError for a used id."""
@@ -261,7 +307,7 @@ class Reserve:
             earlier.id,
             earlier.state,
             fresh=False,
-            reused=json.loads(earlier.cores)["reused"],
+            reused=serving_of(json.loads(earlier.cores)),
             charged=earlier.charged,
         )
 
@@ -274,20 +320,49 @@ class Reserve:
             raise AccountFrozen(self.request.account)
         return path
 
-    def _choose(self, batch: Batch, *, dataset: str) -> tuple[dict[str, str], list[PreparedCore]]:
-        """Which release serves which core, and the cores that none serves."""
+    def _choose(self, batch: Batch, path: list[AccountState]) -> Chosen:
+        """Which release serves which core for nothing or for a charge, and the cores that none serves."""
         reused: dict[str, str] = {}
+        read: list[Read] = []
         charged: list[PreparedCore] = []
-        owner = self.request.principal if self.request.reuse == "own" else None
         for core in self.cores:
-            release = None
-            for key, least in core.serving if self.request.reuse != "none" else ():
-                release = release or batch.best_release(key, dataset=dataset, quality=least, principal=owner)
-            if release is None:
-                charged.append(core)
-            else:
+            release = self._free(batch, core, path[-1])
+            if release is not None:
                 reused[core.core_key] = release.id
-        return reused, charged
+                continue
+            other = None
+            if self.request.reuse == "charged":
+                other = choose_candidate(
+                    [
+                        candidate
+                        for key, least in core.serving
+                        for candidate in batch.candidates(key, dataset=path[-1].dataset, quality=least)
+                    ],
+                    path,
+                    core_key=core.core_key,
+                    fresh=core.loss,
+                    readings=batch.readings,
+                )
+            if other is None:
+                charged.append(core)
+            elif other.accounts:
+                read.append(other)
+            else:
+                reused[core.core_key] = other.release
+        return Chosen(reused, tuple(read), tuple(charged))
+
+    def _free(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> ReleaseHead | None:
+        """The best release that serves for nothing: one's own, everybody's, or one that was charged for before."""
+        if self.request.reuse == "none":
+            return None
+        owner = None if self.request.reuse == "any" else self.request.principal
+        for key, least in core.serving:
+            best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
+            read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least)
+            known = [release for release in (best, read) if release is not None]
+            if known:
+                return max(known, key=lambda release: (release.quality, release.created, release.id))
+        return None
 
     def _record(self, batch: Batch, leaf: AccountState, *, cores: str, charged: str) -> QueryState:
         request = self.request
@@ -308,23 +383,28 @@ class Reserve:
         batch.add_query(query)
         return query
 
-    def _debit(self, batch: Batch, path: list[AccountState], loss: Loss, details: str) -> list[tuple[str, str, str]]:
-        charge = Sums.of(loss)
+    def _debit(self, batch: Batch, path: list[AccountState], chosen: Chosen) -> list[tuple[str, str, str]]:
         # All filters are asked before anything is changed, the root first: only the root is a guarantee against
         # analysts who put their answers together.
+        debits: list[tuple[AccountState, Sums]] = []
         for account in path:
+            loss = chosen.loss(account.id)
+            if loss is None:
+                continue
+            charge = Sums.of(loss)
             if not account.admits(charge):
                 shortages = account.account().explain_refusal(loss)
                 raise BudgetExhausted(account.id, root=account.parent is None, shortages=shortages)
+            debits.append((account, charge))
         shares = []
-        delta = fraction_to_text(charge.delta * ATTO)
-        for account in path:
+        details = chosen.stored() if not chosen.read else None
+        for account, charge in debits:
             before, before_of = account.used_share()
             batch.add_entry(
                 account,
                 "reserve",
                 query_id=self.request.query_id,
-                details=details,
+                details=chosen.details(account.id) if details is None else details,
                 amounts=Amounts.of_charge(charge, spent=account.spent),
             )
             after, after_of = account.used_share()
@@ -333,7 +413,7 @@ class Reserve:
                 max(after * before_of - before * after_of, 0) * limit.numerator,
                 before_of * after_of * limit.denominator,
             )
-            shares.append((account.id, fraction_to_text(epsilon), delta))
+            shares.append((account.id, fraction_to_text(epsilon), fraction_to_text(charge.delta * ATTO)))
         shares.reverse()
         return shares
 
@@ -342,8 +422,10 @@ def _serving(core: CoreCharge) -> tuple[tuple[str, int], ...]:
     return tuple((key, units_down(quality, PICO)) for key, quality in core.served_by)
 
 
-def _cores_json(charged: list[PreparedCore], reused: dict[str, str]) -> str:
-    return f'{{"charged":[{",".join(core.stored for core in charged)}],"reused":{canonical_json(reused)}}}'
+def serving_of(cores: Mapping[str, Any]) -> dict[str, str]:
+    """The releases that served the cores of a query's row, by core key."""
+    read = {key: str(item["release"]) for key, item in cores.get("read", {}).items()}
+    return {**cores["reused"], **read}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -365,14 +447,15 @@ class Repeat(Reserve):
         earlier = self._earlier(batch)
         if earlier is not None:
             return earlier
-        leaf = self._path(batch)[-1]
-        reused, charged = self._choose(batch, dataset=leaf.dataset)
-        if charged or not reused or reused != self.releases:
+        path = self._path(batch)
+        chosen = self._choose(batch, path)
+        leaf, reused = path[-1], chosen.reused
+        if chosen.charged or chosen.read or not reused or reused != self.releases:
             return None
         if self.again is not None:
             # Told before, to the letter: no row is needed to tell it once more.
             return ReserveOutcome(self.again, "settled", fresh=False, reused=reused, charged="[]")
-        query = self._record(batch, leaf, cores=_cores_json(charged, reused), charged="[]")
+        query = self._record(batch, leaf, cores=chosen.stored(), charged="[]")
         query.shared = self.shared
         batch.move(query, "settled", answer=self.answer)
         return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
@@ -394,12 +477,23 @@ class _QueryStep:
         needs.queries.add(self.query_id)
 
 
+def _charged_accounts(batch: Batch, query: QueryState) -> list[AccountState]:
+    """The accounts that a query was charged to, root first."""
+    cores = json.loads(query.cores)
+    path = batch.path(query.account)
+    if cores["charged"]:
+        return path
+    reading = {account for item in cores.get("read", {}).values() for account in item["accounts"]}
+    return [account for account in path if account.id in reading]
+
+
 def _close(batch: Batch, query: QueryState, kind: str) -> None:
-    """Writes the closing entry on every account that the query was charged to, root first."""
-    if not json.loads(query.cores)["charged"]:
-        return
-    for account in batch.path(query.account):
+    """Writes the closing entry on every account that was charged, root first; what was read is paid for from now on."""
+    for account in _charged_accounts(batch, query):
         batch.add_entry(account, kind, query_id=query.id, details="{}")
+    for item in json.loads(query.cores).get("read", {}).values():
+        for account_id in item["accounts"]:
+            batch.add_reading(account_id, release=item["release"], core_key=item["key"], query_id=query.id)
 
 
 def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) -> None:
@@ -489,9 +583,9 @@ class Void(_QueryStep):
         """reserved or running to failed_void."""
         query = batch.open_query(self.query_id, step="void")
         charges = dict(batch.charges(query.id))
-        path = batch.path(query.account) if json.loads(query.cores)["charged"] else []
+        path = _charged_accounts(batch, query)
         if charges.keys() != {account.id for account in path}:
-            raise ValueError("a reservation is on its whole path, or nothing of it is given back")
+            raise ValueError("a reservation is on all its accounts, or nothing of it is given back")
         for account in path:
             amounts = charges[account.id].reversed_sign()
             batch.add_entry(account, "void", query_id=query.id, details="{}", amounts=amounts)

@@ -17,12 +17,15 @@ __all__ = [
     "QueryRecord",
     "ReserveRequest",
     "Reserved",
+    "Reuse",
     "SharedAnswer",
     "StoredRelease",
     "storable",
 ]
 
-Reuse = Literal["any", "own", "none"]
+Reuse = Literal["any", "charged", "own", "none"]
+"""Which stored releases may serve: everybody's for nothing; others' for a charge to the reader's own accounts; only
+one's own; none."""
 
 _CORE_KEY = re.compile(r"[0-9a-f]{64}\Z")
 _BODY_HASH = re.compile(r"[0-9a-f]{64}\Z")
@@ -95,8 +98,8 @@ class ReserveRequest:
         for text in (self.query_id, self.principal, self.account, self.idempotency_key or ""):
             if not storable(text):
                 raise ValueError("a text cannot hold NUL or half of a surrogate pair")
-        if self.reuse not in ("any", "own", "none"):
-            raise ValueError('reuse is "any", "own" or "none"')
+        if self.reuse not in ("any", "charged", "own", "none"):
+            raise ValueError('reuse is "any", "charged", "own" or "none"')
         if len(self.cores) > _CORES_MAX:
             raise ValueError(f"one query has at most {_CORES_MAX} cores")
         if len({core.core_key for core in self.cores}) != len(self.cores):
@@ -163,7 +166,8 @@ class Reserved:
     `fresh` is True only for the call that made the reservation: that caller, and no other, runs the query. Otherwise
     it is the record of an earlier request with the same idempotency key, and `answer` holds its stored bytes once it
     is settled. `reused` are the releases that serve some of the cores, by core key; `charged` is the leaf's share
-    first, the root's last, and empty when nothing was charged.
+    first, the root's last, and empty when nothing was charged. `read` are the cores among the reused ones whose
+    release somebody else had paid for, and for which accounts of the reader were charged now.
     """
 
     query_id: str
@@ -172,6 +176,7 @@ class Reserved:
     answer: bytes | None
     reused: Mapping[str, StoredRelease]
     charged: tuple[Charged, ...]
+    read: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,15 @@ from sqlalchemy import (
 from sqlalchemy.types import ARRAY, Text
 
 from accountant.entry import Amounts
-from accountant.tables import accounts, entries, instances, ledger_meta, queries, releases
+from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
 
 __all__ = ["ACCOUNT_COLUMNS", "OPEN_STATES", "SPENT_COLUMNS", "Statements"]
 
 OPEN_STATES = ("reserved", "running")
 """States in which a query has an outstanding reservation."""
+
+CANDIDATES_MAX = 16
+"""Releases of others that are looked at for one core: the least exact ones that are exact enough come first."""
 
 SPENT_COLUMNS = (
     "spent_pure",
@@ -119,6 +122,37 @@ class Statements:
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
         self.releases = self._best_releases()
+        self.candidates = compiled(
+            select(
+                releases.c.id,
+                releases.c.core_key,
+                releases.c.quality,
+                releases.c.dataset,
+                releases.c.events,
+                queries.c.account,
+            )
+            .join(queries, queries.c.id == releases.c.query_id)
+            .where(releases.c.core_key == bindparam("core_key"), releases.c.quality >= bindparam("least"))
+            .order_by(releases.c.quality, releases.c.created.desc(), releases.c.id)
+        )
+        self.candidates += f" LIMIT {CANDIDATES_MAX}"
+        self.best_read = compiled(
+            select(
+                releases.c.id,
+                releases.c.core_key,
+                releases.c.quality,
+                releases.c.principal,
+                releases.c.dataset,
+                releases.c.created,
+            )
+            .join(readings, readings.c.release == releases.c.id)
+            .where(readings.c.account == bindparam("account"), readings.c.core_key == bindparam("core_key"))
+            .order_by(releases.c.quality.desc(), releases.c.created.desc(), releases.c.id.desc())
+        )
+        self.best_read += " LIMIT 1"
+        self.readings = compiled(
+            select(readings.c.release, readings.c.account).where(self._in(readings.c.release, "ids"))
+        )
         self.charges = compiled(
             select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
                 self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
@@ -138,6 +172,11 @@ class Statements:
             table: compiled(insert(table)) if self._sqlite else _insert_arrays(table, dialect)
             for table in (accounts, queries, entries, releases)
         }
+        self.insert[readings] = (
+            compiled(insert(readings).prefix_with("OR IGNORE"))
+            if self._sqlite
+            else _insert_arrays(readings, dialect) + " ON CONFLICT DO NOTHING"
+        )
         self.update_queries = compiled(
             update(queries)
             .where(queries.c.id == bindparam("key"))

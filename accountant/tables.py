@@ -39,10 +39,11 @@ __all__ = [
     "ledger_meta",
     "metadata",
     "queries",
+    "readings",
     "releases",
 ]
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -230,3 +231,15 @@ releases = Table(
     Index("ix_releases_query_id", "query_id"),
 )
 """Noisy tables that may be told again for nothing."""
+
+readings = Table(
+    "readings",
+    metadata,
+    Column("account", Text, ForeignKey("accounts.id"), nullable=False, primary_key=True),
+    Column("release", Text, ForeignKey("releases.id"), nullable=False, primary_key=True),
+    Column("core_key", Text, nullable=False),
+    Column("query_id", Text, ForeignKey("queries.id"), nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Index("ix_readings_core", "account", "core_key"),
+)
+"""Which account was charged, by which query, for a release that another account had paid for."""

@@ -26,6 +26,7 @@ __all__ = [
     "Other",
     "PublicKeys",
     "Reference",
+    "Sharing",
     "Table",
 ]
 
@@ -178,6 +179,33 @@ class Table:
         return next((column for column in self.columns if _folded(column.name) == folded), None)
 
 
+class Sharing(enum.Enum):
+    """Whether an analyst is served by a release that another one paid for."""
+
+    NO = "no"
+    """Only by their own releases."""
+
+    CHARGED = "charged"
+    """For a charge to the reader's own accounts: everybody's limit bounds what they read, and the root pays once."""
+
+    FREE = "free"
+    """For nothing: then an analyst's own limit does not bound what they read. Only the root's limit does."""
+
+    @property
+    def said(self) -> str:
+        """What it means, in a sentence for people."""
+        return _SHARING_SAID[self]
+
+
+_SHARING_SAID = {
+    Sharing.NO: "Releases are not shared: an analyst is served by their own releases only.",
+    Sharing.CHARGED: "Releases are shared for a charge: who reads what another analyst paid for is charged on "
+    "their own accounts below the first one that both have in common, so a personal limit bounds what they read.",
+    Sharing.FREE: "Releases are shared for nothing: a personal limit does not bound what the person reads, only the "
+    "root's limit does.",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one query of this dataset may ask. Amounts of epsilon and delta are exact.
@@ -193,7 +221,7 @@ class Limits:
     cells_max: int = 100_000
     statistics_max: int = 32
     timeout_seconds: int = 30
-    releases_shared: bool = False
+    releases_shared: Sharing = Sharing.NO
 
 
 @dataclass(frozen=True, slots=True)

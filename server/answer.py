@@ -30,12 +30,12 @@ from typing import Any, Protocol
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, Reserved, ReserveRequest, StoredRelease
+from accountant.request import CoreCharge, Reserved, ReserveRequest, Reuse, StoredRelease
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
-from privacy.policy import Dataset
+from privacy.policy import Dataset, Sharing
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.release import ReleasedTable
 from privacy.statement import Statement
@@ -225,7 +225,7 @@ class Journey:
         families: tuple[pricing.Priced, ...] = ()
         least: Fraction | None = None
         if priced is not None:
-            reusable = self._reusable(question, prepared, priced)
+            reusable = self._reusable(question, prepared, priced, path)
             self._refuse_below_floor(question, prepared, priced, path, reusable)
             families = self._families(question, priced, prepared, path)
             curve = self._curve(priced, question, prepared, path)
@@ -309,11 +309,11 @@ class Journey:
             priced = self.price(question, prepared, path)
             reuse = self._reuse(question, dataset, prepared, priced)
             if self._free.wait_seconds(question.principal) and (
-                priced is None or len(self._reusable(question, prepared, priced)) == len(prepared.cores)
+                priced is None or len(self._reusable(question, prepared, priced, path)) == len(prepared.cores)
             ):
                 self._refuse_free_answer(question)
             if priced is not None and priced.below_floor:
-                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced)
+                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced, path)
                 self._refuse_below_floor(question, prepared, priced, path, reusable)
             try:
                 reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
@@ -435,8 +435,9 @@ class Journey:
 
     def _reuse(self, question: Question, dataset: Dataset, prepared: Prepared, priced: pricing.Priced | None) -> Any:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
-        asked = question.reuse or ("any" if dataset.limits.releases_shared else "own")
-        if asked == "any" and not dataset.limits.releases_shared:
+        asked = _reuse_of(question, dataset)
+        if asked == "charged" and question.max_staleness_s is not None:
+            # How old a release is that nobody chose yet is not known: one's own can be looked at.
             asked = "own"
         if asked != "none" and question.max_staleness_s is not None and priced is not None:
             oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=question.max_staleness_s)
@@ -445,16 +446,20 @@ class Journey:
                 return "none"
         return asked
 
-    def _reusable(self, question: Question, prepared: Prepared, priced: pricing.Priced) -> dict[str, StoredRelease]:
-        shared = prepared.plan.dataset.limits.releases_shared
-        reuse = question.reuse or ("any" if shared else "own")
+    def _reusable(
+        self, question: Question, prepared: Prepared, priced: pricing.Priced, path: Sequence[Account] = ()
+    ) -> dict[str, StoredRelease]:
+        """The stored releases that would serve for nothing, by core key."""
+        reuse = _reuse_of(question, prepared.plan.dataset)
         if reuse == "none":
             return {}
-        principal = None if reuse == "any" and shared else question.principal
+        principal = None if reuse == "any" else question.principal
         result: dict[str, StoredRelease] = {}
         for charge in _charges(prepared, priced):
             for key, least in charge.served_by:
                 release = self._ledger.find_release(key, quality=least, principal=principal)
+                if release is None and reuse == "charged" and path:
+                    release = self._ledger.find_read(path[0].id, key, quality=least)
                 if release is not None:
                     result[charge.core_key] = release
                     break
@@ -708,6 +713,14 @@ def _reads_rows(admitted: Admitted) -> bool:
     assert admitted.prepared is not None
     assert admitted.reserved is not None
     return not all(key in admitted.reserved.reused for key in _charged_keys(admitted.prepared, admitted.priced))
+
+
+def _reuse_of(question: Question, dataset: Dataset) -> Reuse:
+    """Which stored releases may serve, as the policy lets others' ones do."""
+    if question.reuse in ("own", "none"):
+        return "own" if question.reuse == "own" else "none"
+    shared: dict[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
+    return shared[dataset.limits.releases_shared]
 
 
 def _retried(reserved: Reserved) -> Admitted:

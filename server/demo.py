@@ -274,5 +274,5 @@ policy:
   epsilon_default: "0.1"
   epsilon_max: "1"
   delta_per_query: "0.000000001"
-  releases_shared: false
+  releases_shared: "no"
 """

@@ -187,12 +187,6 @@ _HTTP_KINDS = (
         ("Read what is stored (GET), then send a request that fits it.",),
     ),
     ProblemKind(
-        "precondition_failed",
-        412,
-        "What If-Match names is not what is stored now.",
-        ("Read it again (GET), and repeat the change with the new ETag if it is still meant.",),
-    ),
-    ProblemKind(
         "idempotency_conflict",
         409,
         "The Idempotency-Key was used before with another body.",

@@ -477,7 +477,8 @@ class BudgetAnswer(AnswerModel):
     queries_left: int | None = Field(description="How many queries at the dataset's default price still fit.")
     membership_guess: str = Field(
         description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
-        "ever had could guess, from even odds, whether one unit is in the data."
+        "ever had could guess, from even odds, whether one unit is in the data. Of the root's limit where the policy "
+        "shares releases for nothing, since then nothing else bounds what is read."
     )
     frozen: bool = Field(
         description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "

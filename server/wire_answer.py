@@ -106,7 +106,7 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
                 _own((e for release in told.releases.values() for e in release.events), account, prepared.plan.dataset),
                 account,
             ),
-            "saved": _saved(admitted.priced, len(reserved.reused), len(prepared.cores), account),
+            "saved": _saved(admitted.priced, len(reserved.reused) - len(reserved.read), len(prepared.cores), account),
             "remaining": _remaining(account),
         },
         "provenance": {

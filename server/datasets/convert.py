@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engines.snapshot import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
-from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Table
+from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Sharing, Table
 from privacy.unit import PrivacyUnit
 from server.datasets.keys import KEYS_MAX, gathered_in, key_values, moment_bounds
 from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
@@ -68,7 +68,7 @@ def to_dataset(
             cells_max=policy.cells_max,
             statistics_max=policy.statistics_max,
             timeout_seconds=policy.timeout_seconds,
-            releases_shared=policy.releases_shared,
+            releases_shared=Sharing(policy.releases_shared),
         ),
         description=file.description,
     )

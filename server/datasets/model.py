@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -280,6 +281,13 @@ class TableFile(_Part):
     description: Text = Field(default="", description="Shown to analysts.")
 
 
+def sharing_word(value: Any) -> Any:
+    """YAML reads a bare no as false, and files of version 1 say true for what is called free now."""
+    if isinstance(value, bool):
+        return "free" if value else "no"
+    return value
+
+
 class PolicyFile(_Part):
     """What one query may ask. Amounts of epsilon and delta are decimals written as text."""
 
@@ -300,9 +308,10 @@ class PolicyFile(_Part):
     )
     statistics_max: Annotated[int, Field(ge=1, le=256)] = Field(default=32, description="Most statistics of one query.")
     timeout_seconds: Annotated[int, Field(ge=1, le=3_600)] = Field(default=30, description="Longest run of one query.")
-    releases_shared: bool = Field(
-        default=False,
-        description="Whether analysts reuse one another's releases: saves budget, tells that somebody asked.",
+    releases_shared: Annotated[Literal["no", "charged", "free"], BeforeValidator(sharing_word)] = Field(
+        default="no",
+        description="Whether analysts are served by one another's releases: no; charged to the reader's own accounts; "
+        "or free, and then a personal limit does not bound what the person reads. Tells that somebody asked.",
     )
 
 

@@ -37,7 +37,20 @@ def _say_where_other_values_count(editing: Editing) -> Iterator[str]:
             )
 
 
-STEPS: tuple[Step, ...] = (_say_where_other_values_count,)
+_SHARED = ("policy", "releases_shared")
+
+
+def _name_sharing(editing: Editing) -> Iterator[str]:
+    """`true` is called free now, because there is a third way that charges the reader."""
+    if editing.value(_SHARED) is True:
+        editing.replace(_SHARED, "free")
+        yield (
+            "policy.releases_shared: true is called free now: an analyst reads what others paid for without paying, "
+            "so a personal limit does not bound what they read. Write charged to debit the reader's own accounts."
+        )
+
+
+STEPS: tuple[Step, ...] = (_say_where_other_values_count, _name_sharing)
 """From version 1 to version 2. Each yields what it changed, one sentence for the owner of the file per change."""
 
 

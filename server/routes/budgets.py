@@ -16,8 +16,10 @@ from accountant.entry import Entry
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
 from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
+from privacy.policy import Dataset, Sharing
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
+from server.preconditions import ANY, changed_meanwhile, if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
 from server.wire import BudgetAnswer, BudgetBody, BudgetChangeBody, BudgetList, EntryList
@@ -62,31 +64,32 @@ def membership_guess(limit: Limit) -> str:
 
 
 def _tag(account: Account) -> str:
-    """The entity tag of what administrators decide about an account; what is spent does not change it."""
-    return f'"{account.id}-{account.revision}"'
+    """The entity tag, without quotes, of what administrators decide about an account: spending does not change it."""
+    return f"{account.id}-{account.revision}"
+
+
+def _quoted(account: Account) -> str:
+    return f'"{_tag(account)}"'
 
 
 def _expected(request: Request, account: Account) -> int | None:
-    """The revision that the caller means to change, None without If-Match.
+    """The revision that the caller means to change, None where any will do.
 
-    Errors: Problem precondition_failed when it names another one.
+    Errors: Problem precondition_failed when If-Match names another one.
     """
-    wanted = request.headers.getlist("if-match")
-    if not wanted:
+    wanted = if_match(request)
+    if wanted in (None, ANY):
         return None
-    tags = [tag.strip() for value in wanted for tag in value.split(",")]
-    if _tag(account) in tags or tags == ["*"]:
-        return account.revision
-    raise _changed(account.id)
+    if wanted != _tag(account):
+        raise changed_meanwhile("budget", f"/v1/budgets/{account.id}")
+    return account.revision
 
 
-def _changed(account: str) -> Problem:
-    return Problem(
-        "precondition_failed",
-        what="the budget is not the one that If-Match names",
-        why="Somebody changed its limit since you read it. Nothing was changed now.",
-        instead=(f"GET /v1/budgets/{account} again, look at the limit, and repeat the change with the new ETag.",),
-    )
+def _guarantee(services: Services, account: Account, dataset: Dataset | None) -> Limit:
+    """What bounds everything that the account's people read: the root's limit where releases are shared for nothing."""
+    if dataset is not None and dataset.limits.releases_shared is Sharing.FREE and account.parent is not None:
+        return services.ledger.path(account.id)[-1].guarantee
+    return account.guarantee
 
 
 def _budget(services: Services, account: Account) -> dict[str, Any]:
@@ -108,7 +111,7 @@ def _budget(services: Services, account: Account) -> dict[str, Any]:
         },
         "reserved": any((reserved.pure != 0, reserved.rho != 0, reserved.mu_squared != 0, reserved.delta != 0)),
         "queries_left": None if dataset is None else int(max(remaining, Fraction(0)) / dataset.limits.epsilon_default),
-        "membership_guess": membership_guess(account.guarantee),
+        "membership_guess": membership_guess(_guarantee(services, account, dataset)),
         "frozen": account.frozen,
         "created": account.created.astimezone(datetime.UTC).isoformat(timespec="seconds"),
         "links": {"self": f"/v1/budgets/{account.id}", "entries": f"/v1/budgets/{account.id}/entries"},
@@ -168,7 +171,7 @@ async def get_budget(
     """GET /v1/budgets/{budget_id}."""
     services = services_of(request)
     account = await _visible_account(services, caller, budget_id)
-    return json_response(_budget(services, account), headers={"ETag": _tag(account)})
+    return json_response(_budget(services, account), headers={"ETag": _quoted(account)})
 
 
 @router.post(
@@ -247,7 +250,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
             what="the ledger does not accept this budget",
             why="The limit does not suit the filter, or the accounts are nested too deeply.",
         ) from None
-    headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _tag(account)}
+    headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _quoted(account)}
     return json_response(_budget(services, account), status=201, headers=headers)
 
 
@@ -283,7 +286,7 @@ async def change_budget(
             )
         )
     except AccountChanged:
-        raise _changed(account.id) from None
+        raise changed_meanwhile("budget", f"/v1/budgets/{account.id}") from None
     except AccountFrozen:
         raise Problem(
             "conflict",
@@ -293,7 +296,7 @@ async def change_budget(
         ) from None
     except ValueError:
         raise Problem("conflict", what="the ledger does not accept this limit") from None
-    return json_response(_budget(services, changed), headers={"ETag": _tag(changed)})
+    return json_response(_budget(services, changed), headers={"ETag": _quoted(changed)})
 
 
 def _limit(epsilon: Fraction, delta: Fraction, *, pure: bool) -> Limit:

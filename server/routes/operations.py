@@ -15,6 +15,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from privacy.policy import Sharing
 from privacy.refusal import CODES
 from privacy.warning import WARNINGS
 from server import formats
@@ -106,6 +107,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
                 "requests_burst": settings.requests_burst,
                 "fresh_runs_of_a_root": RUNS,
             },
+            "releases_shared": {way.value: way.said for way in Sharing},
             "formats": await in_thread(formats.available),
             "roles": list(ALL_ROLES),
         }

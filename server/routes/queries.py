@@ -16,6 +16,7 @@ from starlette.responses import Response
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord, StoredRelease
 from privacy.numbers import decimal_text
+from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
@@ -444,7 +445,8 @@ async def cancel_query(
         "getRelease",
         "Read a stored release",
         "A noisy table that was paid for once: immutable, free to read and to cache. Visible to whom it was released, "
-        "to overseers, and to everybody with a budget for the dataset where its policy shares releases. The header "
+        "to those who were charged for reading it, to overseers, and to everybody with a budget for the dataset where "
+        "its policy shares releases for nothing. The header "
         "`Accept` chooses the format; JSON is the default.",
         tag="Queries",
         answers={200: (ReleaseAnswer, None), 304: ("", None)},
@@ -468,8 +470,10 @@ async def get_release(
         if caller.oversees or release.principal == caller.name:
             return release, "own"
         dataset = services.catalogue.get(release.dataset)
-        shared = dataset is not None and dataset.limits.releases_shared
-        return (release, "shared") if shared and account_visible(services, caller, release.dataset) else None
+        free = dataset is not None and dataset.limits.releases_shared is Sharing.FREE
+        if free and account_visible(services, caller, release.dataset):
+            return release, "shared"
+        return (release, "shared") if services.ledger.has_read(caller.name, release.id) else None
 
     found = await in_thread(find)
     if found is None:

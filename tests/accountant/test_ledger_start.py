@@ -56,8 +56,8 @@ class TestRefusals:
 
     def test_a_newer_schema(self, url: str) -> None:
         """A ledger that newer code wrote is refused with both versions, and nothing is changed."""
-        execute(url, "UPDATE ledger_meta SET schema = 4")
-        with pytest.raises(SchemaTooNew, match="schema 4 and this program knows 3"):
+        execute(url, "UPDATE ledger_meta SET schema = 5")
+        with pytest.raises(SchemaTooNew, match="schema 5 and this program knows 4"):
             Ledger(url, instance="test")
         execute(url, "UPDATE ledger_meta SET schema = 0")
         with pytest.raises(NotMigrated, match="schema 0"):

@@ -23,7 +23,7 @@ from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, StoredRelease
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.events import LaplaceEvent
-from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Table
+from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Sharing, Table
 from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
 from server.question import Question
@@ -56,7 +56,7 @@ def clinic(name: str = "clinic", *, shared: bool = False) -> Dataset:
         ),
         policy_version=1,
         data_version="d1",
-        limits=Limits(releases_shared=shared),
+        limits=Limits(releases_shared=Sharing.FREE if shared else Sharing.NO),
     )
 
 

@@ -1,0 +1,82 @@
+"""Reading what another account paid for: which release serves, and which of the reader's accounts are charged.
+
+Every account that paid for a release has it in its transcript: those from the payer up to the root. They are the common
+ancestors' part of the reader's path; the accounts below them have it not, and are charged for it like for an answer of
+their own (filter.md, "Reading what another account paid for"). After that they have paid as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from accountant.batch import AccountState, Candidate
+from accountant.filter import Sums
+from privacy.events import event_from_json
+from privacy.loss import Loss, compose
+from privacy.numbers import PICO
+
+__all__ = ["Read", "choose_candidate", "loss_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One core that is served by somebody else's release, and the accounts that are charged for it, root first."""
+
+    core_key: str
+    release: str
+    release_key: str
+    """The core key under which the release is stored: it may be another one that serves."""
+    accounts: tuple[str, ...]
+    loss: Loss
+    stored: str
+    """As an entry's details keep it."""
+
+
+@lru_cache(maxsize=1024)
+def loss_of(events: str) -> Loss:
+    """The loss of a release's events, recomputed from them."""
+    return compose([event_from_json(event) for event in json.loads(events)])
+
+
+def choose_candidate(
+    candidates: Sequence[Candidate],
+    path: Sequence[AccountState],
+    *,
+    core_key: str,
+    fresh: Loss,
+    readings: Mapping[str, Collection[str]],
+) -> Read | None:
+    """The first candidate that costs the reader no more than a fresh answer would, and that their accounts admit.
+
+    `path` is the reader's, root first; `fresh` the loss of the core if it were measured anew; `readings` are the
+    accounts of the path that were charged for a release before, by release. None when no candidate will do: a better
+    release than was asked for, dearer than was agreed, is never sold unasked.
+    """
+    leaf = path[-1]
+    limit = leaf.account().cost(fresh) + PICO if leaf.admits(Sums.of(fresh)) else None
+    for candidate in candidates:
+        already = candidate.paid | set(readings.get(candidate.id, ()))
+        unpaid = [account for account in path if account.id not in already]
+        loss = loss_of(candidate.events)
+        if any(not account.admits(Sums.of(loss)) for account in unpaid):
+            continue
+        if leaf in unpaid and (limit is None or leaf.account().cost(loss) > limit):
+            continue
+        details: dict[str, Any] = {
+            "core_key": candidate.core_key,
+            "events": json.loads(candidate.events),
+            "release": candidate.id,
+        }
+        return Read(
+            core_key,
+            candidate.id,
+            candidate.core_key,
+            tuple(account.id for account in unpaid),
+            loss,
+            json.dumps(details, sort_keys=True, separators=(",", ":"), allow_nan=False),
+        )
+    return None
