@@ -213,6 +213,8 @@ class _Errors:
             }
             if missing & self._selected:
                 return CellError(reason="groups_not_shown")
+            if isinstance(value, float) and not math.isfinite(value):
+                return CellError(reason="undefined")
             if value is not None and _number(value) is None and output.trace.shape is not Shape.CONSTANT:
                 return CellError(reason="not_a_number")
         found = way(place, identity)

@@ -31,7 +31,8 @@ class Shape(enum.IntEnum):
     ROUGH = 4
     RANK = 5
     FOLDED = 6
-    """Numbers on both sides of a point give the same value (ABS, squares): noise alone pushes it away from there."""
+    """Numbers on both sides of a point give the same value (ABS, squares), or distant ones do (remainders): noise
+    alone pushes the value away from there."""
 
 
 Read = tuple[str, str, int | None]
@@ -180,6 +181,9 @@ class Tracer:
             return self._scaled(merged(parts, others[0].shape, others[0].rises), others[0], _sign(node.this))
         if isinstance(node, exp.Mul | exp.Div) and fixed:
             return self._scaled(merged(parts, first.shape, first.rises), first, _sign(node.expression))
+        if isinstance(node, exp.IntDiv) and fixed:
+            rounded = merged(parts, max(first.shape, Shape.ROUGH), first.rises)
+            return self._scaled(rounded, first, _sign(node.expression))
         if isinstance(node, exp.Div):
             ratio = max(first.shape, others[0].shape) is Shape.AFFINE
             whole = merged(parts, Shape.RATIO if ratio else max(first.shape, others[0].shape, Shape.SMOOTH), None)
@@ -199,7 +203,7 @@ class Tracer:
         worst = max(part.shape for part in parts)
         if isinstance(node, exp.Greatest | exp.Least):
             return merged(parts, Shape.FOLDED, _together(*(part.rises for part in parts)))
-        folds = isinstance(node, exp.Abs | exp.Pow)
+        folds = isinstance(node, exp.Abs | exp.Pow | exp.Mod)
         return merged(parts, Shape.FOLDED if folds else max(worst, Shape.ROUGH), None)
 
     @staticmethod

@@ -120,6 +120,19 @@ def test_answer_is_a_table_with_error_bars(stand: Stand) -> None:
     assert body == {"dataset": "d", "sql": "SELECT 1", "spend": {"epsilon": "0.5"}}
 
 
+def test_a_missing_error_bar_is_not_shown_without_its_reason(stand: Stand) -> None:
+    """Below the table stands which column has no ±, in how many rows, and why."""
+    reasons = [
+        {"column": 1, "rows": None, "code": "groups_not_shown", "why": "Some groups are not shown."},
+        {"column": 2, "rows": [0], "code": "undefined", "why": "It is undefined."},
+    ]
+    stand.replies = [(200, {**ANSWER, "interval_reasons": reasons})]
+    ran = stand.ask("query", "SELECT 1", "--dataset", "d")
+    names = [column["name"] for column in ANSWER["columns"]]
+    assert f"no ± for {names[1]}: Some groups are not shown." in ran.out
+    assert f"no ± for {names[2]} in 1 of {len(ANSWER['rows'])} rows: It is undefined." in ran.out
+
+
 def test_json_is_the_answer_itself(stand: Stand) -> None:
     """Scripts get what the server sent."""
     stand.replies = [(200, ANSWER)]

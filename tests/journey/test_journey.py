@@ -40,10 +40,10 @@ def test_an_answer_has_values_errors_and_its_price(services: Services, analyst: 
         services, "SELECT sex, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY sex", analyst(), epsilon="10"
     )
     assert [column["kind"] for column in answer["columns"]] == ["key", "released", "released"]
-    assert [row[0] for row in answer["rows"]] == ["female", "male"]
+    assert [row[0] for row in answer["rows"]] == ["female", "male", None]
     assert abs(sum(row[1] for row in answer["rows"]) - PEOPLE) < 60
     for name in ("standard_errors", "lows", "highs"):
-        assert [len(row) for row in answer[name]] == [3, 3]
+        assert [len(row) for row in answer[name]] == [3, 3, 3]
     assert answer["standard_errors"][0][0] is None
     assert answer["lows"][0][1] <= answer["rows"][0][1] <= answer["highs"][0][1]
     assert answer["accounting"]["charged"][0]["epsilon"] == "10"
@@ -294,9 +294,11 @@ def test_derived_cells_have_error_bars(services: Services, analyst: Analyst) -> 
     for row, low, high, error in zip(
         answer["rows"], answer["lows"], answer["highs"], answer["standard_errors"], strict=True
     ):
-        for column in (1, 2):
+        # Nobody has the key NULL: a quotient over its count, which is noise alone, is undefined.
+        for column in (1, 2) if row[0] is not None else (2,):
             assert low[column] < row[column] < high[column]
             assert error[column] > 0
+    assert {reason["code"] for reason in answer["interval_reasons"]} <= {"undefined"}
 
 
 def test_aggregating_released_numbers_is_free(services: Services, analyst: Analyst) -> None:
@@ -365,3 +367,35 @@ def test_the_charge_is_what_was_asked_whatever_came_before(services: Services, a
         assert Fraction(charged) == Fraction(epsilon)
     left = Fraction(10) - sum(Fraction(epsilon) for epsilon in asked)
     assert abs(remaining(services, who) - left) < Fraction(1, 10**6)
+
+
+def test_a_count_of_hidden_groups_says_why_it_has_no_interval(services: Services, analyst: Analyst) -> None:
+    """`COUNT(*)` over groups above a threshold claimed to be exact; each such cell is null now, with the reason."""
+    sql = "SELECT COUNT(*) AS groups, MAX(n) AS most FROM (SELECT {0}, COUNT(*) AS n FROM {1} GROUP BY {0})"
+    public = ask(services, sql.format("sex", "people"), analyst(), epsilon="10")
+    assert public["interval_reasons"] == []
+    assert [column["interval"] for column in public["columns"]] == ["exact", "bounds"]
+    assert public["lows"][0][0] == public["highs"][0][0] == public["rows"][0][0]
+    hidden = ask(services, sql.format("ward", "visits"), analyst(), epsilon="10")
+    assert {"gaussian_threshold", "truncated_geometric"} & {
+        mechanism["mechanism"] for mechanism in hidden["provenance"]["mechanisms"]
+    }
+    assert [(reason["column"], reason["rows"], reason["code"]) for reason in hidden["interval_reasons"]] == [
+        (0, None, "groups_not_shown"),
+        (1, None, "groups_not_shown"),
+    ]
+    assert hidden["lows"] == hidden["highs"] == [[None, None]]
+    assert all(reason["why"] for reason in hidden["interval_reasons"])
+
+
+def test_a_union_of_two_private_counts_keeps_its_bars(services: Services, analyst: Analyst) -> None:
+    """UNION ALL of two questions lost their intervals; each row has that of its own release, also from the store."""
+    sql = "SELECT 'people' AS what, COUNT(*) AS n FROM people UNION ALL SELECT 'visits', COUNT(*) FROM visits"
+    who = analyst()
+    first = ask(services, sql, who)
+    assert first["interval_reasons"] == []
+    for answer in (first, ask(services, sql + " ORDER BY n", who)):
+        for row, low, high in zip(answer["rows"], answer["lows"], answer["highs"], strict=True):
+            assert low[1] <= row[1] <= high[1]
+            assert high[1] > low[1]
+            assert low[0] is high[0] is None
