@@ -35,6 +35,7 @@ CODES: dict[str, str] = {
     "correlated_subquery": "A subquery compares rows of different units.",
     "too_large": "The text, the query tree or a number is larger than the limit.",
     "key_domain_too_large": "The public keys make more cells than the policy allows.",
+    "no_groups": "The conditions rule out every group, so the answer would have no rows.",
     "accuracy_unreachable": "The asked accuracy cannot be promised, or needs more than the policy allows.",
     "cannot_be_planned": "The engine cannot plan the generated statement, whatever the rows are. The fault is ours.",
     "budget_exhausted": "An account on the path cannot pay for the query.",

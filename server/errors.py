@@ -110,6 +110,7 @@ _REFUSAL_INSTEAD = {
     "private_row_limit": ("Aggregate first; ORDER BY, LIMIT and windows are free on the aggregated rows.",),
     "correlated_subquery": ("Write the subquery so that it does not use columns of the outer query.",),
     "too_large": ("Write a shorter query, or split it.",),
+    "no_groups": ("Compare the conditions with the declared keys of the columns.",),
     "key_domain_too_large": ("Group by fewer or coarser keys.",),
     "accuracy_unreachable": ("Ask for a wider half_width, or name a spend.", "POST /v1/estimates is free."),
     "cannot_be_planned": (

@@ -17,7 +17,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value,
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.functions.dates import DAY_NAMES, MONTH_NAMES
 
-__all__ = ["evaluate", "map_domain"]
+__all__ = ["closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
 
 WORK_MAX = 500_000
 """Most operators that are evaluated for the public keys of one expression (about a second): an estimate is free, and
@@ -128,8 +128,8 @@ def _merged(call: Call, limit: int) -> Sequence[KeyValue] | None:
 def _mapped(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     """The image of the columns' public keys, when all columns have them and Python computes exactly the same."""
     columns = columns_of(expression)
-    domains = [_column_domain(column) for column in columns]
-    if not all(domains) or any(column.other is not None for column in _open_reads(expression)):
+    domains = [closed_domain(column) for column in columns]
+    if not all(domains) or any(column.other is not None for column in open_reads(expression)):
         return None
     combinations = math.prod(len(domain) for domain in domains if domain)
     if combinations > limit:
@@ -144,7 +144,8 @@ def _mapped(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     return values if len(columns) <= 1 else sorted(set(values), key=_sort_key)
 
 
-def _column_domain(column: ColumnRef) -> tuple[KeyValue, ...] | None:
+def closed_domain(column: ColumnRef) -> tuple[KeyValue, ...] | None:
+    """Every value of a column, gathered where it is open; None when they are not known."""
     domain = column.domain
     if domain is None and column.type is ColumnType.BOOLEAN:
         domain = (False, True)
@@ -153,7 +154,7 @@ def _column_domain(column: ColumnRef) -> tuple[KeyValue, ...] | None:
     return (*domain, None) if column.nullable and None not in domain else domain
 
 
-def _open_reads(expression: Expression) -> list[ColumnRef]:
+def open_reads(expression: Expression) -> list[ColumnRef]:
     """The columns that are read as they are stored, not gathered."""
     found: list[ColumnRef] = []
     stack = [expression]
@@ -164,6 +165,12 @@ def _open_reads(expression: Expression) -> list[ColumnRef]:
         elif isinstance(node, Call) and node.operator not in ("gather", "gather_range"):
             stack.extend(node.arguments)
     return found
+
+
+def is_exact(expression: Expression) -> bool:
+    """Whether the evaluator's result is the engine's on every value of the columns. Requires: closed columns."""
+    domains = [closed_domain(column) for column in columns_of(expression)]
+    return _is_exact(expression, [domain for domain in domains if domain is not None])
 
 
 def _is_exact(expression: Expression, domains: Sequence[Sequence[KeyValue]]) -> bool:

@@ -10,7 +10,6 @@ the double that the dialect gives it in the shell.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -19,6 +18,7 @@ from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import BIGINT, Call, ColumnRef, Expression, Interval, Literal, columns_of, interval_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Core
+from sql_rewrite.reachable import Reachable, conjuncts, narrowed
 from sql_rewrite.syntax import refuse
 
 __all__ = ["fits", "key_domain", "whole"]
@@ -94,21 +94,30 @@ def key_domain(
 ) -> tuple[tuple[tuple[KeyValue, ...] | None, ...], tuple[tuple[KeyValue, ...], ...] | None]:
     """Public values of each key (None: not public), and all cells in order when every key is public.
 
-    A core without keys has one cell, the empty tuple. Errors: Refused (key_domain_too_large).
+    Cells that WHERE rules out are not among them (`reachable`). A core without keys has one cell, the empty tuple.
+    Errors: Refused (key_domain_too_large, no_groups).
     """
     limit = dataset.limits.cells_max
-    domains = tuple(map_domain(key, limit) for _, key in core.keys)
+    parts = () if core.where is None else conjuncts(core.where)
+    narrow = narrowed(core.where, *(key for _, key in core.keys), *parts)
+    keys, conditions = narrow[: len(core.keys)], narrow[len(core.keys) :]
+    domains = tuple(map_domain(key, limit) for key in keys)
     if any(domain is None for domain in domains):
         return tuple(None for _ in domains), None
     known = [domain for domain in domains if domain is not None]
-    count = 1
-    for domain in known:
-        count *= len(domain)
-        if count > limit:
-            raise refuse(
-                "key_domain_too_large",
-                "GROUP BY is refused",
-                f"Its public keys make more than {limit} groups, and every one of them would get noise.",
-                "group by fewer or coarser keys",
-            )
-    return domains, tuple(itertools.product(*known))
+    cells = Reachable(keys, known, conditions).cells(limit)
+    if cells is None:
+        raise refuse(
+            "key_domain_too_large",
+            "GROUP BY is refused",
+            f"Its public keys make more than {limit} groups, and every one of them would get noise.",
+            "group by fewer or coarser keys",
+        )
+    if not cells:
+        raise refuse(
+            "no_groups",
+            "the query is refused",
+            "No row that satisfies WHERE can be in any of its groups, so the answer would have no rows.",
+            "compare the conditions with the declared keys: GET /v1/datasets/{dataset} lists them",
+        )
+    return domains, tuple(cells)

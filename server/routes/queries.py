@@ -142,6 +142,7 @@ _REFUSALS = (
     "correlated_subquery",
     "too_large",
     "key_domain_too_large",
+    "no_groups",
     "accuracy_unreachable",
     "cannot_be_planned",
     "budget_exhausted",

@@ -343,19 +343,19 @@ def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
 def rows_outside_the_public_keys_not_gathered(patch: pytest.MonkeyPatch) -> None:
     """Declared keys count as all values of a column, although its other values count in a group of their own."""
     patch.setattr(core_block, "gathered", lambda key, limit: key)
-    patch.setattr(evaluating, "_open_reads", lambda expression: [])
+    patch.setattr(evaluating, "open_reads", lambda expression: [])
 
 
 @planted("failed with|outside the public cells")
 def null_is_no_cell(patch: pytest.MonkeyPatch) -> None:
     """Only values that are declared are public values of a key that may be NULL."""
-    genuine = evaluating._column_domain
+    genuine = evaluating.closed_domain
 
     def declared(column: Any) -> Any:
         domain = genuine(column)
         return domain and tuple(value for value in domain if value is not None)
 
-    patch.setattr(evaluating, "_column_domain", declared)
+    patch.setattr(evaluating, "closed_domain", declared)
 
 
 @planted("failed with|outside the public cells")
