@@ -1,4 +1,4 @@
-"""Overhead of the engines' processes: start, a small private statement, a shell check, a shell run.
+"""Overhead of the engines' processes: start, a small private statement, a plan on an empty twin, a shell check and run.
 
     python -m benchmarks.engine [--rounds 200]
 
@@ -17,10 +17,14 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.optimizers import DATASET, QUESTIONS
 from engines.private import PrivateEngine
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from privacy.policy import ColumnType
 from privacy.statement import Statement, StatementKey, StatementSum
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
 
 STATEMENT = Statement(
     sql='SELECT CAST(k AS VARCHAR) AS "k", CAST(0 AS BIGINT) AS "n_high", count(*) AS "n_low" FROM main.t GROUP BY k',
@@ -57,6 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=200)
     rounds = parser.parse_args().rounds
+    (core,) = bound(lift(QUESTIONS["average by public key, filtered"], DATASET, {}))
+    planned = lower(core)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "snapshot.duckdb"
         with duckdb.connect(str(path)) as connection:
@@ -74,6 +80,7 @@ def main() -> None:
                 "start_both_engines": round(start, 1),
                 "statement_in_process": direct,
                 "private_run": timed(lambda: private.run(path, STATEMENT, timeout_seconds=10), rounds),
+                "plan_on_twin": timed(lambda: shell.plan(DATASET, (planned,)), rounds),
                 "shell_check": timed(lambda: shell.check((RELEASE,), SHELL), rounds),
                 "shell_run": timed(lambda: shell.run((RELEASE,), SHELL, timeout_seconds=10), rounds, pause=0.02),
                 "shell_run_without_pause": timed(lambda: shell.run((RELEASE,), SHELL, timeout_seconds=10), rounds),

@@ -25,7 +25,7 @@ from server.services import Services
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("server", "sql_rewrite", "mechanisms", "engines", "accountant", "privacy", "migrations")
 LAYER = {"server": 2, "sql_rewrite": 1, "mechanisms": 1, "engines": 1, "accountant": 1, "migrations": 1, "privacy": 0}
-DOORS_MAX = 18
+DOORS_MAX = 20
 SQL = "SELECT sex, AVG(age) FROM people GROUP BY sex"
 
 
