@@ -116,7 +116,7 @@ def samples(name: str) -> list[Sample]:
         "round": [(build("round", (X, whole(k))), ()) for k in (0, 2, -2)] + [(build("round", (I, whole(-2))), ())],
         "power": [(build("power", (X, Y)), ()), (build("power", (X, Literal(2.5, NUMBER))), ())],
         **{
-            op: [(build(op, (S, words(pattern))), ()) for pattern in ("%b%d%", "%b_d%f", "a%", "%a")]
+            op: [(build(op, (S, words(pattern))), ()) for pattern in ("%b%d%", "%b_d%f", "a%", "%a", "%ab%", "%a_b%c%")]
             for op in ("like", "not_like", "ilike", "not_ilike")
         },
         **{op: [(build(op, (S,)), ())] for op in ("lower", "upper", "length", "trim", "ltrim", "rtrim")},
@@ -124,7 +124,7 @@ def samples(name: str) -> list[Sample]:
         "substr": [(build("substr", (S, whole(2))), ()), (build("substr", (S, whole(500), whole(1000))), ())],
         "concat": [(build("concat", (S, R)), ())],
         "replace": [(build("replace", (S, words("a"), words("b"))), ()), (build("replace", (S, words("aab"), words(""))), ())],  # noqa: E501
-        **{op: [(build(op, (S, words("aab"))), ()), (build(op, (S, words("b"))), ())] for op in ("starts_with", "ends_with", "contains", "position")},  # noqa: E501
+        **{op: [(build(op, (S, words("aab"))), ()), (build(op, (S, words("ab"))), ()), (build(op, (S, words("b"))), ())] for op in ("starts_with", "ends_with", "contains", "position")},  # noqa: E501
         **{op: [(build(op, (D,)), ()), (build(op, (T,)), ())] for op in REGISTRY if REGISTRY[op].section == "Dates" and len(_arguments(op)) == 1},  # noqa: E501
         **{op: [(build(op, (T,)), ())] for op in ("hour", "minute", "second")},
         "date_trunc": [(build("date_trunc", (words(k), T)), ()) for k in ("quarter", "week", "hour")],
@@ -144,6 +144,8 @@ def _arguments(name: str) -> range:
 
 
 ALPHABETS: tuple[Callable[[int], str], ...] = (
+    # What is searched is nearly found everywhere, or is found everywhere.
+    lambda n: f"repeat('a', {n - 1}) || CAST(k % 10 AS VARCHAR)",
     lambda n: f"repeat(chr(97 + CAST(k % 20 AS INT)), {n})",
     lambda n: f"repeat(CAST(k % 10 AS VARCHAR), {n})",
     lambda n: f"repeat(' ', {n - 1}) || CAST(k % 10 AS VARCHAR)",
