@@ -542,7 +542,7 @@ class KeyAnswer(AnswerModel):
 class NewKeyAnswer(KeyAnswer):
     """A new API key. Its text is shown in this answer and never again."""
 
-    key: str
+    key: str | None = Field(description="The text to send as a bearer token; null in a retry, because it is not kept.")
 
 
 class KeyList(AnswerModel):

@@ -19,6 +19,7 @@ from privacy.numbers import ATTO, PICO, decimal_text
 from privacy.policy import Dataset, Sharing
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
+from server.once import ONCE_TEXT, once
 from server.preconditions import ANY, changed_meanwhile, if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
@@ -180,7 +181,8 @@ async def get_budget(
         "createBudget",
         "Open a budget",
         "Without `principal` and `parent` it is the dataset's root: the one limit that holds when analysts put their "
-        "answers together. A budget of a principal hangs below the root. `filter` cannot be changed later.",
+        "answers together. A budget of a principal hangs below the root. `filter` cannot be changed later. "
+        + ONCE_TEXT,
         tag="Budgets",
         body=BudgetBody,
         body_examples={
@@ -189,13 +191,17 @@ async def get_budget(
         },
         answers={201: (BudgetAnswer, _EXAMPLE_BUDGET)},
         headers={"Location": "Address of the budget.", "ETag": _ETAG_TEXT},
-        problems=("conflict", "not_found"),
+        problems=("conflict", "idempotency_conflict", "not_found"),
     ),
 )
 async def create_budget(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/budgets."""
     services = services_of(request)
-    body, _ = await body_of(request, BudgetBody)
+    body, raw = await body_of(request, BudgetBody)
+    return await once(request, caller, raw, lambda: _create(services, caller, body))
+
+
+async def _create(services: Services, caller: Caller, body: BudgetBody) -> Response:
     limit = _limit(body.limit.epsilon, body.limit.delta, pure=body.filter == "pure")
 
     def create() -> Account:

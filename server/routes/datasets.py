@@ -14,6 +14,7 @@ from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
+from server.once import ONCE_TEXT, once
 from server.preconditions import changed_meanwhile, if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
@@ -180,9 +181,10 @@ async def get_table(
     return json_response(table_body(found))
 
 
-async def _register(request: Request, caller: Caller, *, name: str | None, replaces: str | None) -> Dataset:
+async def _register(
+    request: Request, caller: Caller, body: DatasetBody, *, name: str | None, replaces: str | None
+) -> Dataset:
     registrar = services_of(request).registrar
-    body, _ = await body_of(request, DatasetBody, large=True)
 
     def register() -> Dataset:
         if body.dataset is not None:
@@ -235,20 +237,27 @@ def _other_name() -> Problem:
         "createDataset",
         "Attach a dataset",
         "Checks the description, builds an immutable snapshot of the data, and serves it. All findings come at once. "
-        "A dataset that is served already is replaced only with its ETag in the header `If-Match`; otherwise 409.",
+        "A dataset that is served already is replaced only with its ETag in the header `If-Match`; otherwise 409. "
+        + ONCE_TEXT,
         tag="Datasets",
         body=DatasetBody,
         body_examples=_BODY_EXAMPLES,
         answers={201: (DatasetAnswer, None)},
         headers={"Location": "Address of the dataset.", "ETag": "Tag of the version that is served."},
-        problems=("dataset_refused", "conflict", "precondition_failed", "not_found"),
+        problems=("dataset_refused", "conflict", "idempotency_conflict", "precondition_failed", "not_found"),
     ),
 )
 async def create_dataset(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/datasets."""
-    dataset = await _register(request, caller, name=None, replaces=if_match(request))
-    headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
-    return json_response(dataset_body(dataset), status=201, headers=headers)
+    wanted = if_match(request)
+    body, raw = await body_of(request, DatasetBody, large=True)
+
+    async def create() -> Response:
+        dataset = await _register(request, caller, body, name=None, replaces=wanted)
+        headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
+        return json_response(dataset_body(dataset), status=201, headers=headers)
+
+    return await once(request, caller, raw, create)
 
 
 @router.put(
@@ -272,7 +281,8 @@ async def replace_dataset(
     """PUT /v1/datasets/{dataset}."""
     name = identifier(dataset, "dataset")
     wanted = if_match(request)
-    replaced = await _register(request, caller, name=name, replaces=EITHER if wanted is None else wanted)
+    body, _ = await body_of(request, DatasetBody, large=True)
+    replaced = await _register(request, caller, body, name=name, replaces=EITHER if wanted is None else wanted)
     return json_response(dataset_body(replaced), headers={"ETag": _etag(replaced)})
 
 

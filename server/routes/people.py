@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from server.auth import Caller, roles, services_of
 from server.errors import Problem
+from server.once import ONCE_TEXT, once
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.store.registry import LastAdministrator, NameTaken, NotThere, Principal, StoredKey
 from server.wire import (
@@ -96,29 +97,34 @@ async def list_principals(
     **describe(
         "createPrincipal",
         "Create a principal",
-        "A person, a group or a program with one role. Its name is kept for ever: the ledger refers to it.",
+        "A person, a group or a program with one role. Its name is kept for ever: the ledger refers to it. "
+        + ONCE_TEXT,
         tag="Principals",
         body=PrincipalBody,
         body_examples={"analyst": {"name": "analyst", "role": "analyst"}},
         answers={201: (PrincipalAnswer, _EXAMPLE_PRINCIPAL)},
         headers={"Location": "Address of the principal."},
-        problems=("conflict",),
+        problems=("conflict", "idempotency_conflict"),
     ),
 )
 async def create_principal(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/principals."""
     registry = services_of(request).registry
-    body, _ = await body_of(request, PrincipalBody)
-    try:
-        created = await in_thread(lambda: registry.create_principal(body.name, body.role, actor=caller.name))
-    except NameTaken:
-        raise Problem(
-            "conflict",
-            what="there is a principal of this name",
-            why="Names are kept for ever, also of disabled principals: the ledger refers to them.",
-            instead=("Choose another name.",),
-        ) from None
-    return json_response(_body(created), status=201, headers={"Location": f"/v1/principals/{created.name}"})
+    body, raw = await body_of(request, PrincipalBody)
+
+    async def create() -> Response:
+        try:
+            created = await in_thread(lambda: registry.create_principal(body.name, body.role, actor=caller.name))
+        except NameTaken:
+            raise Problem(
+                "conflict",
+                what="there is a principal of this name",
+                why="Names are kept for ever, also of disabled principals: the ledger refers to them.",
+                instead=("Choose another name.",),
+            ) from None
+        return json_response(_body(created), status=201, headers={"Location": f"/v1/principals/{created.name}"})
+
+    return await once(request, caller, raw, create)
 
 
 @router.get(
@@ -206,38 +212,45 @@ async def list_keys(
     **describe(
         "createKey",
         "Create an API key",
-        "The answer holds the key's text. It is shown here and never again; the server keeps a salted hash.",
+        "The answer holds the key's text. It is shown here and never again; the server keeps a salted hash. "
+        + ONCE_TEXT
+        + " "
+        "The text is not stored, so a retry has null in its place: revoke that key and create another.",
         tag="Keys",
         body=KeyBody,
         body_examples={"key": {"principal": "analyst", "label": "notebook", "days": 90}},
         answers={201: (NewKeyAnswer, None)},
         headers={"Location": "Address of the key."},
-        problems=("not_found", "conflict"),
+        problems=("not_found", "conflict", "idempotency_conflict"),
     ),
 )
 async def create_key(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/keys."""
     services = services_of(request)
-    body, _ = await body_of(request, KeyBody)
+    body, raw = await body_of(request, KeyBody)
     days = services.settings.key_days if body.days is None else body.days
-    try:
-        created = await in_thread(
-            lambda: services.registry.create_key(body.principal, label=body.label, days=days, actor=caller.name)
+
+    async def create() -> Response:
+        try:
+            created = await in_thread(
+                lambda: services.registry.create_key(body.principal, label=body.label, days=days, actor=caller.name)
+            )
+        except NotThere:
+            raise not_found("principal") from None
+        except ValueError:
+            raise Problem(
+                "conflict",
+                what="the key cannot be created",
+                why="The label has characters that cannot be printed, or the principal has 100 keys already.",
+                instead=("Revoke keys that are not used.",),
+            ) from None
+        return json_response(
+            {**_body(created.key), "key": created.text},
+            status=201,
+            headers={"Location": f"/v1/keys/{created.key.id}"},
         )
-    except NotThere:
-        raise not_found("principal") from None
-    except ValueError:
-        raise Problem(
-            "conflict",
-            what="the key cannot be created",
-            why="The label has characters that cannot be printed, or the principal has 100 keys already.",
-            instead=("Revoke keys that are not used.",),
-        ) from None
-    return json_response(
-        {**_body(created.key), "key": created.text},
-        status=201,
-        headers={"Location": f"/v1/keys/{created.key.id}"},
-    )
+
+    return await once(request, caller, raw, create, unkept="key")
 
 
 @router.get(

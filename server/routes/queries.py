@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -20,7 +19,7 @@ from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import Problem, problem_of_execution, problem_of_ledger
+from server.errors import problem_of_execution, problem_of_ledger
 from server.formats import (
     FORMATS,
     JSON,
@@ -33,6 +32,7 @@ from server.formats import (
     release_table,
     represent,
 )
+from server.once import idempotency_key
 from server.question import Question
 from server.routes.common import (
     ALL_ROLES,
@@ -63,7 +63,6 @@ __all__ = ["router"]
 
 router = APIRouter()
 
-_KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
 _READING_ROLES = (*ASKING_ROLES, "auditor")
 
 _EXAMPLE_QUERY = {
@@ -150,20 +149,6 @@ _REFUSALS = (
     "policy_forbids",
     "window_closed",
 )
-
-
-def _idempotency_key(request: Request) -> str | None:
-    values = request.headers.getlist("idempotency-key")
-    if not values:
-        return None
-    if len(values) > 1 or _KEY.match(values[0]) is None:
-        raise Problem(
-            "invalid_request",
-            what="the header Idempotency-Key is not accepted",
-            why="It is one text of 1 to 200 visible ASCII characters.",
-            instead=("Send a fresh UUID for every new question.",),
-        )
-    return values[0]
 
 
 def _asked(raw: dict[str, Any]) -> dict[str, Any]:
@@ -255,7 +240,7 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     services = services_of(request)
     # A format that cannot be sent is refused before anything is read or charged.
     sent_as = await _format(request)
-    key = _idempotency_key(request)
+    key = idempotency_key(request)
     body, raw = await body_of(request, QueryBody)
     deadline += body.wait_ms / 1000
     question = _question(caller, body, raw, key=key)

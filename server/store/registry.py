@@ -24,6 +24,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from accountant.connection import open_engine
+from server.store import replies
 from server.store.keys import digest_of, make_key, split_key
 from server.store.tables import ROLES, api_keys, dataset_versions, principals, registry_events
 
@@ -441,6 +442,34 @@ class Registry:
         with self._writing() as connection:
             self._log(connection, actor="readiness", action="readiness", subject="readiness")
             connection.rollback()
+
+    # Replies
+
+    def claim_reply(self, principal: str, key: str, *, request_hash: str) -> replies.Reply | None:
+        """Claims an idempotency key for a request, or returns the reply that there is.
+
+        Errors: replies.OtherRequest, replies.ClaimedAlready.
+        """
+        now = self._clock()
+        with self._writing() as connection:
+            return replies.claim(
+                connection,
+                principal,
+                key,
+                request_hash=request_hash,
+                now=_iso(now),
+                forget_before=_iso(now - datetime.timedelta(days=replies.KEPT_DAYS)),
+            )
+
+    def keep_reply(self, principal: str, key: str, reply: replies.Reply) -> None:
+        """Keeps the reply to a claimed request."""
+        with self._writing() as connection:
+            replies.keep(connection, principal, key, reply)
+
+    def drop_reply(self, principal: str, key: str) -> None:
+        """Gives a claim back under which nothing was done."""
+        with self._writing() as connection:
+            replies.drop(connection, principal, key)
 
     def schema_revision(self) -> str | None:
         """The revision of the schema that the database has."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from accountant.tables import NAMING_CONVENTION
 
-__all__ = ["ROLES", "api_keys", "dataset_versions", "metadata", "principals", "registry_events"]
+__all__ = ["ROLES", "api_keys", "dataset_versions", "metadata", "principals", "registry_events", "replies"]
 
 ROLES = ("admin", "owner", "analyst", "dashboard", "auditor")
 """Every role; a principal has exactly one."""
@@ -69,6 +69,19 @@ dataset_versions = Table(
     CheckConstraint("policy_version >= 1", name="policy_version_positive"),
     Index("ix_dataset_versions_name_current", "name", "current"),
 )
+
+replies = Table(
+    "replies",
+    metadata,
+    Column("principal", String(64), primary_key=True),
+    Column("idempotency_key", String(200), primary_key=True),
+    Column("request_hash", String(64), nullable=False),
+    Column("status", Integer),
+    Column("headers", Text),
+    Column("body", Text),
+    Column("created", String(32), nullable=False),
+)
+"""Answers to administrators under an Idempotency-Key, without secrets; no status while the act is under way."""
 
 registry_events = Table(
     "registry_events",
