@@ -26,10 +26,11 @@ from mechanisms.measurement import (
 )
 from mechanisms.samplers.exact import require_scale
 from privacy.events import Event
+from privacy.loss import Loss, compose
 from privacy.statistic import CoreStatistics, EstimateKind, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
-__all__ = ["Calibration", "GaussianPrice", "LaplacePrice", "calibrate", "calibrate_for_half_width"]
+__all__ = ["Calibration", "GaussianPrice", "LaplacePrice", "calibrate", "calibrate_for_half_width", "losses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,15 @@ def calibrate(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPri
     for measurement in calibration.measurements:
         measurement.prepare()
     return calibration
+
+
+def losses(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> tuple[Loss, ...]:
+    """What each core costs at this price, without the tables and thresholds that drawing needs: for searches.
+
+    Errors: ValueError as `calibrate`, but for those tables.
+    """
+    calibration = _shared(cores, price)
+    return tuple(compose(calibration.events_of(core.name)) for core in cores)
 
 
 def _shared(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibration:

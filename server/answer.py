@@ -205,13 +205,10 @@ class Journey:
         """Step 4. None for a query that reads no rows. Errors: Refused."""
         if not prepared.cores:
             return None
-        wish = _wish(question)
-        return pricing.choose(self._candidates(wish, prepared, path), wish)
+        return self._price(_wish(question), prepared, path)
 
-    def _candidates(
-        self, wish: pricing.Wish, prepared: Prepared, path: Sequence[Account]
-    ) -> tuple[pricing.Priced, ...]:
-        return pricing.candidates(
+    def _price(self, wish: pricing.Wish, prepared: Prepared, path: Sequence[Account]) -> pricing.Priced:
+        return pricing.price(
             prepared.described, wish, path=path, dataset=prepared.plan.dataset, known=prepared.calibrations
         )
 
@@ -229,24 +226,37 @@ class Journey:
             self._refuse_below_floor(question, prepared, priced, path, reusable)
             families = self._families(question, priced, prepared, path)
             curve = self._curve(priced, question, prepared, path)
-            least = pricing.least_spend(
+            least = self._least(priced, prepared, path)
+        keys = _charged_keys(prepared, priced)
+        quote = wire_answer.Quote(priced, path, reusable, curve, families, least, keys)
+        return wire_answer.estimate(question, prepared, quote)
+
+    def _least(self, priced: pricing.Priced, prepared: Prepared, path: Sequence[Account]) -> Fraction | None:
+        """The least spend of a fresh run with this noise, None where no price would do."""
+        try:
+            return pricing.least_spend(
                 prepared.described,
                 priced.family,
                 priced.price.delta,
                 path=path,
-                dataset=dataset,
+                dataset=prepared.plan.dataset,
                 known=prepared.calibrations,
             )[0]
-        keys = _charged_keys(prepared, priced)
-        quote = wire_answer.Quote(priced, path, reusable, curve, families, least, keys)
-        return wire_answer.estimate(question, prepared, quote)
+        except ValueError:
+            return None
 
     def _families(
         self, question: Question, priced: pricing.Priced, prepared: Prepared, path: Sequence[Account]
     ) -> tuple[pricing.Priced, ...]:
         """The query with each family of noise that could answer the wish, the chosen one first."""
         try:
-            both = self._candidates(replace(_wish(question), noise=None), prepared, path)
+            both = pricing.candidates(
+                prepared.described,
+                replace(_wish(question), noise=None),
+                path=path,
+                dataset=prepared.plan.dataset,
+                known=prepared.calibrations,
+            )
         except Refused:
             return (priced,)
         return (priced, *(other for other in both if other.family != priced.family))
@@ -261,7 +271,7 @@ class Journey:
             if epsilon <= dataset.limits.epsilon_max and (epsilon * 10**12).denominator == 1:
                 wish = pricing.Wish(epsilon=epsilon, noise=question.noise, delta=question.delta)
                 try:
-                    point = pricing.choose(self._candidates(wish, prepared, path), wish)
+                    point = self._price(wish, prepared, path)
                 except Refused:
                     continue
                 if not point.below_floor:

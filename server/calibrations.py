@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -30,6 +30,7 @@ class Calibrations:
 
     def __init__(self) -> None:
         self._known: dict[LaplacePrice | GaussianPrice, Calibrated] = {}
+        self._found: dict[Hashable, LaplacePrice | GaussianPrice] = {}
 
     def get(self, cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibrated:
         """The calibration of the plan's cores and its losses. Errors: ValueError as `calibrate`."""
@@ -41,4 +42,14 @@ class Calibrations:
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[price] = found
+        return found
+
+    def once(self, key: Hashable, search: Callable[[], LaplacePrice | GaussianPrice]) -> LaplacePrice | GaussianPrice:
+        """A price that was searched for this plan under a key, or the search's result from now on."""
+        found = self._found.get(key)
+        if found is None:
+            found = search()
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            self._found[key] = found
         return found

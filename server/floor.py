@@ -14,13 +14,15 @@ each a little better than a coin's toss are nearly certain together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from accountant.account import Account
 from accountant.filter import Sums
-from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from mechanisms.amounts import least_amount
+from mechanisms.calibrate import GaussianPrice, LaplacePrice, losses
 from privacy.loss import Loss
 from privacy.numbers import PICO
 from privacy.policy import Dataset
@@ -64,9 +66,9 @@ class Floor:
             rho=math.floor((branches.rho or 0) * share),
         )
 
-    def covered(self, losses: Sequence[Loss]) -> bool:
+    def covered(self, by_core: Sequence[Loss]) -> bool:
         """Whether each of these runs (one per core) takes as much as it must."""
-        return all(self._missing(Sums.of(loss)) <= 1 for loss in losses)
+        return all(self._missing(Sums.of(loss)) <= 1 for loss in by_core)
 
     def _missing(self, sums: Sums) -> float:
         """By which factor the price must grow in the worst of the branches, at most 1 when it is enough."""
@@ -81,26 +83,79 @@ class Floor:
         ]
         return max(ratios, default=1.0)
 
-    def raised(
-        self, cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice, known: Calibrations
+    def least(
+        self,
+        cores: Sequence[CoreStatistics],
+        family: Literal["laplace", "gaussian"],
+        delta: Fraction,
+        known: Calibrations,
     ) -> LaplacePrice | GaussianPrice:
-        """The price, or the least one of its family (to about a part in a million) that covers the floor.
+        """The least price of six digits at which every run covers the floor and its noise can be drawn.
 
-        Errors: ValueError as `calibrate`.
+        One definite number for a plan: what is raised to it costs the same whatever was asked for.
+        Errors: ValueError when there is none.
         """
-        for _ in range(64):
-            losses = known.get(cores, price).by_core
-            factor = max(self._missing(Sums.of(loss)) for loss in losses)
+
+        def price(amount: Fraction) -> LaplacePrice | GaussianPrice:
+            return LaplacePrice(amount, delta) if family == "laplace" else GaussianPrice(amount, delta)
+
+        def covers(amount: Fraction) -> bool:
+            return _works(lambda: self.covered(losses(cores, price(amount))))
+
+        def drawn(amount: Fraction) -> bool:
+            return _works(lambda: bool(known.get(cores, price(amount))))
+
+        def search() -> LaplacePrice | GaussianPrice:
+            guess = self._guess(cores, family, price)
+            greatest = max(guess, PICO)
+            while not covers(greatest):
+                greatest *= 16
+                if greatest > AMOUNT_MOST:
+                    raise ValueError("no price of this kind of noise covers the dataset's floor")
+            least = least_amount(covers, guess=guess, greatest=greatest)
+            if not drawn(least):
+                # Tables of selection have a longest length: noise for less can be priced and not drawn.
+                greatest = least
+                while not drawn(greatest):
+                    greatest *= 2
+                    if greatest > AMOUNT_MOST:
+                        known.get(cores, price(greatest))
+                        raise ValueError("no noise can be drawn at a price that covers the dataset's floor")
+                least = least_amount(drawn, guess=greatest, greatest=greatest)
+            return price(least)
+
+        return known.once((self, family, delta), search)
+
+    def _guess(
+        self,
+        cores: Sequence[CoreStatistics],
+        family: Literal["laplace", "gaussian"],
+        price: Callable[[Fraction], LaplacePrice | GaussianPrice],
+    ) -> Fraction:
+        """Near the least amount: the noise of one family takes what its core's part is; small Laplace its square."""
+        weights = [sum(statistic.weight for statistic in core.statistics) for core in cores]
+        part = Fraction(min(weights), sum(weights))
+        if family == "gaussian":
+            return max(self.mu_squared, 2 * self.rho, 1) * PICO / part
+        amount = max(self.pure, 1) * PICO / part
+        for _ in range(3):
+            try:
+                factor = max(self._missing(Sums.of(loss)) for loss in losses(cores, price(amount)))
+            except ValueError:
+                factor = 4.0
             if factor <= 1:
-                return price
-            # Sums of Laplace noise grow with the square of a small price, so the root is the cautious step.
-            price = _times(price, factor if isinstance(price, GaussianPrice) else math.sqrt(factor))
-        raise ValueError("no price of this kind of noise covers the dataset's floor")
+                break
+            amount = math.ceil(amount * Fraction(math.sqrt(factor)) / PICO) * PICO
+        return amount
 
 
-def _times(price: LaplacePrice | GaussianPrice, factor: float) -> LaplacePrice | GaussianPrice:
-    """The price grown by a factor, and by a hair, to whole picos."""
-    grown = Fraction(factor * (1 + 1e-7))
-    if isinstance(price, LaplacePrice):
-        return LaplacePrice(math.ceil(price.epsilon * grown / PICO) * PICO, price.delta)
-    return GaussianPrice(math.ceil(price.mu_squared * grown / PICO) * PICO, price.delta)
+AMOUNT_MOST = Fraction(10**10)
+"""Where a search for a price gives up."""
+
+
+def _works(test: Callable[[], bool]) -> bool:
+    """Whether a test of an amount passes; an amount for which there is no noise does not."""
+    try:
+        return test()
+    except ValueError:
+        return False

@@ -50,6 +50,7 @@ __all__ = [
     "delta_that_fits",
     "least_spend",
     "own_deltas",
+    "price",
 ]
 
 Family = Literal["laplace", "gaussian"]
@@ -129,6 +130,21 @@ def cost_on(account: Account, loss: Loss) -> Fraction:
     return max(account.cost(loss), unspent.cost(loss))
 
 
+def price(
+    cores: Sequence[CoreStatistics],
+    wish: Wish,
+    *,
+    path: Sequence[Account],
+    dataset: Dataset,
+    known: Calibrations,
+) -> Priced:
+    """The candidate that answers: `choose` of the `candidates`, without calibrating one that cannot be chosen.
+
+    Errors: as `candidates`.
+    """
+    return choose(_candidates(cores, wish, path=path, dataset=dataset, known=known, all_families=False), wish)
+
+
 def candidates(
     cores: Sequence[CoreStatistics],
     wish: Wish,
@@ -141,6 +157,18 @@ def candidates(
 
     Errors: Refused (policy_forbids, accuracy_unreachable) when there is none.
     """
+    return _candidates(cores, wish, path=path, dataset=dataset, known=known, all_families=True)
+
+
+def _candidates(
+    cores: Sequence[CoreStatistics],
+    wish: Wish,
+    *,
+    path: Sequence[Account],
+    dataset: Dataset,
+    known: Calibrations,
+    all_families: bool,
+) -> tuple[Priced, ...]:
     delta = _delta(cores, wish, dataset)
     if wish.epsilon is not None and wish.epsilon > dataset.limits.epsilon_max:
         raise _above_policy(path[0], dataset, own=False)
@@ -154,18 +182,24 @@ def candidates(
             reasons.append(str(error))
     enough = tuple(amounts.values())
     found: list[Priced] = []
-    for family, amount in amounts.items():
+    most = dataset.limits.epsilon_max
+    for family, amount in sorted(amounts.items()):
         try:
-            found.append(
-                _candidate(family, amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
-            )
+            one = _candidate(family, amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
         except ValueError as error:
             reasons.append(str(error))
+            continue
+        found.append(one)
+        if not all_families and wish.half_width is None and _preferred(one) and one.epsilon <= most:
+            # Whatever the other one costs, `choose` takes this one; tables and losses of the other are slow to make.
+            return (one,)
     if not found:
         raise _unreachable(reasons)
-    within = tuple(one for one in found if one.epsilon <= dataset.limits.epsilon_max)
+    within = tuple(one for one in found if one.epsilon <= most)
     if within:
         return within
+    if all(one.raised for one in found) and wish.half_width is None:
+        raise _floor_above_policy(min(one.epsilon for one in found), dataset)
     if wish.own_epsilon is not None:
         raise _above_policy(path[0], dataset, own=True)
     raise _too_exact(min(found, key=lambda one: one.epsilon), dataset)
@@ -182,6 +216,11 @@ def choose(found: Sequence[Priced], wish: Wish) -> Priced:
         found,
         key=lambda one: (not one.admitted, one.cost > one.epsilon + PICO, one.family != "gaussian", one.cost),
     )
+
+
+def _preferred(one: Priced) -> bool:
+    """Whether `choose` takes this candidate for a spend whatever the other one is."""
+    return one.family == "gaussian" and one.admitted and one.cost <= one.epsilon + PICO
 
 
 def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
@@ -208,8 +247,7 @@ def least_spend(
     Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
     """
     leaf, floor = path[0], Floor.of(dataset, path[-1])
-    smallest = _smallest(cores, family, delta, floor)
-    price = floor.raised(cores, smallest, known)
+    price = floor.least(cores, family, delta, known)
     nominal = _rounded(_nominal(price, leaf))
     own = nominal
     if isinstance(price, GaussianPrice):
@@ -227,17 +265,6 @@ def least_spend(
 def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
     """At which delta the own figure of an answer is said that this account pays for."""
     return {"delta": account.limit.delta, "otherwise": dataset.limits.delta_per_query or Fraction(1, 10**9)}
-
-
-def _smallest(
-    cores: Sequence[CoreStatistics], family: Family, delta: Fraction, floor: Floor
-) -> LaplacePrice | GaussianPrice:
-    """An amount below the floor from which the search for the least one begins."""
-    weights = [sum(statistic.weight for statistic in core.statistics) for core in cores]
-    part = Fraction(min(weights), sum(weights))
-    if family == "gaussian":
-        return GaussianPrice(max(floor.mu_squared, 2 * floor.rho, 1) * PICO / part, delta)
-    return LaplacePrice(max(floor.pure, 1) * PICO / part, delta)
 
 
 def _amount(
@@ -300,7 +327,7 @@ def _candidate(
     leaf, price = path[0], amount
     covered = floor.covered(known.get(cores, amount).by_core)
     if not covered and not wish.named:
-        price = floor.raised(cores, amount, known)
+        price = floor.least(cores, family, amount.delta, known)
     asked = _asked(wish, dataset)
     epsilon = _nominal(price, leaf) if asked is None or price is not amount else asked
     calibrated = known.get(cores, price)
@@ -392,6 +419,21 @@ def _above_policy(leaf: Account, dataset: Dataset, *, own: bool) -> Refused:
                 why=f"One query of this dataset may spend at most epsilon {text} of the account that pays, here of "
                 f"{decimal_text(leaf.limit.epsilon)}." + (" The asked own_epsilon needs more." if own else ""),
                 instead=(f'"spend": {{"epsilon": "{text}"}}, or --epsilon {text} on a command line',),
+            )
+        ]
+    )
+
+
+def _floor_above_policy(least: Fraction, dataset: Dataset) -> Refused:
+    most = dataset.limits.epsilon_max
+    return Refused(
+        [
+            Finding(
+                code="policy_forbids",
+                what="the query is refused",
+                why=f"The least price of an answer that reads rows is epsilon {float(least):.6g} of this account, and "
+                f"one query may spend at most {float(most):.6g}.",
+                instead=("ask an administrator for a larger budget, or for a smaller epsilon_min",),
             )
         ]
     )

@@ -262,6 +262,25 @@ def test_estimates_show_both_families_and_what_they_leave(analyst: Callable[...,
     assert answer["accounting"]["remaining"] == named["remaining_after"] == laplace["remaining_after"]
 
 
+@pytest.mark.parametrize("delta", ["0.000001", "0.00000001", "0"])
+@pytest.mark.parametrize("noise", ["auto", "laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "sql", [COUNT, SUM, HIDDEN, "SELECT ward, AVG(cost) AS c FROM visits GROUP BY ward", "SELECT 1"]
+)
+def test_what_an_estimate_names_as_the_least_is_answered(
+    analyst: Callable[..., Any], sql: str, noise: str, delta: str
+) -> None:
+    """Every question, noise and kind of account gets an estimate or a refusal; the least spend is affordable."""
+    call = analyst("5", delta)
+    status, estimate = call("/v1/estimates", sql, noise=noise)
+    assert status == 200 or (status == 422 and estimate["code"] == "accuracy_unreachable"), estimate
+    if status == 200 and estimate["price"]["least"] is not None:
+        spend = {"epsilon": estimate["price"]["least"]["epsilon"]}
+        status, least = call("/v1/estimates", sql, noise=estimate["noise"], spend=spend)
+        assert status == 200, least
+        assert least["verdict"] == estimate["verdict"]
+
+
 def test_a_wider_half_width_over_http_is_not_charged_more(analyst: Callable[..., Any]) -> None:
     """The issue's pair, charged: on (1, 1e-6), 10 does not cost more than 8."""
     costs = []

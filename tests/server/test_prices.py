@@ -58,8 +58,12 @@ def core_of(kind: str) -> CoreStatistics:
 
 def ask(wish: Wish, path: tuple[Account, ...], kind: str = "count", dataset: Dataset = DATASET) -> Priced:
     """What step 4 says."""
-    found = pricing.candidates([core_of(kind)], wish, path=path, dataset=dataset, known=Calibrations())
-    return pricing.choose(found, wish)
+    cores = [core_of(kind)]
+    priced = pricing.price(cores, wish, path=path, dataset=dataset, known=Calibrations())
+    # The short way to it is the same as the long one.
+    found = pricing.candidates(cores, wish, path=path, dataset=dataset, known=Calibrations())
+    assert pricing.choose(found, wish) == priced
+    return priced
 
 
 def with_limits(**limits: object) -> Dataset:
@@ -139,6 +143,23 @@ def test_widths_that_hardly_differ_keep_their_order(width: Fraction, nearer: Fra
     assert ask(Wish(half_width=width * (1 + nearer)), path, kind).cost <= narrow.cost
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    path=accounts(),
+    kind=st.sampled_from(["count", "sum", "hidden"]),
+    amount=st.integers(1, 10**6).map(lambda n: Fraction(n, 10**6)),
+    own=st.booleans(),
+)
+def test_the_short_way_to_a_price_is_the_long_one(
+    path: tuple[Account, ...], kind: str, amount: Fraction, own: bool
+) -> None:
+    """A family that cannot be chosen is not calibrated, and nothing else changes (`ask` compares both)."""
+    try:
+        ask(Wish(own_epsilon=amount) if own else Wish(epsilon=amount), path, kind)
+    except Refused:
+        return
+
+
 # The floor (point 3)
 
 
@@ -196,6 +217,13 @@ def test_a_price_that_the_server_chooses_is_raised_to_the_floor() -> None:
     default = ask(Wish(), path, dataset=with_limits(epsilon_default=Fraction(1, 10**9)))
     assert default.raised
     assert not ask(Wish(half_width=Fraction(50)), path).raised
+
+
+def test_all_that_is_raised_to_the_floor_costs_the_same() -> None:
+    """The floor is one number for a plan, wherever the search for it began (found by hypothesis: 556 and 557)."""
+    path = (account("0.3", "0.0001", name="leaf", parent="root"), account(5, "1e-6", name="root"))
+    costs = {ask(Wish(half_width=Fraction(width), noise="laplace"), path).cost for width in (1100, 1101, 5000, 10**8)}
+    assert len(costs) == 1
 
 
 def test_the_policys_floor_is_an_amount_of_the_root() -> None:
