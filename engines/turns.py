@@ -1,12 +1,13 @@
 """Whose turn it is: places for requests, shared fairly between the people who ask.
 
 Requests are served in the order of their arrival as long as nobody has used much time lately. Then whoever used least
-goes first, and nobody who used much takes the last place while others are about: a quick question waits for a
-free place, never behind somebody's slow ones.
+goes first, and nobody who used much takes the last place while others are about who did not: a quick question waits for
+a free place, never behind somebody's slow ones. Where everybody about used much, no place is left idle.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -26,6 +27,9 @@ STEP_SECONDS = 0.5
 
 ABOUT_SECONDS = 60.0
 """How long somebody who asked counts as being about."""
+
+ABOUT_MAX = 64
+"""How many of those who asked last are looked at, so that the rule costs the same however many there are."""
 
 OWNERS_MAX = 10_000
 """Most owners that are remembered; who has been away longest is forgotten first."""
@@ -71,7 +75,7 @@ class Turns:
                 continue
             seen.add(owner)
             used = self._used(owner)
-            if used >= HEAVY_SECONDS and self._is_last_place() and self._others_are_about(owner):
+            if used >= HEAVY_SECONDS and self._is_last_place() and self._light_others_are_about(owner):
                 continue
             rank = (int(used / STEP_SECONDS), place)
             if best is None or rank < best:
@@ -92,11 +96,13 @@ class Turns:
     def _is_last_place(self) -> bool:
         return 1 < self._places <= self._running + 1
 
-    def _others_are_about(self, owner: str) -> bool:
+    def _light_others_are_about(self, owner: str) -> bool:
+        """Whether somebody else asked lately, or runs, who did not use much. Looks at the last ABOUT_MAX who asked."""
         since = self._clock() - ABOUT_SECONDS
-        # They stand in the order of when they were seen: the last one who is somebody else tells.
-        other = next((known for name, known in reversed(self._owners.items()) if name != owner), None)
-        return other is not None and (other.seen >= since or bool(other.starts))
+        for name, known in itertools.islice(reversed(self._owners.items()), ABOUT_MAX):
+            if name != owner and (known.seen >= since or known.starts) and self._used(name) < HEAVY_SECONDS:
+                return True
+        return False
 
     def _used(self, owner: str) -> float:
         """Seconds that the owner used lately, what runs now included."""

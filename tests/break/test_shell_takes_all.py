@@ -73,6 +73,24 @@ def test_the_last_place_is_not_for_whoever_used_much_while_others_are_about() ->
     assert turns.choose(["busy"]) == 0
 
 
+def test_no_place_stays_idle_where_everybody_used_much() -> None:
+    """Two owners who both used much left the last of two places free for nobody, and ran one after the other."""
+    clock = Clock()
+    turns = Turns(2, clock=clock)
+    for owner in ("first", "second"):
+        turns.arrive(owner)
+        turns.begin(owner)
+    clock.now = 2.0
+    for owner in ("first", "second"):
+        turns.end(owner)
+    assert turns.choose(["first", "second"]) == 0
+    turns.begin("first")
+    assert turns.choose(["second"]) == 0
+    turns.arrive("light")
+    assert turns.choose(["second"]) is None
+    assert turns.choose(["second", "light"]) == 1
+
+
 def test_places_are_given_back_and_waiting_ends() -> None:
     """Whoever waits longer than allowed gets nothing and takes nothing; whoever waits long enough gets the place."""
     places = Places(1)
