@@ -45,9 +45,11 @@ _KEY_KINDS: Final = {
 class PrivateLease:
     """A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
 
-    def __init__(self, worker: WorkerLease) -> None:
+    def __init__(self, worker: WorkerLease, incidents: Incidents) -> None:
         """For the engine."""
         self._worker = worker
+        self._incidents = incidents
+        self._seen: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -56,8 +58,10 @@ class PrivateLease:
         self.release()
 
     def release(self) -> None:
-        """Gives the slot back, with everything that shows that the statements have ended."""
+        """Gives the slot back, with everything that shows that the statements have ended: incidents are counted now."""
         self._worker.release()
+        while self._seen:
+            self._incidents.note("engine_error", self._seen.pop())
 
 
 class PrivateEngine:
@@ -104,7 +108,7 @@ class PrivateEngine:
         lease = self._pool.lease(owner=owner)
         if isinstance(lease, Failure):
             raise ExecutionFailed(started=False)
-        return PrivateLease(lease)
+        return PrivateLease(lease, self._incidents)
 
     def run(
         self,
@@ -132,9 +136,9 @@ class PrivateEngine:
             answer = held._worker.call(
                 request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement)
             )
+            if isinstance(answer, Failure) and answer.incident:
+                held._seen.append(answer.value)
         if isinstance(answer, Failure):
-            if answer.incident:
-                self._incidents.note("engine_error", answer.value)
             raise ExecutionFailed(started=answer.started)
         return answer
 

@@ -218,8 +218,11 @@ def test_a_worker_that_failed_is_not_replaced_before_its_slot_comes_back(tmp_pat
             engine.run(snapshot, statement, timeout_seconds=10, lease=lease)
         time.sleep(1.5)  # longer than the starter looks away
         assert engine.process_ids() == before
+        # The count of incidents is in the metrics.
+        assert sum(engine._incidents.counts().values()) == 0
         lease.release()
         lease.release()
+        assert sum(engine._incidents.counts().values()) == 1
         assert engine.wait_ready(timeout_seconds=60)
         assert len(set(engine.process_ids()) - set(before)) == 1
 
