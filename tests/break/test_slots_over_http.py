@@ -6,21 +6,28 @@ times differ by far and whose visible moments do not. The probe's latency is all
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import statistics
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import httpx
 import pytest
 
+from engines.private import PrivateEngine
 from tests.cli.support import Serving, cli, serving_url
+from tests.journey.clinic import question, services_of
 
-PAIRS = 100
+PAIRS = int(os.environ.get("NOISEGATE_TEST_PAIRS", "100"))
 FAR, NEAR = 3_000_000, 300
+WORLDS = ("far", "near")
 FILE = """\
 version: 2
 dataset: {name}
@@ -47,6 +54,7 @@ def accuracy(first: list[float], second: list[float]) -> float:
             for score, direction in ((right, 1), (len(known) - right, -1)):
                 if score > best:
                     threshold, sign, best = candidate, direction, score
+        assert known
         unknown = [(value, 0) for value in first[test::2]] + [(value, 1) for value in second[test::2]]
         hits = sum((value > threshold) == (bool(label) == (sign > 0)) for value, label in unknown)
         rates.append(hits / len(unknown))
@@ -81,30 +89,38 @@ def test_a_probe_does_not_time_the_query_of_somebody_else(tmp_path: Path) -> Non
         budget = ("budget", "set", "--dataset", name, "--epsilon", "100000", "--delta", "0.000001", *at)
         for more in ((), *(("--principal", who) for who in keys)):
             assert cli(*budget, *more).code == 0
-    with Serving("serve", *at, "--port", "0", NOISEGATE_ENGINE_THREADS="1") as serving:
-        seconds = statistics.median(_latencies(serving_url(serving, home), keys["eve"], "far", 7))
-        assert serving.stop().code == 0
-    # Both datasets' questions are visible at the first tick; two of the slow ones after one another are not.
-    tick = max(0.2, 1.5 * seconds)
+    # A question to either dataset is visible at its first moment. One that had to wait for the slow one's end is often
+    # not, which is how the slow one's end would show.
+    seconds = _true_seconds(home)
+    tick = 1.25 * seconds
     variables = {"NOISEGATE_ENGINE_THREADS": "1", "NOISEGATE_ANSWER_TICK_MS": str(round(1000 * tick))}
-    latencies: dict[str, list[float]] = {"far": [], "near": []}
+    seen: list[tuple[str, tuple[int, ...], float]] = []
     with Serving("serve", *at, "--port", "0", **variables) as serving, ThreadPoolExecutor(2) as threads:
         url = serving_url(serving, home)
-        _latencies(url, keys["eve"], "far", 3)
+        for number in range(3):
+            _ask(url, keys["eve"], "far", number)
         for number in range(2 * PAIRS):
-            world = ("far", "near")[number % 2]
+            world = WORLDS[number % 2]
             begun = threading.Barrier(3)
             others = [threads.submit(_ask, url, keys[who], world, number, begun) for who in ("carol", "dave")]
             begun.wait(30)
             time.sleep(0.05)
-            latencies[world].append(_ask(url, keys["eve"], "far", number))
-            for other in others:
-                other.result(timeout=60)
+            probe = _ask(url, keys["eve"], "far", number)
+            moments = tuple(round(other.result(timeout=60) / tick) for other in others)
+            seen.append((world, moments, probe))
         assert serving.stop().code == 0
+    # The colluders see their own visible moments anyway. The question is what the probe adds to them.
+    usual, _ = Counter(moments for _, moments, _ in seen).most_common(1)[0]
+    latencies = {
+        name: [probe for world, moments, probe in seen if (world, moments) == (name, usual)] for name in WORLDS
+    }
+    kept = sum(map(len, latencies.values()))
+    assert kept >= PAIRS, f"this machine does other things too: {Counter(moments for _, moments, _ in seen)}"
     found = accuracy(latencies["far"], latencies["near"])
     medians = {world: round(1000 * statistics.median(values)) for world, values in latencies.items()}
-    print(f"accuracy {found:.3f}, medians {medians} ms, tick {1000 * tick:.0f} ms")
-    assert found <= 0.55 + 1.96 * math.sqrt(0.25 / (2 * PAIRS)), medians
+    milliseconds = (round(1000 * seconds), round(1000 * tick))
+    print(f"accuracy {found:.3f}, medians {medians} ms, run and tick {milliseconds} ms, {kept} of {2 * PAIRS} kept")
+    assert found <= 0.55 + 1.96 * math.sqrt(0.25 / kept), medians
 
 
 def _ask(url: str, key: str, dataset: str, number: int, begun: threading.Barrier | None = None) -> float:
@@ -118,14 +134,32 @@ def _ask(url: str, key: str, dataset: str, number: int, begun: threading.Barrier
             "/v1/queries",
             json={
                 "dataset": dataset,
-                "sql": f"SELECT SUM(age * (age % {7 + number % 50})) AS s FROM people WHERE age <> {number % 97}",
+                "sql": _text(number),
                 "spend": {"epsilon": "0.5"},
                 "reuse": "none",
+                "wait_ms": 30_000,
             },
         )
         assert response.status_code == 200, response.text
         return time.monotonic() - start
 
 
-def _latencies(url: str, key: str, dataset: str, count: int) -> list[float]:
-    return [_ask(url, key, dataset, number) for number in range(count)]
+def _true_seconds(home: Path) -> float:
+    """How long the slow question runs in the engine, which nobody outside can know."""
+    with services_of(home) as services, contextlib.closing(PrivateEngine(workers=1, threads=1)) as engine:
+        assert engine.wait_ready(timeout_seconds=60)
+        journey: Any = services.journey
+        dataset = services.catalogue.get("far")
+        assert dataset is not None
+        prepared = journey.prepare(question(_text(0), "eve", dataset="far"), dataset)
+        taken = []
+        for _ in range(7):
+            begun = time.monotonic()
+            engine.run(journey._served.snapshot(dataset), prepared.statements[0], timeout_seconds=60)
+            taken.append(time.monotonic() - begun)
+        return statistics.median(taken)
+
+
+def _text(number: int) -> str:
+    sums = ", ".join(f"SUM(age * (age % {part + number % 50})) AS s{part}" for part in range(7, 13))
+    return f"SELECT {sums} FROM people WHERE age <> {number % 97}"
