@@ -34,6 +34,7 @@ from accountant.request import CoreCharge, Reserved, ReserveRequest, Reuse, Stor
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
 from mechanisms import release as releasing
+from mechanisms.calibrate import GaussianPrice, LaplacePrice
 from mechanisms.randomness import BitSource
 from privacy.policy import Dataset, Sharing
 from privacy.refusal import ExecutionFailed, Finding, Refused
@@ -48,6 +49,7 @@ from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.log import logger
 from server.moments import Moments, moments_of
+from server.pure_noise import counting_key, refuse_pure_noise
 from server.question import Question
 from server.release_key import quality_of, release_key
 from server.repeats import Repeats, Told
@@ -224,6 +226,7 @@ class Journey:
         if priced is not None:
             reusable = self._reusable(question, prepared, priced, path)
             self._refuse_below_floor(question, prepared, priced, path, reusable)
+            self._refuse_pure_noise(question, prepared, priced, reusable)
             families = self._families(question, priced, prepared, path)
             curve = self._curve(priced, question, prepared, path)
             least = self._least(priced, prepared, path)
@@ -297,6 +300,35 @@ class Journey:
                 known=prepared.calibrations,
             )
 
+    def _refuse_pure_noise(
+        self, question: Question, prepared: Prepared, priced: pricing.Priced, reusable: Mapping[str, StoredRelease]
+    ) -> None:
+        """Errors: Refused for averages that would surely be noise alone, unless they are asked for or cost nothing."""
+        if question.accept_noise:
+            return
+        dataset = prepared.plan.dataset
+        keys = _charged_keys(prepared, priced)
+        fresh = [core for core, key in zip(prepared.cores, keys, strict=True) if key not in reusable]
+
+        def stored_rows(core: BoundedCore) -> float | None:
+            if core.described.keys.domain is None:
+                return None
+            key = counting_key(core, dataset)
+            for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))):
+                found = self._ledger.find_release(
+                    release_key(key, price, delta=Fraction(0)), principal=question.principal
+                )
+                if found is not None:
+                    (counted,) = (
+                        column
+                        for column in answer_rows.from_stored(found.body, "c0", question.confidence).columns
+                        if column.role != "key"
+                    )
+                    return max((float(high) for high in counted.highs or () if high is not None), default=None)
+            return None
+
+        refuse_pure_noise(fresh, priced, question.confidence, dataset, stored_rows)
+
     # Step 5
 
     def admit(self, question: Question) -> Admitted:
@@ -325,6 +357,9 @@ class Journey:
             if priced is not None and priced.below_floor:
                 reusable = {} if reuse == "none" else self._reusable(question, prepared, priced, path)
                 self._refuse_below_floor(question, prepared, priced, path, reusable)
+            if priced is not None and not question.accept_noise:
+                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced)
+                self._refuse_pure_noise(question, prepared, priced, reusable)
             try:
                 reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
             except BudgetExhausted as error:

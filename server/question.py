@@ -36,6 +36,7 @@ class Question:
     idempotency_key: str | None
     body_hash: str
     contribution: AskedContribution | None = None
+    accept_noise: bool = False
     own_epsilon: Fraction | None = None
     noise: Literal["laplace", "gaussian"] | None = None
     delta: Fraction | None = None

@@ -201,6 +201,9 @@ class QueryBody(RequestModel):
     accuracy: AccuracyBody | None = None
     spend: SpendBody | None = None
     contribution: ContributionBody | None = None
+    accept_noise: Annotated[
+        bool, Field(description="Whether an average that would surely be noise alone is answered and charged.")
+    ] = False
     noise: Annotated[
         Literal["auto", "laplace", "gaussian"],
         Field(description="The only family of noise that may answer, also from a stored release. auto: the server's."),

@@ -55,7 +55,7 @@ from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
 
-__all__ = ["BoundedCore", "BoundedStatistic", "bound"]
+__all__ = ["BoundedCore", "BoundedStatistic", "bound", "bound_core"]
 
 WIDTH_MAX = 2**30
 """Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
@@ -124,7 +124,7 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
     cores: list[BoundedCore] = []
     for core in plan.cores:
         try:
-            cores.append(_bound_core(core, plan.dataset))
+            cores.append(bound_core(core, plan.dataset))
         except Refused as refused:
             findings.extend(refused.findings)
     if findings:
@@ -132,7 +132,8 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
     return tuple(cores)
 
 
-def _bound_core(core: Core, dataset: Dataset) -> BoundedCore:
+def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
+    """Bounds one core. Errors: Refused, as `bound`."""
     domains, cells = key_domain(core, dataset)
     contribution = contribution_of(core, None if cells is None else len(cells))
     builder = _Builder(core, dataset, contribution)

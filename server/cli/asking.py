@@ -106,6 +106,9 @@ RowsPerGroupOption = Annotated[
     int | None,
     typer.Option("--rows-per-unit-and-group", metavar="N", help="Rows of one unit that count here in one group."),
 ]
+AcceptNoiseOption = Annotated[
+    bool, typer.Option("--accept-noise", help="Pay also for an average that would surely be noise alone.")
+]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="Value of $NAME in the statement; repeatable."),
@@ -131,6 +134,7 @@ def query(
     rows_per_unit: RowsPerUnitOption = None,
     groups_per_unit: GroupsPerUnitOption = None,
     rows_per_unit_and_group: RowsPerGroupOption = None,
+    accept_noise: AcceptNoiseOption = False,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -165,6 +169,8 @@ def query(
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
     )
+    if accept_noise:
+        body["accept_noise"] = True
     shown = _format(form, as_json=as_json)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
@@ -196,6 +202,7 @@ def estimate(
     rows_per_unit: RowsPerUnitOption = None,
     groups_per_unit: GroupsPerUnitOption = None,
     rows_per_unit_and_group: RowsPerGroupOption = None,
+    accept_noise: AcceptNoiseOption = False,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -220,6 +227,8 @@ def estimate(
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
     )
+    if accept_noise:
+        body["accept_noise"] = True
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         _, answer = client.call("POST", "/v1/estimates", body)

@@ -180,6 +180,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         max_staleness_s=body.max_staleness_s,
         account=body.budget,
         contribution=None if body.contribution is None else body.contribution.asked(),
+        accept_noise=body.accept_noise,
         idempotency_key=key,
         body_hash=canonical_hash(_asked(raw)),
     )

@@ -1,0 +1,133 @@
+"""Answers that would surely be noise alone: an average whose error is wider than the whole range of its values.
+
+An average over n rows has a half-width of about q / n of the range, where q follows from the noise that the spend buys.
+With q rows or fewer nothing of the answer would be data, so a question is refused before the charge where n is known to
+be that small: from the declared `rows_expected`, or from a stored count of the same rows. A doubt is no refusal: group
+sizes that nobody declared or released may be anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechanisms.calibrate import Calibration
+from mechanisms.interval import two_sided_alpha
+from privacy.numbers import decimal_text
+from privacy.policy import Dataset
+from privacy.refusal import Finding, Refused
+from privacy.statistic import EstimateKind
+from server.pricing import Priced
+from sql_rewrite.bound import BoundedCore, bound_core
+from sql_rewrite.plan import Aggregate, AggregateFunction
+from sql_rewrite.plan_key import core_key
+
+__all__ = ["counting_key", "refuse_pure_noise"]
+
+EXPECTED_TIMES = 2
+"""How many times the declared number of rows a table is taken to have at most: "about" is no bound."""
+
+_RATIOS = (
+    EstimateKind.AVERAGE,
+    EstimateKind.VARIANCE_POPULATION,
+    EstimateKind.VARIANCE_SAMPLE,
+    EstimateKind.DEVIATION_POPULATION,
+    EstimateKind.DEVIATION_SAMPLE,
+)
+
+StoredRows = Callable[[BoundedCore], float | None]
+"""The most rows that any group of a core has by a stored count, None without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hopeless:
+    """A column that would be noise alone: rows that it would need, and rows that are there at most."""
+
+    text: str
+    needed: float
+    rows: float
+    source: str
+
+
+def refuse_pure_noise(
+    cores: Sequence[BoundedCore], priced: Priced, confidence: Fraction, dataset: Dataset, stored_rows: StoredRows
+) -> None:
+    """Errors: Refused (accuracy_unreachable), with the spend that would do, where a column would surely be noise."""
+    found = [hopeless for core in cores for hopeless in _hopeless(core, priced.calibration, confidence, stored_rows)]
+    if found:
+        raise Refused([_finding(hopeless, priced, dataset) for hopeless in found])
+
+
+def counting_key(core: BoundedCore, dataset: Dataset) -> str:
+    """The identity of a count of the same rows in the same groups, with nothing else."""
+    count = Aggregate("a0", AggregateFunction.ROWS, None, None, None, "COUNT(*)")
+    return core_key(bound_core(replace(core.core, aggregates=(count,)), dataset), dataset)
+
+
+def _hopeless(
+    core: BoundedCore, calibration: Calibration, confidence: Fraction, stored_rows: StoredRows
+) -> list[_Hopeless]:
+    ratios = [
+        (aggregate, estimate)
+        for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
+        if estimate.kind in _RATIOS
+    ]
+    if not ratios:
+        return []
+    limits: list[tuple[float, str]] = []
+    expected = core.core.sources[0].table.rows_expected
+    if expected is not None:
+        limits.append((float(EXPECTED_TIMES * expected), f"the table is declared to have about {expected:,} rows"))
+    counted = stored_rows(core)
+    if counted is not None:
+        limits.append((counted, f"a stored count says at most {counted:,.0f} rows"))
+    if not limits:
+        return []
+    rows, source = min(limits)
+    rows = max(rows, 1.0)
+    found = []
+    for aggregate, estimate in ratios:
+        needed = _rows_of_noise(calibration, core.described.name, estimate.statistic, confidence)
+        if needed >= rows:
+            found.append(_Hopeless(aggregate.text, needed, rows, source))
+    return found
+
+
+def _rows_of_noise(calibration: Calibration, core: str, statistic: str, confidence: Fraction) -> float:
+    """q: with so many rows the interval of an average is at least as wide, to either side, as the range of its values.
+
+    With the true mean c the error is that of (sum of t - c n) / n, with the weights c and 1 - c on two coordinates.
+    Of all such pairs the halves give the most peaked sum (Proschan 1965, Theorem 2.3: symmetric log-concave noise), and
+    the noise of further coordinates only adds. A variance is a ratio over the same n, whose own count is then within
+    its noise.
+    """
+    measurement = calibration.measurement(core, statistic)
+    encoding, degree = measurement.statistic.encoding, measurement.statistic.degree
+    assert encoding is not None
+    one = float(Fraction(measurement.grid, encoding.highest**degree)) / 2
+    weights = np.array([[one, one]])
+    return float(measurement.quantile(weights, two_sided_alpha(confidence))[0])
+
+
+def _finding(hopeless: _Hopeless, priced: Priced, dataset: Dataset) -> Finding:
+    times = hopeless.needed / hopeless.rows * 1.01
+    factor = times if priced.family == "laplace" else times**2
+    enough = float(priced.epsilon) * factor
+    digits = 1 - math.floor(math.log10(enough))
+    spend = Fraction(math.ceil(enough * 10**digits) * Fraction(10) ** -digits)
+    limit = dataset.limits.epsilon_max
+    if spend <= limit:
+        first = f'"spend": {{"epsilon": "{decimal_text(spend, places=12)}"}} or more'
+    else:
+        first = "ask about more rows at once, or declare tighter bounds: no spend that the policy allows would do"
+    return Finding(
+        code="accuracy_unreachable",
+        what=f"{hopeless.text} would be noise alone",
+        why=f"With this spend its ± is wider than the whole range of its values below {hopeless.needed:,.0f} rows, and "
+        f"{hopeless.source}.",
+        instead=(first, '"accept_noise": true, or --accept-noise, to pay for it all the same'),
+    )
