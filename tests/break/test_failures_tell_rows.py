@@ -35,7 +35,7 @@ def test_bounds_below_normal_doubles_do_not_raise_for_the_rows_that_are_there(
             f"SELECT {aggregate}(GREATEST(0e0, LEAST(salary, {bound_text}))) AS s FROM people "
             f"WHERE person_id = {person}",
             name,
-            epsilon="1e-6",
+            epsilon="1",
         )
         answer = json.loads(services.journey.complete(services.journey.admit(asked)))
         assert answer["status"] == "settled"
