@@ -116,3 +116,15 @@ def test_what_is_written_out_reads_as_the_same_values() -> None:
     """Shows the text that is written where the old one cannot be kept."""
     for text in (EXAMPLE, 'a: {b: "x: y", c: 1.50, "d e": [null, true, "no"], f: {}}\n'):
         assert values(written_out(values(text))) == values(text)
+
+
+@pytest.mark.parametrize(("old", "new"), [("true", "free"), ("false", "no"), (None, "no")])
+def test_sharing_of_releases_gets_its_name(old: str | None, new: str) -> None:
+    """Shows that `true` is written as `free`, with a sentence that says what it means, and that the rest stays `no`."""
+    text = OLD if old is None else OLD.replace("policy: {", f"policy: {{releases_shared: {old}, ")
+    assert load_text(text).policy.releases_shared == new
+    result = upgrade(text)
+    assert load_text(result.text).policy.releases_shared == new
+    said = [sentence for sentence in result.changes if "releases_shared" in sentence]
+    assert bool(said) is (old == "true")
+    assert all("does not bound what they read" in sentence for sentence in said)
