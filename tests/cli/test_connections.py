@@ -75,6 +75,8 @@ def test_idle_connections_do_not_turn_requests_into_503(home: Path, files: None)
         for _ in range(3):
             for path, who, status in (("/healthz", None, 200), ("/readyz", None, 200), ("/v1/me", key, 200)):
                 assert ask(url, path, who).status_code == status, path
+        head = httpx.head(f"{url}/openapi.json", timeout=20, trust_env=False)
+        assert (head.status_code, head.content, int(head.headers["content-length"]) > 10_000) == (200, b"", True)
         # The oldest gave way to the newer ones; these get their time for a head, and no more.
         assert is_closed(idle[0])
         assert not is_closed(idle[-1])
