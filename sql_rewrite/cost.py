@@ -123,10 +123,10 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         "log2": Cost(row=22),
         "exp": Cost(row=17),
         "power": Cost(row=73, vector=3900),
-        "like": Cost(row=29, character=6.9, pattern=0.06),
-        "not_like": Cost(row=27, character=7, pattern=0.06),
-        "ilike": Cost(row=53, vector=2500, character=20.5),
-        "not_ilike": Cost(row=55, vector=1300, character=20.5),
+        "like": Cost(row=29, character=6.9, pattern=1.2),
+        "not_like": Cost(row=27, character=7, pattern=1.2),
+        "ilike": Cost(row=53, vector=2500, character=20.5, pattern=1.2),
+        "not_ilike": Cost(row=55, vector=1300, character=20.5, pattern=1.2),
         "lower": Cost(row=27, vector=2800, character=15.7),
         "upper": Cost(row=17, character=17.7),
         "length": Cost(row=4, character=1.4),
@@ -174,6 +174,9 @@ UNKNOWN = Cost(row=300, vector=5_000, wide=300, character=20, pattern=1)
 
 _GUARD = Cost(row=15, vector=2_400)
 """isfinite and the CASE that turn an infinity into NULL; the value is computed twice."""
+
+_PIECE = 0.1
+"""Nanoseconds for each character of a text and of a LIKE pattern without _."""
 
 _CHAINED = frozenset({"and", "or", "in", "gather", "coalesce", "least", "greatest", "concat"})
 """Operators whose figures are for two arguments, and grow with each further one."""
@@ -270,8 +273,11 @@ class _Meter:
         row = (max(cost.row, cost.wide) if wide else cost.row) * times
         read = [a for a in call.arguments if a.type is ColumnType.TEXT and not isinstance(a, Literal)]
         if read and (cost.character or cost.pattern):
-            needles = [len(a.value) for a in call.arguments if isinstance(a, Literal) and isinstance(a.value, str)]
-            rate = cost.character + cost.pattern * max(needles, default=0)
+            needles = [a.value for a in call.arguments if isinstance(a, Literal) and isinstance(a.value, str)]
+            longest = max((len(needle) for needle in needles), default=0)
+            # A pattern without _ is searched piece by piece; one with it is tried at every character.
+            plain = call.operator.endswith("like") and not any("_" in needle for needle in needles)
+            rate = cost.character + (min(cost.pattern, _PIECE) if plain else cost.pattern) * longest
             compared = times if call.operator in ("in", "gather") else 1
             row += sum(self.characters(argument) for argument in read) * rate * compared
         operators = times
