@@ -176,6 +176,41 @@ def test_c16_noise_is_never_zero(limits: tuple[str, str], call: str) -> None:
             assert len(set(measurement.noise(200, FixedBits(1)).tolist())) > 1
 
 
+@pytest.mark.parametrize("spread", [(3, 3), (50, 1), (1, 1), (2, 0)])
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("COUNT(*)", "count of parts"),
+        ("COUNT(x)", "count of parts"),
+        ("COUNT(DISTINCT person_id)", "units"),
+        ("SUM(x)", "sum of parts"),
+        ("SUM(y)", "sum of parts"),
+        ("AVG(x)", "moments1 of parts"),
+        ("STDDEV(y)", "moments2 of parts"),
+        ("AVG(y), COUNT(*)", "moments1n of parts"),
+        ("SUM(y), COUNT(x), COUNT(y)", "moments1 clipped of parts"),
+        ("SUM(y), COUNT(*)", "moments1n clipped of parts"),
+        ("SUM(x), AVG(x)", "moments1 both raised of parts"),
+        ("SUM(x), AVG(x), COUNT(*)", "moments1n both raised of parts"),
+    ],
+)
+def test_a_unit_in_several_groups_is_bounded_over_all_of_them(call: str, kind: str, spread: tuple[int, int]) -> None:
+    """Three rows over two groups: a unit moves each aggregate by at most three rows, and by all of them if it can."""
+    mine = [
+        {"person_id": 0, "x": 10, "y": 10.0, "k": key}
+        for key, count in zip("ab", spread, strict=True)
+        for _ in range(count)
+    ]
+    world = scene([{}, {}], [*mine, {"person_id": 1, "x": 3, "y": 4.5, "k": "a"}])
+    tally = audited(world, f"SELECT k, {call} FROM visits GROUP BY k", 0)
+    ratio = float(tally.tightest[kind])
+    if kind == "units":
+        assert ratio == sum(count > 0 for count in spread) / 2
+    else:
+        assert ratio == pytest.approx(min(sum(spread), 3) / 3, rel=1e-5)
+    assert ratio <= 1
+
+
 @pytest.mark.parametrize("rows", [1, 5, 50])
 @pytest.mark.parametrize(
     ("call", "kind"),
