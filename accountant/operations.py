@@ -282,8 +282,9 @@ class Reserve:
             return earlier
         path = self._path(batch)
         chosen = self._choose(batch, path)
-        shares = self._debit(batch, path, chosen)
-        query = self._record(batch, path[-1], cores=chosen.stored(), charged=canonical_json(shares))
+        cores = chosen.stored()
+        shares = self._debit(batch, path, chosen, cores)
+        query = self._record(batch, path[-1], cores=cores, charged=canonical_json(shares))
         return ReserveOutcome(
             query.id,
             query.state,
@@ -383,28 +384,31 @@ class Reserve:
         batch.add_query(query)
         return query
 
-    def _debit(self, batch: Batch, path: list[AccountState], chosen: Chosen) -> list[tuple[str, str, str]]:
+    def _debit(self, batch: Batch, path: list[AccountState], chosen: Chosen, cores: str) -> list[tuple[str, str, str]]:
         # All filters are asked before anything is changed, the root first: only the root is a guarantee against
         # analysts who put their answers together.
         debits: list[tuple[AccountState, Sums]] = []
+        # Without readings it is the same charge everywhere, and counted once.
+        loss = chosen.loss("")
+        charge = None if loss is None else Sums.of(loss)
         for account in path:
-            loss = chosen.loss(account.id)
-            if loss is None:
+            if chosen.read:
+                loss = chosen.loss(account.id)
+                charge = None if loss is None else Sums.of(loss)
+            if loss is None or charge is None:
                 continue
-            charge = Sums.of(loss)
             if not account.admits(charge):
                 shortages = account.account().explain_refusal(loss)
                 raise BudgetExhausted(account.id, root=account.parent is None, shortages=shortages)
             debits.append((account, charge))
         shares = []
-        details = chosen.stored() if not chosen.read else None
         for account, charge in debits:
             before, before_of = account.used_share()
             batch.add_entry(
                 account,
                 "reserve",
                 query_id=self.request.query_id,
-                details=chosen.details(account.id) if details is None else details,
+                details=chosen.details(account.id) if chosen.read else cores,
                 amounts=Amounts.of_charge(charge, spent=account.spent),
             )
             after, after_of = account.used_share()
