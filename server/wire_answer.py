@@ -103,7 +103,7 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
             ),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": _own_text(
-                _own((e for release in told.releases.values() for e in release.events), account, prepared.plan.dataset),
+                _own([e for release in told.releases.values() for e in release.events], account, prepared.plan.dataset),
                 account,
             ),
             "saved": _saved(admitted.priced, len(reserved.reused) - len(reserved.read), len(prepared.cores), account),
