@@ -48,7 +48,8 @@ class ReleasedTable:
     """The noisy table of one core: `rows` groups, the same order in every column.
 
     `sums` are the noisy sums that the released columns were computed from, with the law of their noise
-    (`mechanisms.noisy_sums`); None for a release that was stored without them.
+    (`mechanisms.noisy_sums`); None for a release that was stored without them. `chosen` says that groups were left out
+    by their noisy counts after the release.
     """
 
     name: str
@@ -57,3 +58,4 @@ class ReleasedTable:
     confidence: str
     notes: tuple[MechanismNote, ...] = ()
     sums: Any = field(default=None, compare=False, repr=False)
+    chosen: bool = False

@@ -13,6 +13,8 @@ from privacy.refusal import Position
 __all__ = ["WARNINGS", "AnswerWarning"]
 
 WARNINGS: dict[str, str] = {
+    "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
+    "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
     "groups_beyond_bound": "A unit counts in fewer groups than the answer has, so counts and sums are too low.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }

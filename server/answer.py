@@ -49,6 +49,7 @@ from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.log import logger
 from server.moments import Moments, moments_of
+from server.nonempty import without_empty
 from server.pure_noise import counting_key, refuse_pure_noise
 from server.question import Question
 from server.release_key import quality_of, release_key
@@ -157,7 +158,7 @@ class Journey:
                 self._plans.move_to_end(key)
                 return known
         dataset = dataset.bounded_by(question.contribution)
-        plan = lift(question.sql, dataset, question.parameters)
+        plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
         cores = bound(plan)
         # Before anything is written out, which may be long.
         check_work(cores)
@@ -650,6 +651,9 @@ class Journey:
                     )
                 )
                 releases[key] = replace(fresh[-1], body=b"")
+            count = dict(prepared.plan.nonempty).get(core.core.name)
+            if count is not None and core.core.keys and core.described.keys.domain is not None:
+                table = without_empty(table, count)
             released.append(table)
         if fresh:
             # Everything that anybody can watch (the slot that others wait for, the shell's workers, the ledger's
@@ -779,7 +783,15 @@ def _text_key(question: Question, dataset: Dataset) -> Hashable:
     """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
     parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
     bounds = question.contribution
-    return (question.sql, parameters, dataset.name, dataset.policy_version, dataset.data_version, bounds)
+    return (
+        question.sql,
+        parameters,
+        dataset.name,
+        dataset.policy_version,
+        dataset.data_version,
+        bounds,
+        question.nonempty,
+    )
 
 
 def _repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashable:

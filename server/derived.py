@@ -155,7 +155,7 @@ class _Errors:
         self._selected: set[str] = set()
         for table in released:
             kinds = {note.mechanism for note in table.notes}
-            selected = bool(kinds & {"truncated_geometric", "gaussian_threshold"})
+            selected = table.chosen or bool(kinds & {"truncated_geometric", "gaussian_threshold"})
             if selected:
                 self._selected.add(table.name)
             for column in table.columns:

@@ -20,6 +20,7 @@ class Question:
 
     `epsilon` is a part of the paying account, `own_epsilon` what the answer promises by itself. `noise` is the only
     family that may answer, None for the server's choice; `delta` is that of selecting groups, None for the policy's.
+    `nonempty` leaves out public groups whose noisy count may be zero.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -40,6 +41,7 @@ class Question:
     own_epsilon: Fraction | None = None
     noise: Literal["laplace", "gaussian"] | None = None
     delta: Fraction | None = None
+    nonempty: bool = False
 
     def __post_init__(self) -> None:
         given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]

@@ -212,6 +212,10 @@ class QueryBody(RequestModel):
         Delta | None,
         Field(description="Delta of showing groups that are not public, at most the policy's, which is the default."),
     ] = None
+    nonempty: Annotated[
+        bool,
+        Field(description="Leave out public groups whose noisy count may be zero; all rows are counted for it."),
+    ] = False
     reuse: Annotated[
         Literal["any", "own", "none"] | None,
         Field(description="Which stored releases may answer: everybody's, the caller's, none. Default: the policy's."),

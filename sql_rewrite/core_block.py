@@ -27,7 +27,7 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rendered
 
-__all__ = ["CoreBlock"]
+__all__ = ["CoreBlock", "counts_rows"]
 
 KEYS_MAX = 16
 """Most keys of one GROUP BY."""
@@ -62,6 +62,12 @@ class _Key:
     expression: Expression
 
 
+def counts_rows(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is zero exactly in groups without a row."""
+    counts = (AggregateFunction.ROWS, AggregateFunction.UNITS)
+    return aggregate.function in counts and aggregate.filter is None
+
+
 class CoreBlock:
     """One SELECT block over tables: its core, and the shell block that stands in its place."""
 
@@ -74,7 +80,9 @@ class CoreBlock:
         names: SourceNames,
         lifter: ExpressionLift,
         nodes: ShellNodes,
+        count_rows: bool = False,
     ) -> None:
+        self.count_rows = count_rows
         self.text = text
         self.dataset = dataset
         self.nodes = nodes
@@ -158,6 +166,9 @@ class CoreBlock:
         distinct: dict[str, Aggregate] = {}
         for _, aggregate in found:
             distinct.setdefault(_aggregate_form(aggregate), aggregate)
+        if self.count_rows and keys and not any(counts_rows(aggregate) for aggregate in distinct.values()):
+            every = Aggregate("", AggregateFunction.ROWS, argument=None, filter=None, position=None, text="COUNT(*)")
+            distinct[_aggregate_form(every)] = every
         named = {form: replace(distinct[form], name=f"a{i}") for i, form in enumerate(sorted(distinct))}
         self.aggregates = {call: named[_aggregate_form(aggregate)] for call, aggregate in found}
         if len(named) > self.dataset.limits.statistics_max:

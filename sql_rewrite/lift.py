@@ -19,7 +19,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from privacy.warning import AnswerWarning
-from sql_rewrite.core_block import CoreBlock
+from sql_rewrite.core_block import CoreBlock, counts_rows
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
@@ -49,14 +49,20 @@ _SELECT_SLOTS = (
 )  # fmt: skip
 
 
-def lift(sql: str, dataset: Dataset, parameters: Mapping[str, ParameterValue] | None = None) -> Plan:
-    """The typed plan of a text.
+def lift(
+    sql: str,
+    dataset: Dataset,
+    parameters: Mapping[str, ParameterValue] | None = None,
+    *,
+    nonempty: bool = False,
+) -> Plan:
+    """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
 
     Errors: Refused with every finding that could be made out; depends on the text and public metadata only.
     """
     tree, text = parse(sql)
     try:
-        plan = _Lift(text, dataset, parameters or {}).plan(tree)
+        plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty).plan(tree)
         check_calls(text.tokens, tree, text)
         return plan
     except RecursionError:
@@ -98,7 +104,10 @@ class _Cte:
 
 
 class _Lift:
-    def __init__(self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue]) -> None:
+    def __init__(
+        self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
+    ) -> None:
+        self.nonempty = nonempty
         self.text = text
         self.dataset = dataset
         self.parameters = parameters
@@ -143,7 +152,15 @@ class _Lift:
 
     def _plan(self, shell: Shell) -> Plan:
         warnings = tuple(dict.fromkeys(self.warnings))
-        return Plan(dataset=self.dataset, cores=tuple(self.cores), shell=shell, warnings=warnings)
+        counts = {core.name: next((a.name for a in core.aggregates if counts_rows(a)), None) for core in self.cores}
+        return Plan(
+            dataset=self.dataset,
+            cores=tuple(self.cores),
+            shell=shell,
+            warnings=warnings,
+            counting=tuple(dict.fromkeys(self.blocks.counting)),
+            nonempty=tuple((core, name) for core, name in counts.items() if name) if self.nonempty else (),
+        )
 
     def _check_ctes(self) -> None:
         for cte in self.ctes:
@@ -362,7 +379,15 @@ class _Lift:
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
         lifter = ExpressionLift(self.text, names.resolve, self.parameters, named)
-        block = CoreBlock(node, text=self.text, dataset=self.dataset, names=names, lifter=lifter, nodes=self.nodes)
+        block = CoreBlock(
+            node,
+            text=self.text,
+            dataset=self.dataset,
+            names=names,
+            lifter=lifter,
+            nodes=self.nodes,
+            count_rows=self.nonempty,
+        )
         core = block.core(len(self.cores))
         self.warnings.extend(lifter.warnings)
         known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)

@@ -16,7 +16,18 @@ from privacy.warning import AnswerWarning
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.trace import CONSTANT, Trace
 
-__all__ = ["Aggregate", "AggregateFunction", "Core", "Join", "Plan", "Shell", "ShellOutput", "Simulation", "Source"]
+__all__ = [
+    "Aggregate",
+    "AggregateFunction",
+    "Core",
+    "Counting",
+    "Join",
+    "Plan",
+    "Shell",
+    "ShellOutput",
+    "Simulation",
+    "Source",
+]
 
 
 class AggregateFunction(enum.Enum):
@@ -132,13 +143,26 @@ class Shell:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """A part of the outer query whose result depends on how many groups of some cores there are."""
+
+    what: str
+    cores: tuple[str, ...]
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A query after the lift: what touches rows, and what happens to the released numbers afterwards.
 
     `warnings` is what the text itself gives cause to warn about; `plan_warnings` adds what follows from the cores.
+    `counting` is what depends on the number of groups. `nonempty` names for each core the aggregate that counts all its
+    rows, by which groups of nobody are left out; it is empty when the request does not ask for that.
     """
 
     dataset: Dataset
     cores: tuple[Core, ...]
     shell: Shell
     warnings: tuple[AnswerWarning, ...] = ()
+    counting: tuple[Counting, ...] = ()
+    nonempty: tuple[tuple[str, str], ...] = ()

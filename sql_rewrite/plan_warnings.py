@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable
 from privacy.warning import AnswerWarning
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cut_groups import groups_beyond_bound
+from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.plan import Plan
 
 __all__ = ["RULES", "plan_warnings"]
 
 Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[AnswerWarning]]
 
-RULES: tuple[Rule, ...] = (groups_beyond_bound,)
+RULES: tuple[Rule, ...] = (
+    empty_groups,
+    groups_beyond_bound,
+)
 """Rules over the bounded plan, in the order in which answers list their findings."""
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sql_rewrite.plan import Core, ShellOutput
+from sql_rewrite.plan import Core, Counting, ShellOutput
 from sql_rewrite.shell import (
     REPLICATE,
     Names,
@@ -58,6 +58,7 @@ class ShellBlocks:
         self.cores = cores
         self.query = query
         self._nested: dict[int, Released] = {}
+        self.counting: list[Counting] = []
         self._read = 0
 
     def block(self, node: exp.Select, sources: Sequence[tuple[str, Released]], scope: Scope) -> Released:
@@ -104,6 +105,8 @@ class ShellBlocks:
         if identities is None:
             outputs = tuple(replace(o, identity=None, branch=None, branches=()) for o in outputs)
 
+        self._note_counting(node, sources, grouped=grouped)
+
         def build(form: str) -> exp.Query | None:
             return self._form(node, projections, sources, names, aliases, scope, form, keys)
 
@@ -119,6 +122,16 @@ class ShellBlocks:
             chosen=traced.chosen,
             ordered=traced.ordered,
         )
+
+    def _note_counting(self, node: exp.Select, sources: Sequence[tuple[str, Released]], *, grouped: bool) -> None:
+        """Keeps what depends on how many groups there are: aggregates over groups, and LIMIT."""
+        cores = sorted(name for _, released in sources if not released.chosen for name in released.rows)
+        filtered = any(node.args.get(slot) is not None for slot in ("where", "having", "qualify"))
+        limited = node.args.get("limit") is not None
+        if cores and not filtered and (grouped or limited):
+            place = node.args["limit"] if limited else next(iter(node.expressions), node)
+            what = "LIMIT" if limited else "an aggregate over groups"
+            self.counting.append(Counting(what, tuple(dict.fromkeys(cores)), self.text.position(place)))
 
     def _check_columns(self, alias: str, released: Released, node: exp.Expr) -> None:
         """Refuses to read a relation two of whose columns have one name: one would stand for both."""

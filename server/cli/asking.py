@@ -109,6 +109,9 @@ RowsPerGroupOption = Annotated[
 AcceptNoiseOption = Annotated[
     bool, typer.Option("--accept-noise", help="Pay also for an average that would surely be noise alone.")
 ]
+NonemptyOption = Annotated[
+    bool, typer.Option("--nonempty", help="Leave out public groups whose noisy count may be that of nobody.")
+]
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option("--parameter", "-p", metavar="NAME=VALUE", help="Value of $NAME in the statement; repeatable."),
@@ -135,6 +138,7 @@ def query(
     groups_per_unit: GroupsPerUnitOption = None,
     rows_per_unit_and_group: RowsPerGroupOption = None,
     accept_noise: AcceptNoiseOption = False,
+    nonempty: NonemptyOption = False,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -163,6 +167,8 @@ def query(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
+    if nonempty:
+        body["nonempty"] = True
     _bound_wishes(
         body,
         rows_per_unit=rows_per_unit,
@@ -203,6 +209,7 @@ def estimate(
     groups_per_unit: GroupsPerUnitOption = None,
     rows_per_unit_and_group: RowsPerGroupOption = None,
     accept_noise: AcceptNoiseOption = False,
+    nonempty: NonemptyOption = False,
     parameter: ParameterOption = None,
     reuse: ReuseOption = None,
     budget: BudgetOption = None,
@@ -221,6 +228,8 @@ def estimate(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
+    if nonempty:
+        body["nonempty"] = True
     _bound_wishes(
         body,
         rows_per_unit=rows_per_unit,

@@ -181,6 +181,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         account=body.budget,
         contribution=None if body.contribution is None else body.contribution.asked(),
         accept_noise=body.accept_noise,
+        nonempty=body.nonempty,
         idempotency_key=key,
         body_hash=canonical_hash(_asked(raw)),
     )

@@ -155,6 +155,15 @@ def test_all_options_reach_the_body(stand: Stand) -> None:
     }
 
 
+def test_nonempty_reaches_the_body(stand: Stand) -> None:
+    """Both commands ask for groups with people alone, and for all of them otherwise."""
+    stand.replies = [(200, ANSWER), (200, ESTIMATE), (200, ANSWER)]
+    assert stand.ask("query", "SELECT 1", "--dataset", "d", "--nonempty").code == 0
+    assert stand.ask("estimate", "SELECT 1", "--dataset", "d", "--nonempty").code == 0
+    assert stand.ask("query", "SELECT 1", "--dataset", "d").code == 0
+    assert [body.get("nonempty") for _, _, _, body in stand.requests] == [True, True, None]
+
+
 def test_waits_for_a_running_query(stand: Stand) -> None:
     """202 is polled until the answer is there; only one request spends."""
     stand.replies = [(202, RUNNING), (202, RUNNING), (200, ANSWER)]

@@ -1,0 +1,42 @@
+"""Warnings about public groups of which nobody is a member: where they are counted, and where they were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privacy.warning import AnswerWarning
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.plan import Plan
+
+__all__ = ["empty_groups"]
+
+
+def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[AnswerWarning]:
+    """What a query does with public groups that may be empty."""
+    public = {
+        core.core.name: len(core.described.keys.domain)
+        for core in cores
+        if core.core.keys and core.described.keys.domain is not None and len(core.described.keys.domain) > 1
+    }
+    if plan.nonempty:
+        if public:
+            yield AnswerWarning(
+                code="empty_groups_left_out",
+                what="groups whose noisy count may be that of nobody are left out",
+                why="Which ones, the noise decides too: small groups may be missing, and the numbers of groups just "
+                "large enough to be shown lean upwards.",
+                instead=("ask without nonempty for every group",),
+            )
+        return
+    for counting in plan.counting:
+        groups = max((public[name] for name in counting.cores if name in public), default=0)
+        if groups:
+            yield AnswerWarning(
+                code="empty_groups_counted",
+                what=f"{counting.what} counts all {groups:,} public groups, also those of nobody",
+                why="Groups that are known beforehand always appear, with noise where nobody is in them.",
+                instead=(
+                    '"nonempty": true in the request, or --nonempty, leaves out groups whose noisy count may be zero',
+                ),
+                position=counting.position,
+            )
