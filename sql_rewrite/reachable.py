@@ -181,6 +181,7 @@ def _cell(value: object) -> KeyValue:
 
 
 def conjuncts(where: Expression) -> tuple[Expression, ...]:
+    """The conditions of which all must be true."""
     if isinstance(where, Call) and where.operator == "and":
         return tuple(part for argument in where.arguments for part in conjuncts(argument))
     return (where,)
