@@ -27,7 +27,10 @@ from sql_rewrite.functions import REGISTRY, build
 __all__ = ["Reachable", "conjuncts", "narrowed"]
 
 WORK_MAX = 50_000
-"""Most operators that are evaluated for one group of connected keys: about a tenth of a second."""
+"""Most operators that are evaluated for the values of one column: about a tenth of a second."""
+
+JOINT_MAX = 10_000
+"""Most operators that are evaluated for all pairs of values of columns that a condition or a key connects."""
 
 _KEY = "key$"
 Cell = tuple[KeyValue, ...]
@@ -161,7 +164,7 @@ class Reachable:
             return places, {(value,) for value in self._domains[places[0]]}
         wide = self._columns([*keys, *conditions])
         values = {column: self._values.get(column) or self._alone(column) for column in wide}
-        if math.prod(len(values[column]) for column in wide) * _size([*keys, *conditions]) > WORK_MAX:
+        if math.prod(len(values[column]) for column in wide) * _size([*keys, *conditions]) > JOINT_MAX:
             conditions, wide = [], columns
             if math.prod(len(values[column]) for column in wide) * _size(keys) > WORK_MAX:
                 return places, set(itertools.product(*(self._domains[place] for place in places)))
