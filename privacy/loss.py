@@ -9,7 +9,7 @@ and stays None for the sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -79,8 +79,11 @@ ZERO_LOSS = Loss(
 """The loss of telling nothing."""
 
 
-def compose(events: Iterable[Event]) -> Loss:
-    """The loss of running all events, in any order and chosen adaptively."""
+def compose(events: Sequence[Event]) -> Loss:
+    """The loss of running all events, in any order and chosen adaptively.
+
+    A sequence and not an iterator: an iterator of the caller would make the words call back up into its room.
+    """
     total = ZERO_LOSS
     for event in events:
         total = total + event.loss()

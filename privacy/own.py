@@ -20,7 +20,7 @@ A figure of one answer restates delta. Two figures (e1, D) and (e2, D) do not ad
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -40,7 +40,7 @@ class Own:
     delta: Fraction
 
 
-def own_figure(events: Iterable[Event], *, delta: Fraction, otherwise: Fraction) -> Own:
+def own_figure(events: Sequence[Event], *, delta: Fraction, otherwise: Fraction) -> Own:
     """The own figure of events at `delta`, that of the paying account.
 
     Where the account's delta cannot cover the events (a pure account that gets a stored release with Gaussian noise, or

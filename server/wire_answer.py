@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -212,7 +212,7 @@ def _loss(prepared: Prepared, quote: Quote) -> Loss:
     assert quote.priced is not None
     calibration = quote.priced.calibration
     fresh = [c for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable]
-    return compose(event for core in fresh for event in calibration.events_of(core.described.name))
+    return compose([event for core in fresh for event in calibration.events_of(core.described.name)])
 
 
 def _used(prepared: Prepared, quote: Quote) -> list[Event]:
@@ -226,7 +226,7 @@ def _used(prepared: Prepared, quote: Quote) -> list[Event]:
     return events
 
 
-def _own(events: Iterable[Event], account: Account, dataset: Dataset) -> Own:
+def _own(events: Sequence[Event], account: Account, dataset: Dataset) -> Own:
     return own_figure(events, **own_deltas(account, dataset))
 
 

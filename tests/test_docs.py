@@ -69,3 +69,20 @@ def test_the_readme_names_the_two_commands() -> None:
     """Shows that the first thing a newcomer reads are the two commands."""
     text = (CHECKOUT / "README.md").read_text()
     assert text.index("./noisegate up") < text.index("./noisegate test") < text.index("## Your own data")
+
+
+def test_decisions_have_numbers_of_their_own() -> None:
+    """Shows that decisions count 0001, 0002, ... and that a superseded one names its successor in its first lines."""
+    pages = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
+    assert [page.name[:4] for page in pages] == [f"{number:04}" for number in range(1, len(pages) + 1)]
+    for page in pages:
+        for old in re.findall(r"^Supersedes \[\d{4}\]\(([^)]+)\)", page.read_text(), re.MULTILINE):
+            head = "\n".join((page.parent / old).read_text().splitlines()[:4])
+            assert f"Superseded by [{page.name[:4]}]({page.name})" in head, old
+
+
+def test_fragments_are_named_alike() -> None:
+    """Shows that each fragment of the changelog says issue, topic and one of the kinds in its name."""
+    kinds = "feature|change|fix|privacy|removal"
+    names = [path.name for path in (CHECKOUT / "changelog.d").iterdir() if path.name != "README.md"]
+    assert [name for name in names if not re.fullmatch(rf"[1-9][0-9]*\.[a-z-]+\.({kinds})\.md", name)] == []

@@ -17,14 +17,15 @@ from engines.frames import Frame
 from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
 from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, ZONED, Conversion, Written, conversion, written_of
 from engines.handlers.layout import enumeration, stored_type
-from engines.handlers.sources import INTERNAL as _INTERNAL
-from engines.handlers.sources import UNREADABLE as _UNREADABLE
-from engines.handlers.sources import Refused as _Refused
 from engines.handlers.sources import (
+    INTERNAL,
+    UNREADABLE,
+    Refused,
     content_fault,
     csv_relation,
     encoding_of,
     file_fault,
+    finding,
     fingerprint,
     identities,
     open_fault,
@@ -34,7 +35,6 @@ from engines.handlers.sources import (
     read_as_utf8,
     relation_of,
 )
-from engines.handlers.sources import finding as _finding
 
 __all__ = ["AttachHandler"]
 
@@ -78,7 +78,7 @@ class AttachHandler:
             if task == "inspect":
                 return self._inspect(frame.header), ()
             return self._public(frame.header)
-        except _Refused as refused:
+        except Refused as refused:
             return {"findings": refused.findings}, ()
 
     # --------------------------------------------------------------------------------------------- connections
@@ -110,7 +110,7 @@ class AttachHandler:
             connection.execute("CHECKPOINT")
         for source in request["sources"]:
             if identities(paths_of(source)) != source["identity"]:
-                raise _Refused([_finding("source_changed")])
+                raise Refused([finding("source_changed")])
         return {"tables": reports, "units": units}
 
     # ------------------------------------------------------------------------------------------------ inspect
@@ -125,7 +125,7 @@ class AttachHandler:
             encoding = shown.pop() if len(shown) == 1 else "utf-8"
         code = next(filter(None, (file_fault(path) or content_fault(path, kind, encoding) for path in paths)), None)
         if code is not None:
-            raise _Refused([_finding(code)])
+            raise Refused([finding(code)])
         source = read_as_utf8({**source, "name": "", "encoding": encoding}, self._temporary.parent)
         paths = paths_of(source)
         with contextlib.closing(self._connect(":memory:")) as connection:
@@ -134,7 +134,7 @@ class AttachHandler:
                 try:
                     connection.execute(f"ATTACH {literal(paths[0])} AS s0 (READ_ONLY)")
                 except duckdb.Error as error:
-                    raise _Refused([_finding(open_fault(error))]) from None
+                    raise Refused([finding(open_fault(error))]) from None
                 found = connection.execute(
                     "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 's0' ORDER BY 1, 2"
                 ).fetchall()
@@ -162,13 +162,13 @@ class AttachHandler:
                     connection.execute(f"SET allowed_paths=[{', '.join(map(literal, paths_of(source)))}]")
                 lock_down(connection, local_files=True)
                 _, columns = relation_of(connection, source, relations[0])
-        except _INTERNAL:
+        except INTERNAL:
             raise
-        except _Refused as refused:
+        except Refused as refused:
             return {"code": refused.findings[0]["code"]}
         except duckdb.CatalogException:
             return {"code": "source_table_missing"}
-        except (duckdb.Error, *_UNREADABLE):
+        except (duckdb.Error, *UNREADABLE):
             return {"code": "malformed_csv" if kind == "csv" else "source_damaged"}
         return {"names": [name for name, _, _ in columns]}
 
@@ -212,24 +212,24 @@ def _stage_tables(
     for position, table in enumerate(tables):
         name = str(table["name"])
         if table.get("zone") is not None and not _is_zone(connection, str(table["zone"])):
-            findings.append(_finding("zone_unknown", table=name))
+            findings.append(finding("zone_unknown", table=name))
             continue
         try:
             found, report = _stage_table(connection, position, table, relations[position], numbered=name == numbered)
-        except _INTERNAL:
+        except INTERNAL:
             raise
-        except _Refused as refused:
+        except Refused as refused:
             found, report = refused.findings, {}
         except duckdb.CatalogException:
-            found, report = [_finding("source_table_missing", table=name)], {}
-        except (duckdb.Error, *_UNREADABLE):
+            found, report = [finding("source_table_missing", table=name)], {}
+        except (duckdb.Error, *UNREADABLE):
             # Reading failed inside the file: ragged rows, bad encoding, a damaged page.
             code = "malformed_csv" if table["format"] == "csv" else "source_damaged"
-            found, report = [_finding(code, table=name)], {}
+            found, report = [finding(code, table=name)], {}
         findings += found
         reports.append(report)
     if findings:
-        raise _Refused(findings)
+        raise Refused(findings)
     return reports
 
 
@@ -246,7 +246,7 @@ def _stage_table(
         places = matching_columns([original for original, _, _ in columns], column["name"], column.get("source_name"))
         code = column_fault(places) or ("column_repeated" if columns[places[0]][1] in taken else None)
         if code is not None:
-            findings.append(_finding(code, table=name, column=column["name"]))
+            findings.append(finding(code, table=name, column=column["name"]))
             continue
         _, engine, kind = columns[places[0]]
         taken.add(engine)
@@ -259,7 +259,7 @@ def _stage_table(
         if rule is None:
             zoned = kind == ZONED and column["type"] in ("date", "timestamp")
             code = "zone_missing" if zoned else "type_mismatch"
-            findings.append(_finding(code, table=name, column=column["name"]))
+            findings.append(finding(code, table=name, column=column["name"]))
             continue
         conversions.append(rule)
     if findings:
@@ -282,21 +282,21 @@ def _stage_table(
         failed, special, empty, outside_count, long_count = numbers[5 * index : 5 * index + 5]
         facts = {"table": name, "column": column["name"]}
         if failed:
-            findings.append(_finding("value_not_of_type", count=failed, **facts))
+            findings.append(finding("value_not_of_type", count=failed, **facts))
         if empty and not failed and not column["nullable"]:
-            findings.append(_finding("null_in_column", count=empty, **facts))
+            findings.append(finding("null_in_column", count=empty, **facts))
         if outside_count:
-            findings.append(_finding("value_outside_keys", count=outside_count, **facts))
+            findings.append(finding("value_outside_keys", count=outside_count, **facts))
         if long_count and column["names"]:
-            findings.append(_finding("text_too_long", count=long_count, **facts))
+            findings.append(finding("text_too_long", count=long_count, **facts))
         elif long_count:
             cut_counts[str(column["name"])] = long_count
         if special:
             special_counts[str(column["name"])] = special
     if total == 0:
-        findings.append(_finding("no_rows", table=name))
+        findings.append(finding("no_rows", table=name))
     if total > _ROWS_MAX:
-        findings.append(_finding("too_many_rows", table=name, count=total))
+        findings.append(finding("too_many_rows", table=name, count=total))
     if findings:
         return findings, {}
     selected = ", ".join(
@@ -352,7 +352,7 @@ def _verify_keys(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping
                 f"SELECT count(*) FROM staging.main.t{places[table['name']]} WHERE {identifier(table['key'])} IS NULL",
             )
             if empty:
-                findings.append(_finding("key_null", table=table["name"], column=table["key"], count=empty))
+                findings.append(finding("key_null", table=table["name"], column=table["key"], count=empty))
         for name, key in targets:
             if (name, key) in checked:
                 continue
@@ -362,7 +362,7 @@ def _verify_keys(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping
                 connection, f"SELECT count({column}) - count(DISTINCT {column}) FROM staging.main.t{places[name]}"
             )
             if repeated:
-                findings.append(_finding("key_not_unique", table=name, column=key, count=repeated))
+                findings.append(finding("key_not_unique", table=name, column=key, count=repeated))
         for column in table["columns"]:
             if column.get("unique"):
                 name = identifier(column["name"])
@@ -372,11 +372,11 @@ def _verify_keys(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping
                 )
                 if repeated:
                     facts = {"table": table["name"], "column": column["name"]}
-                    findings.append(_finding("value_not_unique", count=repeated, **facts))
+                    findings.append(finding("value_not_unique", count=repeated, **facts))
             if "keys_from" in column:
                 findings += _outside_table(connection, places, table, column)
     if findings:
-        raise _Refused(findings)
+        raise Refused(findings)
 
 
 def _outside_table(
@@ -394,7 +394,7 @@ def _outside_table(
         f"SELECT count(*) FROM {rows} AS t ANTI JOIN {keys} AS k ON t.{own} = k.{theirs} WHERE t.{own} IS NOT NULL",
     )
     facts = {"table": table["name"], "column": column["name"]}
-    return [_finding("value_outside_keys", count=outside, **facts)] if outside else []
+    return [finding("value_outside_keys", count=outside, **facts)] if outside else []
 
 
 def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any]) -> int:
@@ -410,7 +410,7 @@ def _make_units(connection: duckdb.DuckDBPyConnection, request: Mapping[str, Any
     source, key = f"staging.main.t{names.index(unit['table'])}", identifier(unit["key"])
     empty = _number(connection, f"SELECT count(*) FROM {source} WHERE {key} IS NULL")
     if empty:
-        raise _Refused([_finding("unit_key_null", table=unit["table"], column=unit["key"], count=empty)])
+        raise Refused([finding("unit_key_null", table=unit["table"], column=unit["key"], count=empty)])
     connection.execute(
         "CREATE TABLE staging.main.units AS "
         "SELECT key, draw, row_number() OVER (ORDER BY draw, CAST(key AS VARCHAR)) - 1 AS id FROM ("
@@ -529,13 +529,13 @@ def _verify_units(
             continue
         name = str(table["name"])
         if report["rows_stored"] == 0:
-            findings.append(_finding("no_rows_of_units", table=name))
+            findings.append(finding("no_rows_of_units", table=name))
         if table["one_row"]:
             distinct = _number(connection, f'SELECT count(DISTINCT "unit$id") FROM main.{identifier(name)}')
             if distinct != report["rows_stored"]:
-                findings.append(_finding("unit_not_one_row", table=name, count=report["rows_stored"] - distinct))
+                findings.append(finding("unit_not_one_row", table=name, count=report["rows_stored"] - distinct))
     if findings:
-        raise _Refused(findings)
+        raise Refused(findings)
 
 
 # ------------------------------------------------------------------------------------------------------- inspect
@@ -570,10 +570,10 @@ def _inspect_table(
             relation, columns = relation_of(connection, source, known)
             rows = _number(connection, f"SELECT count(*) FROM {relation}")
             proposed = [_proposed(type_name) for _, _, type_name in columns]
-    except _INTERNAL:
+    except INTERNAL:
         raise
-    except (duckdb.Error, *_UNREADABLE):
-        raise _Refused([_finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
+    except (duckdb.Error, *UNREADABLE):
+        raise Refused([finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
     return {
         "name": name or "",
         "rows": rows,

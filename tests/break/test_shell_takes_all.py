@@ -251,9 +251,8 @@ def test_a_shell_that_fails_does_not_lose_what_was_paid(
     name = attacker()
     asked = question("SELECT COUNT(*) * 3 AS n FROM people WHERE age < 41", name)
     with monkeypatch.context() as patch:
-        patch.setattr(services.journey._shell._pool, "call", lambda *_, **__: Failure.TIMEOUT)  # type: ignore[attr-defined]
-        patch.setattr(services.journey._shell, "check", lambda *_, **__: (("n", "BIGINT"), ("id$0", "BIGINT")))  # type: ignore[attr-defined]
         admitted = services.journey.admit(asked)
+        patch.setattr(services.journey._shell._pool, "call", lambda *_, **__: Failure.TIMEOUT)  # type: ignore[attr-defined]
         with pytest.raises(ExecutionFailed) as failed:
             services.journey.complete(admitted)
     assert failed.value.started

@@ -208,7 +208,7 @@ def test_too_many_public_cells_are_refused() -> None:
 
 
 def test_public_keys_contain_null_unless_it_cannot_be() -> None:
-    """Shows that NULL is a cell of a column that may be NULL (docs/decisions/0008), and of no other."""
+    """Shows that NULL is a cell of a column that may be NULL (docs/decisions/0010), and of no other."""
     cells = core("SELECT hours, COUNT(*) FROM people GROUP BY hours").described.keys.domain
     assert cells == (*((hours,) for hours in range(81)), (None,))
     assert core("SELECT smoker, COUNT(*) FROM people GROUP BY 1").described.keys.domain == ((False,), (True,))
