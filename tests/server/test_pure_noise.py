@@ -1,0 +1,49 @@
+"""The number of rows below which an average is noise alone: at it no mean is told, at some times it one is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.estimates import estimate_column
+from mechanisms.interval import two_sided_alpha
+from server.pure_noise import _rows_of_noise
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from tests.sql_rewrite.datasets import CLINIC
+
+CONFIDENCE = Fraction(95, 100)
+
+
+@pytest.mark.parametrize(
+    "price", [LaplacePrice(Fraction(1, 10), Fraction(0)), GaussianPrice(Fraction(1, 100), Fraction(0))]
+)
+@pytest.mark.parametrize("call", ["AVG(cost)", "AVG(cost), SUM(cost)", "AVG(cost), COUNT(*)", "STDDEV(cost)"])
+def test_fewer_rows_than_that_tell_nothing(call: str, price: LaplacePrice | GaussianPrice) -> None:
+    """The interval of fewer rows is the whole range, whatever their mean; of eight times as many it is not."""
+    (core,) = bound(lift(f"SELECT {call} FROM visits", CLINIC))
+    calibration = calibrate([core.described], price)
+    estimate = next(e for e in core.described.estimates if e.kind.value in ("average", "deviation_sample"))
+    measurement = calibration.measurement("c0", estimate.statistic)
+    statistic = measurement.statistic
+    assert statistic.encoding is not None
+    size = statistic.encoding.highest**statistic.degree
+    needed = _rows_of_noise(calibration, "c0", estimate.statistic, CONFIDENCE)
+
+    def width(rows: float, mean: Fraction) -> float:
+        shares = [1 - mean, mean] if statistic.degree == 1 else [(1 - mean) ** 2, 2 * mean * (1 - mean), mean**2]
+        sums = [round(Fraction(rows) * size * share / measurement.grid) for share in shares]
+        noisy = np.array([sums + [0] * (statistic.coordinates - len(sums))], dtype=object)
+        column = estimate_column(measurement, estimate, noisy, alpha=two_sided_alpha(CONFIDENCE))
+        low, high = column.lows[0], column.highs[0]
+        assert low is not None
+        assert high is not None
+        return float(high - low)
+
+    whole = width(needed / 1000, Fraction(1, 2))
+    for mean in (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1)):
+        assert width(needed * 0.99, mean) == pytest.approx(whole)
+    assert width(needed * 8, Fraction(1, 2)) < 0.9 * whole
