@@ -257,7 +257,8 @@ class _Lowering:
         columns = unit_sums.partial()
         listed = ", ".join(['"u"', *keys, *columns])
         text = f'SELECT {listed} FROM ({rows}) AS "r"{self._group(["u", *self.keys], sums=len(columns))}'
-        for place, layer in enumerate([unit_sums.totals(), *unit_sums.masses()]):
+        text = unit_sums.with_totals(text)
+        for place, layer in enumerate(unit_sums.masses()):
             if layer:
                 text = f'SELECT *, {", ".join(layer)} FROM ({text}) AS "p{place}"'
         listed = ", ".join([*keys, *unit_sums.sums()])

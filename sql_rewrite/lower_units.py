@@ -4,7 +4,7 @@ Four layers, each a SELECT over the one before. The second is there only where t
 third and fourth name what the integers of a vector are made of:
 
     1  per unit and group: n rows under each filter, and per statistic its rows n, sums x of T and y of T^2
-    2  per unit: m, the rows of all its groups, each clipped to r
+    2  per unit: m, the rows of all its groups, each clipped to r; NULL where they are not too many
     3  v, what the unit's rows are worth; k and l, running sums of the scaled vector; a, what all rows are worth (NULLs
        too); s, the clipped sum
     4  per group: the sums over units
@@ -62,15 +62,29 @@ class UnitSums:
             columns.append(f'SUM({_under(item, f"{t} * {t}")}) AS "{name}y"')
         return columns
 
-    def totals(self) -> list[str]:
-        """Layer 2: the unit's rows over all its groups, for each filter under which they may be too many."""
+    def totals(self) -> dict[str, str]:
+        """The unit's rows over all its groups, by name, for each filter under which they may be too many."""
         numbers = sorted({self._filter(item) for item in self.statistics if item.scaled})
         rows = self.contribution.rows
-        return [
-            f'CAST(SUM(CASE WHEN "n{i}" > {rows} THEN {rows} ELSE "n{i}" END) OVER (PARTITION BY "u") AS BIGINT) '
-            f'AS "m{i}"'
-            for i in numbers
-        ]
+        return {f"m{i}": f'CAST(SUM(CASE WHEN "n{i}" > {rows} THEN {rows} ELSE "n{i}" END) AS BIGINT)' for i in numbers}
+
+    def with_totals(self, partial: str) -> str:
+        """Layer 2 over layer 1: `partial` with the totals of units that are beyond the bound, NULL for all others.
+
+        A window over all units would cost four times as much: few units are beyond the bound.
+        """
+        totals = self.totals()
+        if not totals:
+            return partial
+        listed = ", ".join(f'{text} AS "{name}"' for name, text in totals.items())
+        beyond = " OR ".join(f"{text} > {self.contribution.total}" for text in totals.values())
+        names = ", ".join(f'"m"."{name}"' for name in totals)
+        # Numbers of units are dense, and worth the engine's array; with many sums it would be a large one (lower.py).
+        unit = '"u"' if len(totals) <= 3 else "\"u\", CAST('' AS VARCHAR)"
+        return (
+            f'WITH "pp" AS MATERIALIZED ({partial}) SELECT "a".*, {names} FROM "pp" AS "a" LEFT JOIN '
+            f'(SELECT "u", {listed} FROM "pp" GROUP BY {unit} HAVING {beyond}) AS "m" ON ("a"."u" = "m"."u")'
+        )
 
     def masses(self) -> tuple[list[str], list[str]]:
         """Layer 3, in two steps: what values and rows are worth and the scaled vector; then the clipped sum."""
