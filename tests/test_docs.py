@@ -86,3 +86,20 @@ def test_fragments_are_named_alike() -> None:
     kinds = "feature|change|fix|privacy|removal"
     names = [path.name for path in (CHECKOUT / "changelog.d").iterdir() if path.name != "README.md"]
     assert [name for name in names if not re.fullmatch(rf"[1-9][0-9]*\.[a-z-]+\.({kinds})\.md", name)] == []
+
+
+def test_every_observable_names_its_tests() -> None:
+    """Shows that each row of the threat model's table has a bound and names test files that exist."""
+    text = (CHECKOUT / "docs" / "threat-model.md").read_text()
+    (table,) = re.findall(r"^\| observable \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [line.strip("|").split(" | ") for line in table.splitlines()]
+    assert {len(row) for row in rows} == {3}
+    for observable, bound, tests in rows:
+        assert observable.strip(), "a row names what can be observed"
+        assert bound.strip(), observable
+        paths = re.findall(r"`(tests/[^`]+)`", tests)
+        assert paths, observable
+        assert [path for path in paths if not (CHECKOUT / path).is_file()] == [], observable
+    words = " ".join(row[0] for row in rows)
+    wanted = ("status", "size", "time", "queue", "memory", "failures", "logs", "metrics", "ledger", "readiness")
+    assert [word for word in wanted if word not in words] == []
