@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 
 from engines.frames import Frame, FrameFault, columns_of, decode_values
 from engines.pool import Failure, LoneWorker, WorkerOptions
-from privacy.policy import LENGTH_MAX_DEFAULT, Column, ColumnType, Dataset, KeyValue, Reference, Table
+from privacy.policy import Column, ColumnType, Dataset, KeyValue, Reference, Table
 
 __all__ = [
     "SNAPSHOT_CODES",
@@ -430,11 +430,10 @@ def _described_table(dataset: Dataset, table: Table, source: TableSource) -> dic
 
 
 def _described_length(column: Column, *, names: bool) -> dict[str, Any]:
-    """How long the texts of a column may be. Listed keys have the length that they have."""
-    if column.type is not ColumnType.TEXT or column.keys is not None:
+    """How long the texts of a column may be. Where nothing but listed keys is stored, they are the limit."""
+    if column.type is not ColumnType.TEXT or (column.keys is not None and column.keys.other is None):
         return {}
-    longest = LENGTH_MAX_DEFAULT if column.length_max is None else column.length_max
-    return {"length_max": longest, "names": names}
+    return {"length_max": column.length_stored, "names": names}
 
 
 def _naming_columns(dataset: Dataset, table: Table) -> set[str]:

@@ -112,6 +112,19 @@ class Column:
     def __post_init__(self) -> None:
         assert self.length_max is None or 1 <= self.length_max <= LENGTH_MAX_MOST
 
+    @property
+    def length_stored(self) -> int:
+        """The most characters of a text that a snapshot keeps of this column.
+
+        Listed keys have the length that they have. Beside them stands anything where they have another group: longer
+        texts are cut, though never to one of the keys.
+        """
+        longest = LENGTH_MAX_DEFAULT if self.length_max is None else self.length_max
+        if self.keys is None:
+            return longest
+        listed = max((len(value) for value in self.keys.values if isinstance(value, str)), default=0)
+        return listed if self.keys.other is None else max(longest, listed + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:

@@ -222,7 +222,7 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
         domain=domain,
         other=other,
         is_unit=is_unit,
-        length_max=column.length_max,
+        length_max=column.length_max if other is None else column.length_stored,
         identifies=is_unit or _identifies(table, column),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -12,8 +13,21 @@ import pytest
 
 from engines.snapshot import Snapshot, SnapshotRefused, TableSource, build_snapshot
 from privacy.bounds import ContributionBound
-from privacy.policy import ROWS_STORED_DEFAULT, Column, ColumnType, Dataset, Reference, Table
+from privacy.policy import (
+    LENGTH_MAX_DEFAULT,
+    ROWS_STORED_DEFAULT,
+    Column,
+    ColumnType,
+    Dataset,
+    Other,
+    PublicKeys,
+    Reference,
+    Table,
+)
 from privacy.unit import PrivacyUnit
+from sql_rewrite.cost import characters
+from sql_rewrite.expressions import columns_of
+from sql_rewrite.lift import lift
 
 KEY = b"k" * 32
 Row = tuple[object, ...]
@@ -131,3 +145,22 @@ def test_texts_that_name_units_are_refused_and_not_cut(tmp_path: Path) -> None:
         attach(tmp_path, [("a" * 11, 1, "x"), ("a" * 10, 2, "y")], declared(length_max=10))
     assert {finding.code for finding in refused.value.findings} == {"text_too_long"}
     assert {finding.column for finding in refused.value.findings} == {"person_id"}
+
+
+@pytest.mark.parametrize(("length_max", "longest"), [(None, LENGTH_MAX_DEFAULT), (10, 10), (3, 7)])
+def test_texts_beside_listed_keys_have_a_longest_length(tmp_path: Path, length_max: int | None, longest: int) -> None:
+    """Forbids that a column of keys with `other` keeps a text of any length: one person's would be a stopwatch.
+
+    The limit is that of the cost model, and no text is cut to one of the keys.
+    """
+    keys = PublicKeys(("north", "nnnnnn"), Other("elsewhere"))
+    dataset = declared(rows_stored=None)
+    people, visits = dataset.tables
+    note = Column("note", ColumnType.TEXT, keys=keys, length_max=length_max)
+    dataset = replace(dataset, tables=(people, replace(visits, columns=(*visits.columns[:2], note))))
+    snapshot = attach(tmp_path, [("a", 1, "n" * 200_000), ("a", 2, "north"), ("a", 3, "")], dataset)
+    assert stored(snapshot) == [("a", 1, "n" * longest), ("a", 2, "north"), ("a", 3, None)]
+    (core,) = lift("SELECT COUNT(*) FROM visits WHERE LOWER(note) = 'x'", dataset).cores
+    assert core.where is not None
+    (column,) = columns_of(core.where)
+    assert characters(column) == longest

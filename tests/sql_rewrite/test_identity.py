@@ -122,7 +122,7 @@ def test_what_was_bounded_otherwise_is_another_release() -> None:
     mine = core_key(only, CLINIC)
     (statistic, *others) = only.statistics
     variants = [
-        replace(only, contribution=replace(only.contribution, rows=only.contribution.rows + 1)),
+        replace(only, contribution=replace(only.contribution, rows=only.contribution.rows - 1)),
         replace(only, contribution=replace(only.contribution, groups=only.contribution.groups + 1)),
         replace(only, statistics=(replace(statistic, rows=statistic.rows + 1), *others)),
         replace(only, statistics=(replace(statistic, filter=None, argument=None), *others)),
