@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accountant.account import FilterKind
-from engines.pool import Failure
+from engines.pool import Failure, WorkerLease
 from server.app import create_app
 from server.services import Services
 from tests.journey.clinic import open_account
@@ -97,10 +97,19 @@ def test_every_failure_of_the_engine_is_the_same_and_charged(
     services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Out of memory, out of time, nonsense or a refusal of the engine: one body, one charge, no word about which."""
+    pool = services.journey._private._pool
+    lease = pool.lease
+
+    def broken(owner: str, failure: Failure) -> WorkerLease:
+        found = lease(owner=owner)
+        assert isinstance(found, WorkerLease)
+        monkeypatch.setattr(found, "call", lambda *_, **__: failure)
+        return found
+
     bodies = set()
     for failure in (Failure.TIMEOUT, Failure.CRASHED, Failure.GARBLED, Failure.REFUSED, Failure.INVALID):
         name = attacker(kind=FilterKind.PURE)
-        monkeypatch.setattr(services.journey._private._pool, "call", lambda *_, failure=failure, **__: failure)  # type: ignore[attr-defined]
+        monkeypatch.setattr(pool, "lease", lambda *, owner, failure=failure: broken(owner, failure))
         with client(services, name) as api:
             failed = ask(api, "1")
         assert failed.json()["charged"] is True
