@@ -90,7 +90,8 @@ def test_a_hidden_text_key_travels_in_a_bounded_length(services: Services) -> No
 def test_many_long_keys_do_not_fail(services: Services, attacker: Callable[..., str]) -> None:
     """Three thousand groups with kilobytes of key text each are answered like one."""
     asked = question(
-        "SELECT concat(CAST(person_id % 2999 AS VARCHAR), $p, town, town, town) AS k, COUNT(*) AS n FROM people GROUP BY 1",
+        "SELECT concat(CAST(person_id % 2999 AS VARCHAR), $p, town, town, town) AS k, COUNT(*) AS n FROM people "
+        "GROUP BY 1",
         attacker(),
         parameters={"p": "\U0001f600" * 1000},
     )
