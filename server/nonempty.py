@@ -5,11 +5,15 @@ function of released numbers alone (post-processing: Dwork and Roth 2014, Propos
 count of all rows, one is measured with it, and its price is part of the question's.
 
 A group is shown because its noise was high enough, so the count of a shown group leans upwards. With h the half of the
-interval's width, a group is shown when its noisy count is above h. Below 3 h the interval is taken to begin at zero. A
-count above 3 h has a true count n below its interval, given that it is shown, with probability
-P(noise > max(h, 3h - n)) / P(noise > h - n): for Laplace and Gaussian noise that is at most the half of alpha which the
-interval leaves on each side (n = 0 gives alpha^2 / 2 for Laplace noise) as long as n < 2h, and beyond that this half
-divided by the probability of being shown, which is near one. `tests/journey/test_groups.py` measures it.
+interval's width at confidence 1 - alpha, a group is shown when its noisy count is above h; below 3 h the interval is
+taken to begin at zero.
+
+Claim: the interval of a shown group misses its true count n with probability at most alpha, given that it is shown.
+Proof, for symmetric log-concave noise (Laplace, Gaussian), up to its grid. Let p = P(noise <= h - n), that it is not
+shown. For n >= 2h the interval misses when the noise is beyond h or -h, alpha together; p is the part of that which is
+not shown, and (alpha - p) / (1 - p) <= alpha. For n < 2h it misses only when the noise is above 3h - n. P(noise > 3h - n)
+/ P(noise > h - n) grows with n, as tails of log-concave laws are log-concave; at n = 2h it is (alpha / 2) / (1 - alpha /
+2) <= alpha. `tests/journey/test_groups.py` measures it.
 """
 
 from __future__ import annotations

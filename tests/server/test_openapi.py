@@ -84,9 +84,12 @@ def test_examples_are_valid(document: dict[str, Any]) -> None:
 
 
 def test_the_page_of_the_api_is_complete(document: dict[str, Any]) -> None:
-    """docs/api.md names every operation and every problem code."""
+    """docs/api.md says of every operation what the description says, and names every problem code."""
     page = (DOCS / "api.md").read_text("utf-8")
-    for path, method, _ in operations(document):
-        assert f"`{method.upper()} {path}`" in page, (method, path)
+    for path, method, operation in operations(document):
+        if method == "head":
+            continue
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| `{method.upper()} {path}` |"))
+        assert line.endswith(f" | {operation['summary']}. {' '.join(operation['description'].split())} |")
     for code, kind in PROBLEMS.items():
         assert f"| `{code}` | {kind.status} |" in page, code
