@@ -11,9 +11,9 @@ taken to begin at zero.
 Claim: the interval of a shown group misses its true count n with probability at most alpha, given that it is shown.
 Proof, for symmetric log-concave noise (Laplace, Gaussian), up to its grid. Let p = P(noise <= h - n), that it is not
 shown. For n >= 2h the interval misses when the noise is beyond h or -h, alpha together; p is the part of that which is
-not shown, and (alpha - p) / (1 - p) <= alpha. For n < 2h it misses only when the noise is above 3h - n. P(noise > 3h - n)
-/ P(noise > h - n) grows with n, as tails of log-concave laws are log-concave; at n = 2h it is (alpha / 2) / (1 - alpha /
-2) <= alpha. `tests/journey/test_groups.py` measures it.
+not shown, and (alpha - p) / (1 - p) <= alpha. For n < 2h it misses only when the noise is above 3h - n. The quotient
+P(noise > 3h - n) / P(noise > h - n) grows with n, as tails of log-concave laws are log-concave, and at n = 2h it is
+(alpha / 2) / (1 - alpha / 2) <= alpha. `tests/journey/test_groups.py` measures it.
 """
 
 from __future__ import annotations

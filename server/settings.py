@@ -6,7 +6,6 @@ would be unsafe beyond this machine are refused with the name of what to set ins
 
 from __future__ import annotations
 
-import difflib
 import ipaddress
 import os
 import secrets
@@ -25,6 +24,7 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
+from privacy.wording import nearest
 from server.shutdown import rest_of
 
 __all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment", "uvicorn_options"]
@@ -283,8 +283,8 @@ def load_settings(**values: Any) -> Settings:
             name = ".".join(str(part) for part in item["loc"])
             text = str(item["msg"]).removeprefix("Value error, ")
             if item["type"] == "extra_forbidden":
-                near = difflib.get_close_matches(name, Settings.model_fields, n=1)
-                text = "is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+                near = nearest(name, tuple(Settings.model_fields))
+                text = "is not a setting" + ("" if near is None else f"; did you mean {near}?")
             findings.append(f"{name}: {text}" if name else text)
         raise SettingsRefused(tuple(findings)) from None
 

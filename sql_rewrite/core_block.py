@@ -43,8 +43,10 @@ _AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
 }
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
     ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
-    ColumnType.DATE: ("AVG(date_diff('day', DATE '2024-01-01', x)), with clipped bounds",),
-    ColumnType.TIMESTAMP: ("AVG(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x)), with clipped bounds",),
+    ColumnType.DATE: ("AVG(GREATEST(<lowest>, LEAST(date_diff('day', DATE '2024-01-01', x), <highest>)))",),
+    ColumnType.TIMESTAMP: (
+        "AVG(GREATEST(<lowest>, LEAST(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x), <highest>)))",
+    ),
 }
 """What to write instead of a sum of what is no number."""
 

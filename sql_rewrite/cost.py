@@ -22,6 +22,7 @@ from types import MappingProxyType
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.refusal import Finding, Refused
+from privacy.wording import shortened
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
@@ -366,12 +367,8 @@ def work_of(cores: Iterable[BoundedCore]) -> Work:
         unit_nanoseconds=unit * SAFETY,
         row_nanoseconds=rows,
         operators=operators,
-        dearest=None if dearest is None else _shortened(describe(dearest[1])),
+        dearest=None if dearest is None else shortened(describe(dearest[1])),
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from privacy.refusal import Refused
 from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
 from sql_rewrite.plan import ShellOutput
-from sql_rewrite.syntax import DIALECT, Text, consume, nearest, refuse, rendered
+from sql_rewrite.syntax import DIALECT, Text, consume, did_you_mean, refuse, rendered
 from sql_rewrite.trace import Shape, Trace
 
 __all__ = [
@@ -287,7 +287,7 @@ def unknown_column(node: exp.Column, known: Sequence[str], text: Text) -> Refuse
         "unknown_column",
         f'column "{name[:63]}" is refused',
         "No table that the query reads has a column of that name.",
-        *nearest(name, known),
+        *did_you_mean(name, known),
         position=text.position(node),
     )
 

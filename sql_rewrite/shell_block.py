@@ -30,7 +30,7 @@ from sql_rewrite.shell import (
     unknown_column,
 )
 from sql_rewrite.shell_trace import shifted, trace_block
-from sql_rewrite.syntax import Text, consume, nearest, populated, refuse
+from sql_rewrite.syntax import Text, consume, did_you_mean, populated, refuse
 
 __all__ = ["ShellBlocks"]
 
@@ -161,7 +161,7 @@ class ShellBlocks:
                         "unknown_table",
                         "* is refused",
                         "It stands for the columns of no relation that is read here.",
-                        *nearest(wanted or "", [alias for alias, _ in sources]),
+                        *did_you_mean(wanted or "", [alias for alias, _ in sources]),
                         position=self.text.position(projection),
                     )
                 for alias, released in meant:
@@ -482,7 +482,7 @@ class ShellBlocks:
                     "unknown_table",
                     f'relation "{node.table[:63]}" is refused',
                     "No relation of that name is read here.",
-                    *nearest(node.table, names.relations),
+                    *did_you_mean(node.table, names.relations),
                     position=self.text.position(node),
                 )
             if name in columns:

@@ -15,7 +15,7 @@ from privacy.policy import Column, ColumnType, Dataset, KeyValue, PublicKeys, Re
 from privacy.refusal import Position, Refused
 from sql_rewrite.expressions import ColumnRef, Interval
 from sql_rewrite.plan import Join, Source
-from sql_rewrite.syntax import Text, consume, nearest, refuse
+from sql_rewrite.syntax import Text, consume, did_you_mean, refuse
 
 __all__ = ["SourceNames", "base_table", "resolve_sources"]
 
@@ -50,7 +50,7 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
             "unknown_table",
             f'table "{item.name[:63]}" is refused',
             "The dataset has no table of that name." if known_schema else "There are no schemas here.",
-            *(nearest(item.name, known) or ("tables: " + ", ".join(sorted(known)[:20]),)),
+            *(did_you_mean(item.name, known) or ("tables: " + ", ".join(sorted(known)[:20]),)),
             position=text.position(item),
         )
     return table
@@ -164,7 +164,7 @@ class SourceNames:
                     "unknown_table",
                     f'relation "{qualifier[:63]}" is refused',
                     "No table of that name is read here.",
-                    *nearest(qualifier, self._aliases),
+                    *did_you_mean(qualifier, self._aliases),
                     position=self._text.position(node),
                 )
             raise self._unknown(name, [self._by_relation[relation]], self._text.position(node))
@@ -192,7 +192,7 @@ class SourceNames:
             "unknown_column",
             f'column "{name[:63]}" is refused',
             "No table that the query reads has a column of that name.",
-            *(nearest(name, known) or ("columns: " + ", ".join(known[:20]), *(hints or _AS_TEXT))),
+            *(did_you_mean(name, known) or ("columns: " + ", ".join(known[:20]), *(hints or _AS_TEXT))),
             position=position,
         )
 

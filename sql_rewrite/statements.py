@@ -6,12 +6,12 @@ friendly reason as one that it can.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from privacy.refusal import Finding, Position, Refused
+from privacy.wording import nearest
 from sql_rewrite.kinds import Kind
 
 __all__ = ["NO_BEGINNING", "begins_query", "check_statement"]
@@ -136,13 +136,13 @@ def check_statement(sql: str, tokens: Sequence[Any], text: _Spans) -> None:
     kind = _BY_WORD.get(word)
     if kind is not None:
         raise _refused("not_a_query", f"{place.text[:40].upper()} is refused", kind.why, kind.instead, place)
-    close = difflib.get_close_matches(word, _KEYWORDS, n=1, cutoff=0.7)
-    if close:
+    near = nearest(word, _KEYWORDS)
+    if near is not None:
         raise _refused(
             "parse_error",
             f'the text could not be read as SQL near "{place.text[:40]}"',
             NO_BEGINNING,
-            (f'did you mean "{close[0].upper()}"?',),
+            (f'did you mean "{near.upper()}"?',),
             place,
         )
 

@@ -6,10 +6,9 @@ The tree is sqlglot's. It is read here, in `lift`, `lift_expression` and `shell`
 from __future__ import annotations
 
 import bisect
-import difflib
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import sqlglot
@@ -17,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from privacy.refusal import Finding, Position, Refused
+from privacy.wording import nearest
 from sql_rewrite import metered
 from sql_rewrite.kinds import Kind
 from sql_rewrite.statements import NO_BEGINNING, begins_query, check_statement
@@ -29,7 +29,7 @@ __all__ = [
     "TEXT_BYTES_MAX",
     "Text",
     "consume",
-    "nearest",
+    "did_you_mean",
     "parse",
     "populated",
     "refuse",
@@ -290,15 +290,10 @@ def refuse(
     return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])
 
 
-NEAR = 0.75
-"""How alike two names must be for one to be taken for a slip in the other: one letter of four, two of seven."""
-
-
-def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def did_you_mean(name: str, known: Collection[str]) -> tuple[str, ...]:
     """A suggestion line for a misspelt public name, or nothing."""
-    names = {candidate.lower(): candidate for candidate in known}
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=NEAR)
-    return (f'did you mean "{names[close[0]]}"?',) if close else ()
+    near = nearest(name, known)
+    return () if near is None else (f'did you mean "{near}"?',)
 
 
 def rendered(node: exp.Expr) -> str:
@@ -557,9 +552,9 @@ def _hints(place: int, text: Text) -> tuple[str, ...]:
         return (f"LIMIT {stopped[:10]} at the end of the query",)
     for token in reversed(text.tokens[max(0, place - 2) : place + 1]):
         if token.token_type is Kind.VAR and len(token.text) > 2:
-            close = difflib.get_close_matches(token.text.lower(), _CLAUSES, n=1, cutoff=0.75)
-            if close and close[0] != token.text.lower():
-                return (f'did you mean "{close[0].upper()}" instead of "{token.text[:40]}"?',)
+            near = nearest(token.text, _CLAUSES)
+            if near is not None and near != token.text.lower():
+                return (f'did you mean "{near.upper()}" instead of "{token.text[:40]}"?',)
     kinds = [token.token_type for token in text.tokens[max(0, place - 2) : place + 1]]
     if kinds == [Kind.VAR, Kind.VAR, Kind.L_PAREN]:
         return (f'is a comma missing before "{text.tokens[place - 1].text[:40]}"?',)

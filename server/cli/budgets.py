@@ -316,14 +316,14 @@ def _change(
 def _require_dataset(registry: Registry, name: str) -> None:
     if registry.dataset_versions(name):
         return
-    import difflib
+    from privacy.wording import nearest
 
     known = [version.name for version in registry.datasets()]
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     raise CommandFailed(
         f'there is no dataset "{name}"',
         why=f"Attached are: {', '.join(known)}." if known else "No dataset is attached yet.",
-        instead=(f'Did you mean "{near[0]}"?' if near else "Attach one with: noisegate dataset add FILE",),
+        instead=(f'Did you mean "{near}"?' if near else "Attach one with: noisegate dataset add FILE",),
     )
 
 

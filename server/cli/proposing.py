@@ -189,8 +189,7 @@ def proposal(
     rows_are_units: bool = False,
 ) -> str:
     """The text of a dataset file. Errors: CommandFailed (wrong usage) for a column or table that is not there."""
-    import difflib
-
+    from privacy.wording import nearest
     from server.datasets import propose
 
     try:
@@ -205,10 +204,10 @@ def proposal(
         )
     except ValueError as error:
         names = [column.name for table in tables for column in table.columns]
-        near = difflib.get_close_matches(unit or "", names, n=1)
+        near = nearest(unit or "", names)
         advice = ["Choose another column with --unit COLUMN, or another table with --table NAME."]
         if near and unit not in names:
-            advice = [f'Did you mean --unit "{printable(near[0])}"?']
+            advice = [f'Did you mean --unit "{printable(near)}"?']
         if unit is not None and unit not in names:
             advice.append(EACH_ROW)
         raise usage_error("could not propose a dataset file", why=f"{error}.", instead=advice) from None

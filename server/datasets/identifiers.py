@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
-from collections.abc import Sequence
 
-__all__ = ["IDENTIFIER", "RESERVED", "column_name_for", "identifier_for", "is_identifier", "nearest"]
+__all__ = ["IDENTIFIER", "RESERVED", "column_name_for", "identifier_for", "is_identifier"]
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 """A name: letters, digits and underscores, no digit first. Narrow on purpose: it never needs quotes in SQL."""
@@ -53,10 +51,3 @@ RESERVED = frozenset(
     ).split()
 )
 """Words of SQL that are no names unless they stand in quotes."""
-
-
-def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that a misspelt one most likely meant, or None."""
-    folded = {item.lower(): item for item in known}
-    found = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
-    return folded[found[0]] if found else None

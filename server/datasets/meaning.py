@@ -15,9 +15,10 @@ from engines.columns import column_fault, matching_columns
 from engines.snapshot import SnapshotFinding, TableSource
 from privacy.numbers import ATTO, PICO, parse_decimal
 from privacy.policy import ColumnType
+from privacy.wording import nearest
 from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, looks_like
-from server.datasets.identifiers import RESERVED, column_name_for, is_identifier, nearest
+from server.datasets.identifiers import RESERVED, column_name_for, is_identifier
 from server.datasets.keys import GATHERED_MAX, KEYS_MAX, moment_bounds, parse_key, range_values
 from server.datasets.model import VERSION, ColumnFile, KeysList, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
 from server.datasets.problem import Path

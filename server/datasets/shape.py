@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from server.datasets.identifiers import column_name_for, identifier_for, is_identifier, nearest
+from privacy.wording import nearest, shortened
+from server.datasets.identifiers import column_name_for, identifier_for, is_identifier
 from server.datasets.model import VERSION, ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
 from server.datasets.problem import Path
 from server.datasets.reading import Document
@@ -300,8 +301,7 @@ def shown(value: Any, *, bare: bool = False) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    text = str(value)
-    text = text if len(text) <= 60 else text[:57] + "..."
+    text = shortened(str(value))
     return text if bare or not isinstance(value, str) else f'"{text}"'
 
 

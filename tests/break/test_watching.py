@@ -134,7 +134,8 @@ def test_readiness_does_not_depend_on_what_runs(services: Services) -> None:
         try:
             begun = time.monotonic()
             checks[name]()
-            assert time.monotonic() - begun < 0.5
+            # One that waited for a worker would wait for all ten seconds of `wait_ready`.
+            assert time.monotonic() - begun < 5
         finally:
             for worker in taken:
                 pool._finish(worker, healthy=True)

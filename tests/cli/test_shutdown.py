@@ -128,14 +128,15 @@ def test_a_shutdown_that_was_announced_has_one_deadline() -> None:
         pool.stop(seconds=0.8)
         assert pool.stopping
         assert await waiting is None
-        assert 0.4 < time.monotonic() - begun < 0.8
+        # Far from both 0.6 seconds, which are meant, and the 30 of the caller.
+        assert 0.4 < time.monotonic() - begun < 15
         # A request that comes to wait now does not wait at all.
         assert await pool.wait(started.answer, seconds=30) is None
 
     begun = time.monotonic()
     asyncio.run(run())
     assert pool.close(seconds=30) == 1
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 15
     gate.set()
 
 

@@ -147,7 +147,7 @@ def test_a_wrong_part_does_not_hide_the_others() -> None:
         ("type: text, keys: [female", "type: tex, keys: [female", 'Did you mean "text"?'),
         ("unit: {table: patients", "unit: {table: patient", 'Did you mean "patients"?'),
         ("column: region", "column: Regoin", 'Did you mean "region"?'),
-        ("    key: visit_id", "    kee: visit_id", 'Did you mean "key"?'),
+        ("    key: visit_id", "    keyy: visit_id", 'Did you mean "key"?'),
         ("rows_per_unit: 40", "row_per_unit: 40", 'Did you mean "rows_per_unit"?'),
         ('epsilon_default: "0.1"', 'epsilon_defualt: "0.1"', 'Did you mean "epsilon_default"?'),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -198,6 +197,4 @@ def test_a_worker_above_its_resident_limit_ends_as_a_lack_of_memory(snapshots: t
             engine.run(snapshots[1], greedy, timeout_seconds=60)
         assert [log["category"] for log in logs] == ["memory"]
         assert incidents.counts()["engine_error"] == 0
-        begun = time.monotonic()
         engine.run(snapshots[1], lowered("SELECT COUNT(*) FROM messages"), timeout_seconds=30)
-        assert time.monotonic() - begun < 30
