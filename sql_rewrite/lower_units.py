@@ -71,7 +71,9 @@ class UnitSums:
     def with_totals(self, partial: str) -> str:
         """Layer 2 over layer 1: `partial` with the totals of units that are beyond the bound, NULL for all others.
 
-        A window over all units would cost four times as much: few units are beyond the bound.
+        A window over all units would cost four times as much: few units are beyond the bound. The row of no unit is
+        there so that some row always is: the engine skips a join with nothing, so that the first unit beyond the bound
+        would make all rows of the others look for their totals, and take longer.
         """
         totals = self.totals()
         if not totals:
@@ -79,11 +81,13 @@ class UnitSums:
         listed = ", ".join(f'{text} AS "{name}"' for name, text in totals.items())
         beyond = " OR ".join(f"{text} > {self.contribution.total}" for text in totals.values())
         names = ", ".join(f'"m"."{name}"' for name in totals)
+        nobody = ", ".join(["-1", *["CAST(NULL AS BIGINT)" for _ in totals]])
         # Numbers of units are dense, and worth the engine's array; with many sums it would be a large one (lower.py).
         unit = '"u"' if len(totals) <= 3 else "\"u\", CAST('' AS VARCHAR)"
         return (
             f'WITH "pp" AS MATERIALIZED ({partial}) SELECT "a".*, {names} FROM "pp" AS "a" LEFT JOIN '
-            f'(SELECT "u", {listed} FROM "pp" GROUP BY {unit} HAVING {beyond}) AS "m" ON ("a"."u" = "m"."u")'
+            f'(SELECT "u", {listed} FROM "pp" GROUP BY {unit} HAVING {beyond} UNION ALL SELECT {nobody}) AS "m" '
+            'ON ("a"."u" = "m"."u")'
         )
 
     def masses(self) -> tuple[list[str], list[str]]:
