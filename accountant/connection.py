@@ -103,7 +103,7 @@ def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:
         connection.autocommit = True
         try:
             with connection.cursor() as cursor:
-                # A transaction left behind by a broken connection must not hold the ledger's head for ever.
+                # A transaction left behind by a broken connection must not hold the ledger's head forever.
                 cursor.execute(f"SET idle_in_transaction_session_timeout = '{BUSY_SECONDS // 2}s'")
                 cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
                 settings = {}

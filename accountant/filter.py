@@ -50,7 +50,7 @@ DELTA_MAX = Fraction(1, 100)
 
 
 class FilterKind(enum.Enum):
-    """Which filter an account enforces. Chosen when it is opened, for ever."""
+    """Which filter an account enforces. Chosen when it is opened, forever."""
 
     PURE = "pure"
     """The sum of pure epsilons; charges with a delta or without a pure epsilon are never admitted."""

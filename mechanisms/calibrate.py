@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, assert_never
 
 from mechanisms.amounts import least_amount
 from mechanisms.estimates import (
@@ -30,7 +30,20 @@ from privacy.loss import Loss, compose
 from privacy.statistic import CoreStatistics, EstimateKind, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
-__all__ = ["Calibration", "GaussianPrice", "LaplacePrice", "calibrate", "calibrate_for_half_width", "losses"]
+__all__ = [
+    "Calibration",
+    "Family",
+    "GaussianPrice",
+    "LaplacePrice",
+    "calibrate",
+    "calibrate_for_half_width",
+    "losses",
+    "price_of",
+]
+
+
+Family = Literal["laplace", "gaussian"]
+"""The laws of noise that a query can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,17 @@ class GaussianPrice:
 
     mu_squared: Fraction
     delta: Fraction
+
+
+def price_of(family: Family, amount: Fraction, *, delta: Fraction) -> LaplacePrice | GaussianPrice:
+    """The price of a family: `amount` is its epsilon or its mu squared."""
+    match family:
+        case "laplace":
+            return LaplacePrice(amount, delta)
+        case "gaussian":
+            return GaussianPrice(amount, delta)
+        case _:
+            assert_never(family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +237,7 @@ def calibrate_for_half_width(
     cores: Sequence[CoreStatistics],
     half_width: Fraction,
     confidence: Fraction,
-    family: Literal["laplace", "gaussian"],
+    family: Family,
     *,
     delta: Fraction = Fraction(0),
     epsilon_max: Fraction = Fraction(10**5),
@@ -242,10 +266,10 @@ def calibrate_for_half_width(
     goal = float(half_width)
 
     def fits(amount: Fraction) -> bool:
-        return _widest(cores, _price(family, amount, delta), alpha) <= goal
+        return _widest(cores, price_of(family, amount, delta=delta), alpha) <= goal
 
     def drawable(amount: Fraction) -> bool:
-        calibrate(cores, _price(family, amount, delta))
+        calibrate(cores, price_of(family, amount, delta=delta))
         return True
 
     limit = epsilon_max if family == "laplace" else epsilon_max**2
@@ -258,19 +282,19 @@ def calibrate_for_half_width(
         # Tables and thresholds can need more than the width does; where the largest price has none there is none.
         drawable(limit)
         least = least_amount(lambda amount: _safely(drawable, amount), guess=least, greatest=limit)
-    return _price(family, least, delta)
+    return price_of(family, least, delta=delta)
 
 
 def _guess(
     cores: Sequence[CoreStatistics],
-    family: Literal["laplace", "gaussian"],
+    family: Family,
     delta: Fraction,
     alpha: float,
     goal: float,
 ) -> Fraction:
     """Near the least amount for a width: the widths of most noise are inverse to epsilon, or to mu."""
     try:
-        ratio = min(max(_widest(cores, _price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
+        ratio = min(max(_widest(cores, price_of(family, Fraction(1), delta=delta), alpha) / goal, 1e-9), 1e9)
     except ValueError:
         ratio = 1.0
     return Fraction(ratio if family == "laplace" else ratio * ratio)
@@ -278,10 +302,6 @@ def _guess(
 
 def _statistic(core: CoreStatistics, name: str) -> Statistic:
     return next(statistic for statistic in core.statistics if statistic.name == name)
-
-
-def _price(family: Literal["laplace", "gaussian"], amount: Fraction, delta: Fraction) -> LaplacePrice | GaussianPrice:
-    return LaplacePrice(amount, delta) if family == "laplace" else GaussianPrice(amount, delta)
 
 
 def _safely(fits: Callable[[Fraction], bool], amount: Fraction) -> bool:

@@ -438,7 +438,7 @@ class Journey:
             raise Problem(
                 "rate_limited",
                 what="too many answers were stored for nothing",
-                why="Answers are kept for ever, also those that cost nothing, so their size is limited by the hour.",
+                why="Answers are kept forever, also those that cost nothing, so their size is limited by the hour.",
                 instead=("Send the question again later.", "Read stored answers with GET /v1/queries/{query_id}."),
                 headers={"Retry-After": str(seconds)},
             )

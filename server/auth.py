@@ -73,7 +73,7 @@ class Access:
                 why=f"It serves the roles {', '.join(role for role in ROLES if role in self.allowed)}.",
                 instead=(
                     "Use a key of such a principal, or ask an administrator to do it.",
-                    "GET /v1/me tells your role.",
+                    "GET /v1/me shows your role.",
                 ),
             )
         return caller

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.estimates import linear_form
 from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
-from mechanisms.measurement import LaplaceMeasurement
+from mechanisms.measurement import GaussianMeasurement, LaplaceMeasurement
 from mechanisms.noisy_sums import NoisySums
 from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
@@ -260,7 +260,15 @@ class _Errors:
             return self._corners(reads) if safe and len(reads) <= _CORNERS_MAX else _none("given_shown")
         if self._plan.chosen:
             return _none("chosen_by_noise")
-        return self._simulated_sum if trace.shape is Shape.AFFINE and linear else self._simulated
+        match trace.shape:
+            case Shape.AFFINE if linear:
+                return self._simulated_sum
+            case Shape.AFFINE | Shape.RATIO | Shape.SMOOTH | Shape.ROUGH:
+                return self._simulated
+            case Shape.CONSTANT | Shape.RANK | Shape.FOLDED:
+                raise AssertionError("has had its way above")
+            case _:
+                assert_never(trace.shape)
 
     def _is_linear(self, read: Read) -> bool:
         source = self._sources[read[0], read[1]]
@@ -503,10 +511,13 @@ class _Errors:
             measurement = sums[whose].measurement
             squares = (vector**2).sum(axis=-1)
             spread = spread + measurement.variance() * squares
-            if isinstance(measurement, LaplaceMeasurement):
-                laplace.append(np.abs(vector) * float(measurement.scale))
-            else:
-                variance = variance + float(measurement.scale_of_sums / measurement.grid) ** 2 * squares
+            match measurement:
+                case LaplaceMeasurement():
+                    laplace.append(np.abs(vector) * float(measurement.scale))
+                case GaussianMeasurement() if not sums[whose].selects:
+                    variance = variance + float(measurement.sigma) ** 2 * squares
+                case _:
+                    raise AssertionError("counts by which groups were selected are not normal")
             roundings.append(np.abs(vector) * measurement.rounding)
         reach = weighted_quantiles(
             np.concatenate(laplace, axis=-1) if laplace else np.zeros((len(identities), 0)),

@@ -118,11 +118,11 @@ _REFUSAL_INSTEAD = {
         "Tell the operator the request id: the log has an incident.",
     ),
     "budget_exhausted": (
-        "Ask for less: POST /v1/estimates tells the price for free.",
+        "Ask for less: POST /v1/estimates shows the price for free.",
         "Ask an administrator to raise the limit.",
     ),
     "no_budget": ("Ask an administrator for a budget on this dataset.",),
-    "policy_forbids": ("GET /v1/datasets/{dataset} tells the limits of one query.",),
+    "policy_forbids": ("GET /v1/datasets/{dataset} shows the limits of one query.",),
     "window_closed": ("Wait until available_at.",),
     "execution_failed": (_OPERATOR, "Ask for fewer groups or a simpler query."),
 }
@@ -154,7 +154,7 @@ _HTTP_KINDS = (
         "forbidden",
         403,
         "The caller's role does not serve this operation.",
-        ("Use the key of a principal whose role this operation serves.", "GET /v1/me tells your role."),
+        ("Use the key of a principal whose role this operation serves.", "GET /v1/me shows your role."),
     ),
     ProblemKind(
         "not_found",
@@ -209,7 +209,7 @@ _HTTP_KINDS = (
         "body_too_large",
         413,
         "The body is larger than the limit.",
-        ("Send a smaller body. GET /v1/capabilities tells the limits.",),
+        ("Send a smaller body. GET /v1/capabilities shows the limits.",),
     ),
     ProblemKind(
         "unsupported_media_type",
@@ -376,7 +376,7 @@ def problem_of_refusal(refused: Refused) -> Problem:
 def problem_of_execution(failed: ExecutionFailed) -> Problem:
     """The one constant outcome after the start of the engine; a query that provably never started is not charged."""
     if not failed.started:
-        # Not 503: a client that repeats it by itself would get the same outcome for ever under one Idempotency-Key.
+        # Not 503: a client that repeats it by itself would get the same outcome forever under one Idempotency-Key.
         return Problem(
             "query_void",
             what="the query was ended before it started",
@@ -386,7 +386,7 @@ def problem_of_execution(failed: ExecutionFailed) -> Problem:
     return Problem(
         "execution_failed",
         what="the query could not be completed",
-        why="It was started, so it stays charged. The reason is not told, because it may depend on rows.",
+        why="It was started, so it stays charged. The reason is not disclosed, because it may depend on rows.",
         instead=("Ask the operator to look up the request id.", "Ask for fewer groups or a simpler query."),
         charged=True,
     )
@@ -418,7 +418,7 @@ def exhausted_words(nominal: Nominal | None, delta_fits: Fraction | None) -> tup
             "Ask an administrator for a budget with more delta.",
         )
     return why, (
-        "Ask for less: a smaller spend, or a wider half_width. POST /v1/estimates tells the price for free.",
+        "Ask for less: a smaller spend, or a wider half_width. POST /v1/estimates shows the price for free.",
         "Read stored releases: they cost nothing.",
         "Ask an administrator to raise the limit.",
     )

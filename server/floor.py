@@ -17,12 +17,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 from accountant.account import Account
 from accountant.filter import Sums
 from mechanisms.amounts import least_amount
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, losses
+from mechanisms.calibrate import Family, GaussianPrice, LaplacePrice, losses, price_of
 from privacy.loss import Loss
 from privacy.numbers import PICO
 from privacy.policy import Dataset
@@ -86,7 +85,7 @@ class Floor:
     def least(
         self,
         cores: Sequence[CoreStatistics],
-        family: Literal["laplace", "gaussian"],
+        family: Family,
         delta: Fraction,
         known: Calibrations,
     ) -> LaplacePrice | GaussianPrice:
@@ -97,7 +96,7 @@ class Floor:
         """
 
         def price(amount: Fraction) -> LaplacePrice | GaussianPrice:
-            return LaplacePrice(amount, delta) if family == "laplace" else GaussianPrice(amount, delta)
+            return price_of(family, amount, delta=delta)
 
         def covers(amount: Fraction) -> bool:
             return _works(lambda: self.covered(losses(cores, price(amount))))
@@ -129,7 +128,7 @@ class Floor:
     def _guess(
         self,
         cores: Sequence[CoreStatistics],
-        family: Literal["laplace", "gaussian"],
+        family: Family,
         price: Callable[[Fraction], LaplacePrice | GaussianPrice],
     ) -> Fraction:
         """Near the least amount: the noise of one family takes what its core's part is; small Laplace its square."""

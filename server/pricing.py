@@ -24,10 +24,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import assert_never
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate_for_half_width
+from mechanisms.calibrate import Calibration, Family, GaussianPrice, LaplacePrice, calibrate_for_half_width
 from privacy.conversions import gaussian_mu_squared_near
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO, decimal_text
@@ -53,7 +53,6 @@ __all__ = [
     "price",
 ]
 
-Family = Literal["laplace", "gaussian"]
 FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 
 
@@ -306,10 +305,14 @@ def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
 
 def _nominal(price: LaplacePrice | GaussianPrice, leaf: Account) -> Fraction:
     """The price as a part of the account's epsilon, rounded up to whole picos."""
-    if isinstance(price, LaplacePrice):
-        return price.epsilon
-    whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
-    return Fraction(math.ceil(leaf.limit.epsilon * price.mu_squared / whole / PICO)) * PICO
+    match price:
+        case LaplacePrice():
+            return price.epsilon
+        case GaussianPrice():
+            whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
+            return Fraction(math.ceil(leaf.limit.epsilon * price.mu_squared / whole / PICO)) * PICO
+        case _:
+            assert_never(price)
 
 
 def _candidate(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from mechanisms.calibrate import Family
 from privacy.bounds import AskedContribution
 
 __all__ = ["Question", "QuestionParameter"]
@@ -39,7 +40,7 @@ class Question:
     contribution: AskedContribution | None = None
     accept_noise: bool = False
     own_epsilon: Fraction | None = None
-    noise: Literal["laplace", "gaussian"] | None = None
+    noise: Family | None = None
     delta: Fraction | None = None
     nonempty: bool = False
 

@@ -605,7 +605,7 @@ class CapabilitiesAnswer(BaseModel):
     warnings: list[dict[str, str]]
     limits: dict[str, Any]
     formats: list[dict[str, Any]] = Field(
-        description="Media types of results; `on` tells whether this server sends it, `needs` what to install."
+        description="Media types of results; `on` says whether this server sends it, `needs` what to install."
     )
     roles: list[str]
 

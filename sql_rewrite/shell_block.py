@@ -68,7 +68,7 @@ class ShellBlocks:
             raise refuse(
                 "ambiguous_column",
                 "two relations of one name are refused",
-                "Columns could not be told apart.",
+                "The columns could not be distinguished.",
                 "give each relation its own alias",
                 position=self.text.position(node),
             )

@@ -260,7 +260,7 @@ def resolve_sources(
             raise refuse(
                 "ambiguous_column",
                 f'table "{name[:63]}" is read twice under one name',
-                "Columns could not be told apart.",
+                "The columns could not be distinguished.",
                 "give each its own alias",
                 position=text.position(item),
             )

@@ -39,13 +39,13 @@ _DESCRIBED = "GET /v1/datasets lists the datasets, GET /v1/datasets/{name} the t
 _KINDS = (
     _Kind(
         ("explain",),
-        "Only the query itself is answered; what it would mean and cost is told without running it.",
+        "Only the query itself is answered; an estimate shows what it means and costs without running it.",
         ('send the SELECT alone to POST /v1/estimates (or "noisegate estimate"): its price and errors, for free',),
     ),
     _Kind(
         ("describe", "desc", "show"),
         "Only SELECT queries are answered; tables and columns are described elsewhere.",
-        (_DESCRIBED, "POST /v1/estimates tells the columns of an answer, for free"),
+        (_DESCRIBED, "POST /v1/estimates shows the columns of an answer, for free"),
     ),
     _Kind(
         ("summarize",),

@@ -377,7 +377,7 @@ BREACHES = [
 
 @pytest.mark.parametrize(("rule", "code"), BREACHES)
 def test_each_rule_catches_its_breach(rule: Callable[[str, ast.Module], Iterator[Finding]], code: str) -> None:
-    """A rule that finds nothing anywhere would pass for ever."""
+    """A rule that finds nothing anywhere would pass forever."""
     assert list(rule("mechanisms/planted.py", ast.parse(code))) != []
 
 

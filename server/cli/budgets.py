@@ -304,7 +304,7 @@ def _change(
     except AccountChanged:
         raise CommandFailed(
             f"could not change account {found.id}: somebody else changed its limit just now",
-            why="This change was made for the limit of before.",
+            why="The change was made for the earlier limit.",
             instead="See: noisegate budget show, and repeat the command if it is still meant",
         ) from None
     except ValueError as error:

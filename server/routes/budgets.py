@@ -218,7 +218,7 @@ async def _create(services: Services, caller: Caller, body: BudgetBody) -> Respo
                 raise Problem(
                     "conflict",
                     what="the dataset has a root budget",
-                    why="A second root would double what may be told about the same people.",
+                    why="A second root would double what may be disclosed about the same people.",
                     instead=("Change the limit of the root with PATCH.", "Name a principal or a parent."),
                 )
             parent = root.id

@@ -97,8 +97,7 @@ async def list_principals(
     **describe(
         "createPrincipal",
         "Create a principal",
-        "A person, a group or a program with one role. Its name is kept for ever: the ledger refers to it. "
-        + ONCE_TEXT,
+        "A person, a group or a program with one role. Its name is kept forever: the ledger refers to it. " + ONCE_TEXT,
         tag="Principals",
         body=PrincipalBody,
         body_examples={"analyst": {"name": "analyst", "role": "analyst"}},
@@ -119,7 +118,7 @@ async def create_principal(request: Request, caller: Annotated[Caller, Depends(r
             raise Problem(
                 "conflict",
                 what="there is a principal of this name",
-                why="Names are kept for ever, also of disabled principals: the ledger refers to them.",
+                why="Names are kept forever, also of disabled principals: the ledger refers to them.",
                 instead=("Choose another name.",),
             ) from None
         return json_response(_body(created), status=201, headers={"Location": f"/v1/principals/{created.name}"})

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z", re.ASCII)
-"""Names of principals. A principal keeps its name for ever: the ledger refers to it."""
+"""Names of principals. A principal keeps its name forever: the ledger refers to it."""
 
 DATASET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}\Z", re.ASCII)
 """Names of datasets."""

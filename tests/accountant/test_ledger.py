@@ -796,7 +796,7 @@ class TestTogether:
         assert ledger.audit().ok
 
     def test_closed_ledger(self, ledger: Ledger) -> None:
-        """After closing, steps say that the ledger is closed instead of waiting for ever."""
+        """After closing, steps say that the ledger is closed instead of waiting forever."""
         leaf = analyst(ledger, root(ledger))
         ledger.close()
         with pytest.raises(LedgerUnavailable):

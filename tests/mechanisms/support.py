@@ -43,7 +43,7 @@ class SeededBits:
 
 
 class ScriptedBits:
-    """Gives the written words first, and one fixed word for ever after."""
+    """Gives the written words first, and one fixed word forever after."""
 
     def __init__(self, first: Words, then: int = 2**63) -> None:
         self._first = first
