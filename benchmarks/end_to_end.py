@@ -49,7 +49,7 @@ tables:
       age: {type: integer, bounds: [0, 100], nullable: false}
       education: {type: text}
       sex: {type: text, keys: [Female, Male]}
-policy: {epsilon_default: "0.001", epsilon_max: "1", delta_per_query: "1e-12"}
+policy: {epsilon_default: "0.002", epsilon_max: "1", epsilon_min: "0.0001", delta_per_query: "1e-12"}
 """
 
 
@@ -145,7 +145,7 @@ class Client:
 def question(client: Client, plain: Any, dataset: str, sql: str, rounds: int) -> dict[str, float]:
     """One question: DuckDB alone, the request with fresh noise, and the request from the store, in turn."""
     engine, fresh, stored = [], [], []
-    body = {"dataset": dataset, "sql": sql, "spend": {"epsilon": "0.001"}, "wait_ms": 30_000}
+    body = {"dataset": dataset, "sql": sql, "spend": {"epsilon": "0.002"}, "wait_ms": 30_000}
     bodies = {reuse: json.dumps({**body, "reuse": reuse}).encode() for reuse in ("none", "own")}
     for _ in range(rounds):
         start = time.perf_counter()
