@@ -311,11 +311,17 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     tightest: dict[str, Fraction] = field(default_factory=dict)
+    """Of the L1 bound."""
+    squares: dict[str, Fraction] = field(default_factory=dict)
+    """The same of the squared L2 bound."""
+    greatest: dict[str, Fraction] = field(default_factory=dict)
+    """The same of the bound of one cell."""
 
-    def saw(self, kind: str, ratio: Fraction) -> None:
-        """One statistic's change as a part of its declared bound."""
+    def saw(self, kind: str, *, l1: Fraction, l2_squared: Fraction, linf: Fraction) -> None:
+        """One statistic's change as parts of its declared bounds."""
         self.kinds[kind] += 1
-        self.tightest[kind] = max(ratio, self.tightest.get(kind, Fraction(0)))
+        for most, ratio in ((self.tightest, l1), (self.squares, l2_squared), (self.greatest, linf)):
+            most[kind] = max(ratio, most.get(kind, Fraction(0)))
 
 
 def check_pair(one: Side, two: Side, tally: Tally) -> None:
@@ -363,7 +369,8 @@ def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally
     if statistic.kind is StatisticKind.MOMENTS and bounding is not Bounding.SCALED:
         kind += f" {bounding.value}{' raised' * statistic.raised}{' lowered' * statistic.lowered}"
     kind += " of parts" * statistic.fractional
-    tally.saw(kind, Fraction(found["l1"][0]) / bound.l1)
+    parts = {name: Fraction(value) / limit for name, (value, limit) in found.items() if name != "l0"}
+    tally.saw(kind, **parts)
 
 
 def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zero: tuple[int, ...]) -> None:

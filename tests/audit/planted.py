@@ -37,7 +37,7 @@ from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.plan import Core
 from tests.audit.harness import CURRENT
 
-__all__ = ["BUGS", "Bug"]
+__all__ = ["BUGS", "Bug", "change_sensitivity"]
 
 _Lowering = lowering._Lowering
 _Builder = bounding._Builder
@@ -66,7 +66,7 @@ def planted(says: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], Calla
     return register
 
 
-def _sensitivity(patch: pytest.MonkeyPatch, change: Callable[[_Builder, BoundedStatistic], Sensitivity]) -> None:
+def change_sensitivity(patch: pytest.MonkeyPatch, change: Callable[[_Builder, BoundedStatistic], Sensitivity]) -> None:
     """Changes the declared sensitivity of every statistic after it was proved."""
     genuine = _Builder._add
 
@@ -95,19 +95,19 @@ def sensitivity_of_one_group(patch: pytest.MonkeyPatch) -> None:
         s, groups = bounded.statistic.sensitivity, builder.contribution.groups
         return replace(s, l0=max(1, s.l0 // groups), l1=s.l1 / groups, l2_squared=s.l2_squared / groups)
 
-    _sensitivity(patch, one)
+    change_sensitivity(patch, one)
 
 
 @planted("l2_squared changed by")
 def l2_of_one_group(patch: pytest.MonkeyPatch) -> None:
     """Only the L2 norm forgets the groups."""
-    _sensitivity(patch, lambda _, b: replace(b.statistic.sensitivity, l2_squared=b.statistic.sensitivity.linf**2))
+    change_sensitivity(patch, lambda _, b: replace(b.statistic.sensitivity, l2_squared=b.statistic.sensitivity.linf**2))
 
 
 @planted("l0 changed by")
 def l0_of_one_coordinate(patch: pytest.MonkeyPatch) -> None:
     """Entries that a unit may change are counted as cells."""
-    _sensitivity(patch, lambda builder, b: replace(b.statistic.sensitivity, l0=builder.contribution.groups))
+    change_sensitivity(patch, lambda builder, b: replace(b.statistic.sensitivity, l0=builder.contribution.groups))
 
 
 @planted("sum .* changed by")
@@ -121,7 +121,7 @@ def sum_with_upper_minus_lower(patch: pytest.MonkeyPatch) -> None:
         cell, groups = Fraction(bounded.rows * max(1, encoding.highest - encoding.lowest)), builder.contribution.groups
         return replace(s, l1=cell * groups, l2_squared=cell**2 * groups, linf=cell)
 
-    _sensitivity(patch, width)
+    change_sensitivity(patch, width)
 
 
 @planted("changed by")
@@ -132,7 +132,7 @@ def sensitivity_of_one_row(patch: pytest.MonkeyPatch) -> None:
         s, rows = bounded.statistic.sensitivity, bounded.rows
         return replace(s, l1=s.l1 / rows, l2_squared=s.l2_squared / rows**2, linf=s.linf / rows)
 
-    _sensitivity(patch, one)
+    change_sensitivity(patch, one)
 
 
 # Bounding in SQL
@@ -191,7 +191,7 @@ def l2_of_an_even_spread(patch: pytest.MonkeyPatch) -> None:
         s = bounded.statistic.sensitivity
         return replace(s, l2_squared=max(s.linf**2, s.l1**2 / builder.contribution.groups)) if bounded.scaled else s
 
-    _sensitivity(patch, even)
+    change_sensitivity(patch, even)
 
 
 @planted("moments .* changed by")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
 from contextlib import closing
 from fractions import Fraction
 from typing import Any
@@ -19,88 +18,24 @@ from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calib
 from mechanisms.measurement import GaussianThresholdMeasurement
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
-from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Reference, Table
+from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.lift import lift
 from tests.audit.generate import Query, Scene
-from tests.audit.harness import Audit, Store, Tally, run
+from tests.audit.harness import Store, run
 from tests.audit.recorder import FixedBits, recorded
+from tests.audit.smallest import audited, scene
 
 T = ColumnType
-MANY = ContributionBound(3, 2, 3)
-
-
-def scene(
-    people: Sequence[dict[str, Any]],
-    visits: Sequence[dict[str, Any]] = (),
-    *,
-    bounds: tuple[str, str] = ("0", "10"),
-    contribution: ContributionBound = MANY,
-) -> Scene:
-    """People and visits with a whole `x` and a real `y` in these bounds, a public key `k` and hidden words `w`."""
-
-    def columns() -> tuple[Column, ...]:
-        value = ValueBounds(Fraction(bounds[0]), Fraction(bounds[1]))
-        keys = PublicKeys(("a", "b", None))
-        return (
-            Column("x", T.INTEGER, value),
-            Column("y", T.NUMBER, value),
-            Column("k", T.TEXT, keys=keys),
-            Column("w", T.TEXT),
-        )
-
-    person = Column("person_id", T.INTEGER, nullable=False)
-    dataset = Dataset(
-        "lessons",
-        PrivacyUnit("people", "person_id"),
-        (
-            Table(
-                "people",
-                (person, *columns()),
-                protected=True,
-                key="person_id",
-                references=(),
-                unit_column="person_id",
-                contribution=ContributionBound(1, 1, 1),
-            ),
-            Table(
-                "visits",
-                (Column("visit_id", T.INTEGER, nullable=False), person, *columns()),
-                protected=True,
-                key="visit_id",
-                references=(Reference("person_id", "people", "person_id"),),
-                unit_column="person_id",
-                contribution=contribution,
-            ),
-        ),
-        policy_version=1,
-        data_version="v",
-    )
-    empty = {"x": None, "y": None, "k": None, "w": None}
-    persons = [{"person_id": number, **empty, **row} for number, row in enumerate(people)]
-    rows = {
-        "people": persons,
-        "visits": [{"visit_id": number, **empty, **row} for number, row in enumerate(visits)],
-    }
-    return Scene(0, dataset, rows, tuple(row["person_id"] for row in persons), None)
 
 
 def bounded(world: Scene, sql: str) -> BoundedCore:
     """The only core of a query."""
     (core,) = bound(lift(sql, world.dataset))
     return core
-
-
-def audited(world: Scene, sql: str, without: Any, *, gaussian: bool = False) -> Tally:
-    """Audits the world against the world without one unit."""
-    tally = Tally()
-    neighbour = frozenset(world.units) - {without}
-    Audit(world, Query(sql, {}), gaussian, Fraction(1), neighbour).check(tally)
-    assert not tally.refused
-    return tally
 
 
 def exact(world: Scene, sql: str, *, seed: int = 0) -> dict[tuple[Any, ...], list[tuple[int, ...]]]:
@@ -174,41 +109,6 @@ def test_c16_noise_is_never_zero(limits: tuple[str, str], call: str) -> None:
             assert measurement.statistic.sensitivity.linf >= 1
             assert measurement.scale_of_sums >= 1
             assert len(set(measurement.noise(200, FixedBits(1)).tolist())) > 1
-
-
-@pytest.mark.parametrize("spread", [(3, 3), (50, 1), (1, 1), (2, 0)])
-@pytest.mark.parametrize(
-    ("call", "kind"),
-    [
-        ("COUNT(*)", "count of parts"),
-        ("COUNT(x)", "count of parts"),
-        ("COUNT(DISTINCT person_id)", "units"),
-        ("SUM(x)", "sum of parts"),
-        ("SUM(y)", "sum of parts"),
-        ("AVG(x)", "moments1 of parts"),
-        ("STDDEV(y)", "moments2 of parts"),
-        ("AVG(y), COUNT(*)", "moments1n of parts"),
-        ("SUM(y), COUNT(x), COUNT(y)", "moments1 clipped of parts"),
-        ("SUM(y), COUNT(*)", "moments1n clipped of parts"),
-        ("SUM(x), AVG(x)", "moments1 both raised of parts"),
-        ("SUM(x), AVG(x), COUNT(*)", "moments1n both raised of parts"),
-    ],
-)
-def test_a_unit_in_several_groups_is_bounded_over_all_of_them(call: str, kind: str, spread: tuple[int, int]) -> None:
-    """Three rows over two groups: a unit moves each aggregate by at most three rows, and by all of them if it can."""
-    mine = [
-        {"person_id": 0, "x": 10, "y": 10.0, "k": key}
-        for key, count in zip("ab", spread, strict=True)
-        for _ in range(count)
-    ]
-    world = scene([{}, {}], [*mine, {"person_id": 1, "x": 3, "y": 4.5, "k": "a"}])
-    tally = audited(world, f"SELECT k, {call} FROM visits GROUP BY k", 0)
-    ratio = float(tally.tightest[kind])
-    if kind == "units":
-        assert ratio == sum(count > 0 for count in spread) / 2
-    else:
-        assert ratio == pytest.approx(min(sum(spread), 3) / 3, rel=1e-5)
-    assert ratio <= 1
 
 
 @pytest.mark.parametrize("rows", [1, 5, 50])
@@ -428,10 +328,18 @@ def test_b12_names_of_the_data_cannot_meet_generated_names() -> None:
         Table("t", (Column("A", T.TEXT), Column("a", T.TEXT)), protected=False)
 
 
-@pytest.mark.parametrize("table", ["secrets", "unit$", "duckdb_tables", "information_schema.tables", "main.people"])
+@pytest.mark.parametrize(
+    "table", ["secrets", "unit$", "duckdb_tables", "information_schema.tables", "main.unit$", "other.people"]
+)
 def test_b13_a_table_that_is_not_declared_is_refused(table: str) -> None:
     """Unknown is not public."""
     assert ["unknown_table"] == codes(scene([{}]), f"SELECT COUNT(*) FROM {table}")
+
+
+def test_b13_the_default_schema_is_another_spelling_of_the_declared_table() -> None:
+    """`main.people` is `people` with the same bounds, and never a table of the engine."""
+    world = scene([{}])
+    assert bounded(world, "SELECT COUNT(*) FROM people") == bounded(world, "SELECT COUNT(*) FROM main.people")
 
 
 @pytest.mark.parametrize(

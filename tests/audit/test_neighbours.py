@@ -20,6 +20,7 @@ from engines.private import PrivateEngine
 from tests.audit.generate import make_query, make_scene
 from tests.audit.harness import Tally, audit_scene, audit_stores, neighbours_of
 from tests.audit.snapshots import SnapshotStore
+from tests.audit.test_attained import KINDS
 
 TRIPLES = int(os.environ.get("NOISEGATE_TRIPLES", "2000"))
 QUERIES, NEIGHBOURS, SCENES = 12, 4, 3
@@ -39,17 +40,21 @@ def test_one_unit_changes_no_more_than_declared(part: int) -> None:
 
 
 def test_the_declared_bounds_are_reached() -> None:
-    """The audit sees every kind of statistic, and units that use the whole of their bound: the proofs are tight."""
+    """Random units use the whole of their bounds, and no kind of statistic is met that is not forced to its bound.
+
+    Which rare kinds thirty scenes meet, and how near to the bound their units come, is luck; test_attained.py takes
+    every kind there is to its bound.
+    """
     tally = Tally()
     for seed in range(1_000, 1_030):
         audit_scene(seed, queries=10, neighbours=2, tally=tally)
     alone = {"units", "count", "sum", "moments1", "moments2", "moments1n", "moments2n"}
     together = {"moments1 clipped", "moments1 both raised", "moments1 both lowered", "moments1 both raised lowered"}
-    expected = alone | together
-    # The rest of the kinds "of parts" is in test_lessons_sensitivity.py, on the smallest data.
-    assert expected | {"count of parts", "sum of parts", "moments1 of parts"} <= tally.kinds.keys()
+    several = {"count of parts", "sum of parts", "moments1 of parts"}
+    assert tally.kinds.keys() <= KINDS.keys()
     # Parts of rows are rounded down, by less than a millionth of a row in each group.
-    assert {kind: ratio for kind, ratio in tally.tightest.items() if ratio < 1 - Fraction(1, 10**5)} == {}
+    reached = {kind for kind, ratio in tally.tightest.items() if ratio >= 1 - Fraction(1, 10**5)}
+    assert (alone | together | several) - reached == set()
 
 
 def test_generation_is_deterministic() -> None:
