@@ -26,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 __all__ = [
@@ -142,8 +143,14 @@ accounts = Table(
     CheckConstraint("unbounded_pure >= 0 AND unbounded_rho >= 0 AND unbounded_mu_squared >= 0", name="unbounded"),
     # Of roots only (WHERE parent IS NULL): said in the migration, for naming a database here loads its dialect.
     Index("uq_accounts_root", "dataset", unique=True),
-    # Of those with a principal and a parent that are not frozen.
-    Index("uq_accounts_principal", "parent", "principal", unique=True),
+    Index(
+        "uq_accounts_principal",
+        "parent",
+        "principal",
+        unique=True,
+        sqlite_where=text("principal IS NOT NULL AND parent IS NOT NULL AND frozen = 0"),
+        postgresql_where=text("principal IS NOT NULL AND parent IS NOT NULL AND frozen = 0"),
+    ),
     Index("ix_accounts_dataset", "dataset"),
     Index("ix_accounts_parent", "parent"),
     Index("ix_accounts_principal", "principal"),

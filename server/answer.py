@@ -20,9 +20,9 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,21 +30,31 @@ from typing import Any, Protocol
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, Reserved, ReserveRequest, Reuse, StoredRelease
+from accountant.request import Reserved, StoredRelease
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
 from mechanisms import release as releasing
 from mechanisms.calibrate import GaussianPrice, LaplacePrice
 from mechanisms.randomness import BitSource
-from privacy.policy import Dataset, Sharing
+from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.release import ReleasedTable
 from privacy.statement import Statement
-from privacy.statistic import CoreStatistics
-from privacy.warning import AnswerWarning
 from server import answer_rows, pricing, wire_answer
+from server.admitted import (
+    Admitted,
+    Prepared,
+    charged_keys,
+    charges_of,
+    fresh_work,
+    reads_rows,
+    repeat_key,
+    request_of,
+    reuse_of,
+    text_key,
+    wish_of,
+)
 from server.answer_block import block_of
-from server.calibrations import Calibrations
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.log import logger
@@ -52,18 +62,18 @@ from server.moments import Moments, moments_of
 from server.nonempty import without_empty
 from server.pure_noise import counting_key, refuse_pure_noise
 from server.question import Question
-from server.release_key import quality_of, release_key
+from server.release_key import release_key
 from server.repeats import Repeats, Told
+from server.visible import VisibleRun
 from sql_rewrite.bound import BoundedCore, bound
-from sql_rewrite.cost import Work, check_work, work_of
+from sql_rewrite.cost import Work, check_work
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
-from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
-__all__ = ["Admitted", "Journey", "Served"]
+__all__ = ["Journey", "Served"]
 
 PLANS_KEPT = 512
 SHELL_SECONDS = 5.0
@@ -76,41 +86,6 @@ class Served(Protocol):
     def get(self, name: str) -> Dataset | None: ...
 
     def snapshot(self, dataset: Dataset) -> Path: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A query after steps 2 and 3: everything that follows from the text and public metadata."""
-
-    plan: Plan
-    cores: tuple[BoundedCore, ...]
-    statements: tuple[Statement, ...]
-    keys: tuple[str, ...]
-    """What each core asks: with family and delta of the noise it is the key of a release (server/release_key.py)."""
-    types: tuple[tuple[str, str], ...] | None
-    warnings: tuple[AnswerWarning, ...] = ()
-    calibrations: Calibrations = field(default_factory=Calibrations)
-    """Calibrations of this plan by price."""
-
-    @property
-    def described(self) -> tuple[CoreStatistics, ...]:
-        """The statistics of all cores."""
-        return tuple(core.described for core in self.cores)
-
-
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A query after step 5. `stored` is the answer of an earlier, equal request; `running` says that one runs."""
-
-    query_id: str
-    stored: bytes | None = None
-    running: bool = False
-    question: Question | None = None
-    prepared: Prepared | None = None
-    priced: pricing.Priced | None = None
-    reserved: Reserved | None = None
-    path: tuple[Account, ...] = ()
-    started: float = 0.0
 
 
 class Journey:
@@ -151,7 +126,7 @@ class Journey:
 
     def prepare(self, question: Question, dataset: Dataset) -> Prepared:
         """Steps 2 and 3. Errors: Refused. A pure function of the text and public metadata, so it is cached."""
-        key = _text_key(question, dataset)
+        key = text_key(question, dataset)
         with self._lock:
             known = self._plans.get(key)
             if known is not None:
@@ -208,7 +183,7 @@ class Journey:
         """Step 4. None for a query that reads no rows. Errors: Refused."""
         if not prepared.cores:
             return None
-        return self._price(_wish(question), prepared, path)
+        return self._price(wish_of(question), prepared, path)
 
     def _price(self, wish: pricing.Wish, prepared: Prepared, path: Sequence[Account]) -> pricing.Priced:
         return pricing.price(
@@ -231,7 +206,7 @@ class Journey:
             families = self._families(question, priced, prepared, path)
             curve = self._curve(priced, question, prepared, path)
             least = self._least(priced, prepared, path)
-        keys = _charged_keys(prepared, priced)
+        keys = charged_keys(prepared, priced)
         quote = wire_answer.Quote(priced, path, reusable, curve, families, least, keys)
         return wire_answer.estimate(question, prepared, quote)
 
@@ -256,7 +231,7 @@ class Journey:
         try:
             both = pricing.candidates(
                 prepared.described,
-                replace(_wish(question), noise=None),
+                replace(wish_of(question), noise=None),
                 path=path,
                 dataset=prepared.plan.dataset,
                 known=prepared.calibrations,
@@ -295,7 +270,7 @@ class Journey:
             raise pricing.below_floor(
                 priced,
                 prepared.described,
-                _wish(question),
+                wish_of(question),
                 path=path,
                 dataset=prepared.plan.dataset,
                 known=prepared.calibrations,
@@ -308,7 +283,7 @@ class Journey:
         if question.accept_noise:
             return
         dataset = prepared.plan.dataset
-        keys = _charged_keys(prepared, priced)
+        keys = charged_keys(prepared, priced)
         fresh = [core for core, key in zip(prepared.cores, keys, strict=True) if key not in reusable]
 
         def stored_rows(core: BoundedCore) -> float | None:
@@ -362,7 +337,7 @@ class Journey:
                 reusable = {} if reuse == "none" else self._reusable(question, prepared, priced)
                 self._refuse_pure_noise(question, prepared, priced, reusable)
             try:
-                reserved = self._ledger.reserve(_request(question, prepared, priced, path, query_id, reuse))
+                reserved = self._ledger.reserve(request_of(question, prepared, priced, path, query_id, reuse))
             except BudgetExhausted as error:
                 if priced is not None:
                     error.delta_fits = pricing.delta_that_fits(path, priced.loss)
@@ -393,7 +368,7 @@ class Journey:
         No row is read and no shell runs: the answer is that of before under a new identifier. None when this process
         has not told it, or when the ledger would take other releases or charge.
         """
-        told = None if question.reuse == "none" else self._repeats.get(_repeat_key(question, prepared, path[0]))
+        told = None if question.reuse == "none" else self._repeats.get(repeat_key(question, prepared, path[0]))
         if told is None:
             return None
         reuse = self._reuse(question, prepared.plan.dataset, prepared, told.priced)
@@ -409,7 +384,7 @@ class Journey:
             ),
             path=tuple(path),
         )
-        key = _repeat_key(question, prepared, path[0])
+        key = repeat_key(question, prepared, path[0])
         # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
         state = (path[0].id, path[0].limit, path[0].spent)
         again = self._repeats.again(key, state) if question.idempotency_key is None else None
@@ -419,7 +394,7 @@ class Journey:
         block = block_of(query_id, answer)
         shared = told.block.shared_with(block) if told.block is not None and block is not None else None
         reserved = self._ledger.repeat(
-            _request(question, prepared, told.priced, path, query_id, reuse),
+            request_of(question, prepared, told.priced, path, query_id, reuse),
             {key: release.id for key, release in told.releases.items()},
             answer,
             shared=shared,
@@ -481,7 +456,7 @@ class Journey:
 
     def _reuse(self, question: Question, dataset: Dataset, prepared: Prepared, priced: pricing.Priced | None) -> Any:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
-        asked = _reuse_of(question, dataset)
+        asked = reuse_of(question, dataset)
         if asked == "charged" and question.max_staleness_s is not None:
             # How old a release is that nobody chose yet is not known: one's own can be looked at.
             asked = "own"
@@ -496,12 +471,12 @@ class Journey:
         self, question: Question, prepared: Prepared, priced: pricing.Priced, path: Sequence[Account] = ()
     ) -> dict[str, StoredRelease]:
         """The stored releases that would serve for nothing, by core key."""
-        reuse = _reuse_of(question, prepared.plan.dataset)
+        reuse = reuse_of(question, prepared.plan.dataset)
         if reuse == "none":
             return {}
         principal = None if reuse == "any" else question.principal
         result: dict[str, StoredRelease] = {}
-        for charge in _charges(prepared, priced):
+        for charge in charges_of(prepared, priced):
             for key, least in charge.served_by:
                 release = self._ledger.find_release(key, quality=least, principal=principal)
                 if release is None and reuse == "charged" and path:
@@ -554,7 +529,7 @@ class Journey:
         with ExitStack() as slot:
             lease: PrivateLease | None = None
             refused = False
-            if _reads_rows(admitted):
+            if reads_rows(admitted):
                 assert admitted.question is not None
                 try:
                     lease = slot.enter_context(self._private.lease(owner=admitted.question.principal))
@@ -605,7 +580,7 @@ class Journey:
         kept: list[StoredRelease],
         lease: PrivateLease | None,
         slot: ExitStack,
-        visible: _Visible,
+        visible: VisibleRun,
     ) -> bytes:
         """Steps 6 to 8. `kept` gets the fresh releases once all are made: what fails afterwards is no secret."""
         question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
@@ -616,7 +591,7 @@ class Journey:
         released: list[ReleasedTable] = []
         fresh: list[StoredRelease] = []
         releases: dict[str, StoredRelease] = {}
-        charges = () if admitted.priced is None else _charges(prepared, admitted.priced)
+        charges = () if admitted.priced is None else charges_of(prepared, admitted.priced)
         for core, statement, charge in zip(prepared.cores, prepared.statements, charges, strict=True):
             key = charge.core_key
             stored = reserved.reused.get(key)
@@ -683,7 +658,7 @@ class Journey:
             self._free.take(question.principal, len(answer))
         told = replace(told, block=block_of(admitted.query_id, answer))
         if releases:
-            self._repeats.keep(_repeat_key(question, prepared, admitted.path[0]), told)
+            self._repeats.keep(repeat_key(question, prepared, admitted.path[0]), told)
         return answer
 
     def _begun(self, started: float) -> float:
@@ -695,13 +670,13 @@ class Journey:
         """
         return started + self._tick * max(0.0, (self._clock() - started) // self._tick)
 
-    def _visible(self, admitted: Admitted) -> _Visible:
+    def _visible(self, admitted: Admitted) -> VisibleRun:
         """The visible moments of an admitted query, with the draw of its run."""
-        moments = self.moments(_work(admitted))
+        moments = self.moments(fresh_work(admitted))
         part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
-        return _Visible(moments, part, admitted.started, clock=self._clock, sleep=self._sleep)
+        return VisibleRun(moments, part, admitted.started, clock=self._clock, sleep=self._sleep)
 
-    def _until_visible(self, visible: _Visible) -> None:
+    def _until_visible(self, visible: VisibleRun) -> None:
         """Waits for the next visible moment of a run."""
         visible.wait()
 
@@ -716,171 +691,11 @@ class Journey:
         )
 
 
-class _Visible:
-    """The visible moments of one run: how long it may take, and when what came of it shows."""
-
-    def __init__(
-        self,
-        moments: Moments,
-        part: float,
-        started: float,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], None],
-    ) -> None:
-        self._moments = moments
-        self._part = part
-        self._started = started
-        self._clock = clock
-        self._sleep = sleep
-        self._begun: float | None = None
-
-    def seconds_left(self, timeout_seconds: float) -> float:
-        """What is left to the statements of a question, which have one limit together; counted from the first call."""
-        if self._begun is None:
-            self._begun = self._clock()
-        left = self._begun + self._moments.limit(timeout_seconds, self._part) - self._clock()
-        return max(left, 1e-3)
-
-    def wait(self) -> None:
-        """Waits for the next visible moment (server/moments.py)."""
-        moment = self._moments.next(self._clock() - self._started, self._part)
-        self._sleep(max(0.0, self._started + moment - self._clock()))
-
-
-def _work(admitted: Admitted) -> Work:
-    """What the engine does for a query: the cores that no stored release serves."""
-    assert admitted.prepared is not None
-    assert admitted.reserved is not None
-    reused = admitted.reserved.reused
-    known = zip(admitted.prepared.cores, _charged_keys(admitted.prepared, admitted.priced), strict=True)
-    return work_of([core for core, key in known if key not in reused])
-
-
-def _reads_rows(admitted: Admitted) -> bool:
-    """Whether the engine is needed: some core is not served by a stored release."""
-    assert admitted.prepared is not None
-    assert admitted.reserved is not None
-    return not all(key in admitted.reserved.reused for key in _charged_keys(admitted.prepared, admitted.priced))
-
-
-def _reuse_of(question: Question, dataset: Dataset) -> Reuse:
-    """Which stored releases may serve, as the policy lets others' ones do."""
-    if question.reuse in ("own", "none"):
-        return "own" if question.reuse == "own" else "none"
-    shared: dict[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
-    return shared[dataset.limits.releases_shared]
-
-
 def _retried(reserved: Reserved) -> Admitted:
     """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
     if reserved.answer is None and reserved.state not in ("reserved", "running"):
         raise ExecutionFailed(started=reserved.state != "failed_void")
     return Admitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
-
-
-def _text_key(question: Question, dataset: Dataset) -> Hashable:
-    """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
-    parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
-    bounds = question.contribution
-    return (
-        question.sql,
-        parameters,
-        dataset.name,
-        dataset.policy_version,
-        dataset.data_version,
-        bounds,
-        question.nonempty,
-    )
-
-
-def _repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashable:
-    """What decides an answer, given its releases. By principal, because releases may be one's own.
-
-    The limit of the account is a part of it: what a spend buys there decides which releases are good enough.
-    """
-    account = (question.principal, leaf.id, leaf.limit, leaf.filter)
-    return (_text_key(question, prepared.plan.dataset), _wish(question), account)
-
-
-def _wish(question: Question) -> pricing.Wish:
-    """What decides the price of a question, given its plan and accounts."""
-    return pricing.Wish(
-        epsilon=question.epsilon,
-        own_epsilon=question.own_epsilon,
-        half_width=question.half_width,
-        confidence=question.confidence,
-        noise=question.noise,
-        delta=question.delta,
-    )
-
-
-def _request(
-    question: Question,
-    prepared: Prepared,
-    priced: pricing.Priced | None,
-    path: Sequence[Account],
-    query_id: str,
-    reuse: Any,
-) -> ReserveRequest:
-    """What the ledger is asked."""
-    return ReserveRequest(
-        query_id=query_id,
-        principal=question.principal,
-        account=path[0].id,
-        body_hash=question.body_hash,
-        cores=() if priced is None else _charges(prepared, priced),
-        idempotency_key=question.idempotency_key,
-        reuse=reuse,
-        description=_description(prepared, priced),
-    )
-
-
-def _charged_keys(prepared: Prepared, priced: pricing.Priced | None) -> tuple[str, ...]:
-    """What the ledger calls the cores of a query, in the order of its plan."""
-    return () if priced is None else tuple(charge.core_key for charge in _charges(prepared, priced))
-
-
-def _charges(prepared: Prepared, priced: pricing.Priced) -> tuple[CoreCharge, ...]:
-    """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
-    weights = [sum(statistic.weight for statistic in core.statistics) for core in prepared.described]
-    selecting = sum(core.keys.selection is not None for core in prepared.described)
-    policy = prepared.plan.dataset.limits.delta_per_query
-    charges = []
-    for core, key, weight in zip(prepared.described, prepared.keys, weights, strict=True):
-        part = Fraction(weight, sum(weights))
-        deltas = [Fraction(0)]
-        if core.keys.selection is not None:
-            asked = priced.price.delta / selecting
-            deltas = [asked, *([policy] if policy > asked else [])]
-        charges.append(
-            CoreCharge(
-                core_key=release_key(key, priced.price, delta=deltas[0]),
-                quality=quality_of(priced.price, part),
-                events=priced.calibration.events_of(core.name),
-                serving=tuple(
-                    (release_key(key, price, delta=delta), quality_of(price, part))
-                    for price in sorted(priced.enough, key=lambda one: type(one) is not type(priced.price))
-                    for delta in deltas
-                ),
-            )
-        )
-    return tuple(charges)
-
-
-def _description(prepared: Prepared, priced: pricing.Priced | None) -> Mapping[str, Any]:
-    """What the ledger keeps about a query beside its price: shapes, never literals."""
-    return {
-        "cores": [
-            {
-                "tables": [source.table.name for source in core.core.sources],
-                "keys": len(core.core.keys),
-                "aggregates": [aggregate.function.value for aggregate in core.core.aggregates],
-            }
-            for core in prepared.cores
-        ],
-        "noise": None if priced is None else priced.family,
-    }
 
 
 def _shell_refusal() -> Finding:

@@ -33,7 +33,7 @@ from server.question import Question
 from server.repeats import Told
 
 if TYPE_CHECKING:
-    from server.answer import Admitted, Prepared
+    from server.admitted import Admitted, Prepared
 
 __all__ = ["Quote", "answer", "estimate"]
 

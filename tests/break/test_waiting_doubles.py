@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from server.answer import _Visible
 from server.moments import Moments
 from server.services import Services
+from server.visible import VisibleRun
 from tests.journey.clinic import question
 
 IN_LINE = 12
@@ -60,7 +60,7 @@ def test_a_question_that_waited_in_line_still_hides_how_long_it_ran(
         journey._clock = lambda now=now: now[0]
         begun = journey._begun(100.0)
         now[0] += spent * tick
-        journey._until_visible(_Visible(moments, 0.0, begun, clock=lambda now=now: now[0], sleep=waited.append))
+        journey._until_visible(VisibleRun(moments, 0.0, begun, clock=lambda now=now: now[0], sleep=waited.append))
         assert (now[0] + waited.pop() - 100.0) / tick == pytest.approx(expected)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +76,21 @@ def test_writing_twice_replaces(tmp_path: Path) -> None:
     assert first == write_demo(tmp_path)
     assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert {"demo.yaml", "patients.csv", "visits.csv", "hospitals.csv"} == set(before)
+
+
+def test_a_chart_of_visits_per_month_is_not_cut(tmp_path: Path, tables: dict[str, DemoTable]) -> None:
+    """The bounds of the first chart that anybody tries cover all months, and leave out under one visit in a hundred."""
+    bounds = load(write_demo(tmp_path).dataset_file).tables["visits"].contribution
+    assert bounds is not None
+    visits = tables["visits"]
+    months = [str(day)[:7] for day in column(visits, "visit_date")]
+    assert bounds.groups_per_unit == len(set(months)) == 36
+    rows = Counter(zip(column(visits, "patient_id").tolist(), months, strict=True))
+    allotted = {pair: min(count, bounds.rows_per_unit_and_group) for pair, count in rows.items()}
+    whole: Counter[int] = Counter()
+    for (patient, _), count in allotted.items():
+        whole[patient] += count
+    counted, stored = Counter[str](), Counter[str](months)
+    for (patient, month), count in allotted.items():
+        counted[month] += count * min(1, bounds.rows_per_unit / whole[patient])
+    assert all(counted[month] > 0.99 * stored[month] for month in stored)

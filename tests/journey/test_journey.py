@@ -12,9 +12,9 @@ import pytest
 from accountant.account import FilterKind
 from accountant.errors import BudgetExhausted, IdempotencyConflict, LedgerUnavailable
 from privacy.refusal import ExecutionFailed, Refused
-from server.answer import _Visible
 from server.moments import Moments
 from server.services import Services
+from server.visible import VisibleRun
 from tests.journey.clinic import PEOPLE, question
 
 Analyst = Callable[..., str]
@@ -271,7 +271,7 @@ def test_answers_appear_at_chosen_moments(services: Services, analyst: Analyst) 
     for part in (0.0, 0.999):
         for spent, expected in [(0.001, 0.02), (0.0099, 0.02), (0.0201, 0.04), (0.03, 0.04), (0.9, 1.28)]:
             now = 100.0 + spent
-            visible = _Visible(moments, part, 100.0, clock=lambda now=now: now, sleep=slept.append)
+            visible = VisibleRun(moments, part, 100.0, clock=lambda now=now: now, sleep=slept.append)
             services.journey._until_visible(visible)  # type: ignore[attr-defined]
             assert slept.pop() == pytest.approx(expected - spent)
 
