@@ -168,6 +168,11 @@ class ServedDatasets:
         # Before the snapshot is built, which takes its time; for certain in the registry's transaction.
         self._registry.require_replaced(file.dataset, replaces)
         document = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        # What is registered is read again by every server of the ledger, without the data files.
+        try:
+            load_text(json.dumps(document))
+        except DatasetFileRefused as refused:
+            raise _refused(refused) from None
         # Keys that come from public tables are read from the snapshot, so its own declaration goes without them.
         draft = to_dataset(file, policy_version=1, data_version="draft", public_values=None)
         try:

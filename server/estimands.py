@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from privacy.statistic import Estimate, EstimateKind
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
 
 __all__ = ["estimand", "what_is_cut"]
 
@@ -34,26 +35,52 @@ def estimand(core: BoundedCore, estimate: Estimate) -> str:
 
 
 def what_is_cut(core: BoundedCore) -> str | None:
-    """One sentence on which bound may have cut how; None where each unit has one row, so that nothing is cut."""
+    """Which contribution bound may have cut how, and which values are clipped; None where nothing can be cut."""
+    return " ".join(said for said in (_rows_cut(core), _values_clipped(core)) if said) or None
+
+
+def _values_clipped(core: BoundedCore) -> str | None:
+    """The columns of which values beyond the declared bounds count as the bound, with these bounds."""
+    clipped: dict[str, str] = {}
+    for bounded in core.statistics:
+        for node in () if bounded.argument is None else walk(bounded.argument):
+            # LEAST and GREATEST of the analyst are other operators.
+            if isinstance(node, Call) and node.operator == "clip" and isinstance(node.arguments[0], ColumnRef):
+                lower, upper = (_end(end) for end in node.arguments[1:])
+                clipped[node.arguments[0].name] = f"{node.arguments[0].name} {lower} to {upper}"
+    return f"Values beyond the declared bounds count as the bound: {', '.join(clipped.values())}." if clipped else None
+
+
+def _end(expression: Expression) -> str:
+    value = expression.value if isinstance(expression, Literal) else expression
+    return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
+
+
+def _rows_cut(core: BoundedCore) -> str | None:
+    """One sentence on which contribution bound may have cut how; None where each unit has one row."""
     contribution = core.contribution
     if contribution.one_row:
         return None
     cells = core.described.keys.domain
     # Units that are counted as such are all there, however many rows they have.
     rows = any(bounded.statistic.argument != UNITS for bounded in core.statistics)
-    parts = []
+    parts: list[str] = []
     if contribution.choose_groups:
-        of = "groups" if cells is None else f"of the {len(cells):,} groups"
+        of = ("group" if contribution.groups == 1 else "groups") if cells is None else f"of the {len(cells):,} groups"
         parts.append(f"counts in at most {contribution.groups:,} {of} (groups_per_unit)")
+    verb = "" if parts else "counts "
     if not rows:
         pass
     elif contribution.scaled or contribution.groups > 1:
-        parts.append(f"with at most {contribution.rows:,} {_rows(contribution.rows)} in each (rows_per_unit_and_group)")
+        each = "each" if parts else "each group"
+        parts.append(
+            f"{verb}with at most {contribution.rows:,} {_rows(contribution.rows)} in {each} (rows_per_unit_and_group)"
+        )
         if contribution.scaled:
             parts.append(f"scaled down beyond {contribution.total:,} rows over all of them (rows_per_unit)")
     else:
         name = "rows_per_unit" if contribution.rows == contribution.total else "rows_per_unit_and_group"
-        parts.append(f"counts with at most {contribution.rows:,} {_rows(contribution.rows)} ({name})")
+        parts.append(f"{verb}with at most {contribution.rows:,} {_rows(contribution.rows)} ({name})")
     if not parts:
         return None
     text = f"A unit {', '.join(parts)}: where units have more, counts and sums are too low."

@@ -277,9 +277,9 @@ def _amount(
     """What the wish buys in this family. Errors: ValueError with the reason why it cannot be."""
     if family == "laplace":
         if any(core.keys.selection is not None and core.keys.groups_per_unit > 1 for core in cores):
-            raise ValueError("Laplace noise selects groups only where each privacy unit has one group")
+            raise ValueError(_ONE_GROUP)
     elif leaf.branches.mu_squared is None:
-        raise ValueError("this account has no budget for Gaussian noise")
+        raise ValueError(_NO_GAUSSIAN)
     if wish.half_width is not None:
         return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, delta=delta)
     if wish.own_epsilon is not None:
@@ -466,8 +466,34 @@ def _unreachable(reasons: Sequence[str]) -> Refused:
             Finding(
                 code="accuracy_unreachable",
                 what="the query cannot be priced",
-                why=("; ".join(dict.fromkeys(reasons)) or "No kind of noise fits it") + ".",
-                instead=("spend more epsilon", "group by public keys, which need no delta", "ask for less at once"),
+                why=_sentence("; ".join(dict.fromkeys(reasons)) or "No kind of noise fits it"),
+                instead=_advice(reasons),
             )
         ]
     )
+
+
+_ONE_GROUP = "Laplace noise selects groups only where each privacy unit has one group"
+_NO_GAUSSIAN = "this account has no budget for Gaussian noise"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _advice(reasons: Sequence[str]) -> tuple[str, ...]:
+    """What helps against the reasons: no spend changes the kinds of noise that an account has."""
+    if _ONE_GROUP in reasons and _NO_GAUSSIAN in reasons:
+        return ("group by public keys, which need no delta", "ask an administrator for an account with a delta")
+    if _ONE_GROUP in reasons:
+        return (
+            'leave "noise" (--noise) out: Gaussian noise selects such groups',
+            '"contribution": {"groups_per_unit": 1}, or --groups-per-unit 1',
+            "group by public keys, which need no delta",
+        )
+    if _NO_GAUSSIAN in reasons:
+        return (
+            'leave "noise" (--noise) out: Laplace noise answers it',
+            "ask an administrator for an account with a delta",
+        )
+    return ("spend more epsilon", "group by public keys, which need no delta", "ask for less at once")

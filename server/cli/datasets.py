@@ -246,6 +246,9 @@ def add(
         say(f"In table {part['table']}, {part['rows']:,} {what}: see {part['limit']} in docs/datasets.md.")
     if result["served"] is False:
         say(_NOT_NOTICED)
+    with place.opened() as (_, ledger, _):
+        if ledger.accounts(dataset=name):
+            return
     say("Whoever asks needs a budget for it:")
     say(f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001")
     say(f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001")

@@ -224,18 +224,18 @@ def price_lines(answer: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def warning_lines(answer: Mapping[str, Any]) -> list[str]:
+def warning_lines(answer: Mapping[str, Any], *, error: bool = False) -> list[str]:
     """The warnings of an answer or estimate: what, why, and what to write instead."""
     lines = []
     for warning in answer.get("warnings", []):
-        lines.append(painted(f"Warning: {printable(str(warning['what']))}.", "careful"))
+        lines.append(painted(f"Warning: {printable(str(warning['what']))}.", "careful", error=error))
         lines.append(f"  {printable(str(warning['why']))}")
         lines += [f"  - {printable(str(instead))}" for instead in warning["instead"]]
     return lines
 
 
 def _bound_lines(answer: Mapping[str, Any]) -> list[str]:
-    """Says that ± leaves out the rows beyond the contribution bounds, where one unit may have several rows.
+    """Says that ± leaves out what is beyond the bounds: rows where one unit may have several, and clipped values.
 
     Without this, a count that lacks a third of its rows would look exact to one percent.
     """

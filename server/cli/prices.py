@@ -22,10 +22,10 @@ def own_words(own: Mapping[str, Any] | None) -> str | None:
     """`By itself this answer promises epsilon 0.53 at delta 1e-06.`, None where the server does not say it."""
     if own is None:
         return None
-    delta = f" at delta {float(own['delta']):g}" if float(own["delta"]) else ""
-    return (
-        f"By itself it promises epsilon {_three(own['epsilon'])}{delta}; such figures of several answers do not add up."
-    )
+    said = f"By itself it promises epsilon {_three(own['epsilon'])}"
+    if not float(own["delta"]):  # of a pure account, where the figures are the parts taken, and do add up
+        return f"{said}."
+    return f"{said} at delta {float(own['delta']):g}; such figures of several answers do not add up."
 
 
 def family_lines(families: list[dict[str, Any]]) -> list[str]:

@@ -170,11 +170,11 @@ def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
         if listed:
             more = f" and {len(listed) - 20} more" if len(listed) > 20 else ""
             lines.append(what + ", ".join(listed[:20]) + more)
-    lines += [
-        f'read in {printable(table.name)}: numbers with decimal "{table.decimal}", days as {table.dates}'
-        for table in tables
-        if (table.decimal, table.dates) != (".", "YYYY-MM-DD")
-    ]
+    for table in tables:
+        written = [f'numbers with decimal "{table.decimal}"'] if table.decimal != "." else []
+        written += [f"days as {table.dates}"] if table.dates != "YYYY-MM-DD" else []
+        if written:
+            lines.append(f"read in {printable(table.name)}: {', '.join(written)}")
     return lines
 
 

@@ -126,10 +126,16 @@ def _dataset_lines(body: dict[str, Any]) -> list[str]:
         lines += [
             printable(f"  {part['column']} refers to {part['table']}.{part['key']}") for part in item["references"]
         ]
+        bounds = item["contribution"]
+        if item["protected"] and bounds != dict.fromkeys(bounds, 1):
+            lines.append(
+                f"  of one unit count at most {bounds['rows_per_unit']:,} rows, in "
+                f"{bounds['groups_per_unit']:,} groups, {bounds['rows_per_unit_and_group']:,} in each"
+            )
         rows = [
             [
                 printable(str(column["name"])),
-                column["type"],
+                column["type"] + ("" if column["nullable"] else ", never NULL"),
                 _bounds(column["bounds"]),
                 _groups(column["keys"]),
                 printable(str(column["description"])),

@@ -222,7 +222,8 @@ class _Meaning:
             return
         allowed = "\0" not in source.file and (not self.confined or self._inside(source.file))
         kind = format_of(source, self.directory if allowed else None)
-        if kind is None:
+        # Without a directory nothing is looked for, and a name without a suffix may be a folder's.
+        if kind is None and (self.directory is not None or FilePath(source.file).suffix):
             self.problem(
                 (*path, "source", "file"),
                 what=f'the format of "{source.file}" is not known',

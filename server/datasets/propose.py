@@ -262,6 +262,10 @@ def _table(
     if any(column.source_type.upper() == _ZONED for column in table.columns):
         inside += ", zone: UTC"
     lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
+    if file_format(file) == "csv" and any(column.type is ColumnType.TEXT for column in table.columns):
+        lines.append("    # numbers, days or truth values proposed as text? say in source how they are written: "
+                     "decimal, thousands,")  # fmt: skip
+        lines.append("    # dates, nulls (marks such as NA), true, false (docs/datasets.md), and change their type")
     # Only as a comment: it is a fact about rows until the owner says that everybody may know it.
     lines.append(f"    # rows_expected: {rounded_up(table.rows)}   {_ROWS_EXPECTED}")
     one_row = name == owner and unit is not None and contribution is None

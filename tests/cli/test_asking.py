@@ -472,6 +472,7 @@ def test_csv_is_what_the_server_writes(stand: Stand) -> None:
     stand.replies = [(200, ANSWER), (200, b"city,n\nA,1\n", "text/csv; charset=utf-8")]
     ran = stand.ask("query", "SELECT 1", "--dataset", "d", "--format", "csv")
     assert ran.out == "city,n\nA,1\n"
+    assert "Price:" in ran.err
     method, path, headers, _ = stand.requests[1]
     assert (method, path, headers["Accept"]) == ("GET", "/v1/queries/q_1", "text/csv")
     assert stand.ask("query", "SELECT 1", "--dataset", "d", "--format", "csv", "--json").code == 2
@@ -493,12 +494,21 @@ DESCRIBED = {
                 {
                     "name": "cost",
                     "type": "number",
+                    "nullable": True,
                     "bounds": {"lower": "0", "upper": "20000"},
                     "keys": None,
                     "description": "",
                 },
-                {"name": "ward", "type": "text", "bounds": None, "keys": list("abcdefgh"), "description": "Where"},
+                {
+                    "name": "ward",
+                    "type": "text",
+                    "nullable": False,
+                    "bounds": None,
+                    "keys": list("abcdefgh"),
+                    "description": "Where",
+                },
             ],
+            "contribution": {"rows_per_unit": 40, "groups_per_unit": 4, "rows_per_unit_and_group": 15},
         }
     ],
 }
@@ -511,7 +521,8 @@ def test_a_remote_analyst_sees_datasets_columns_and_budget(stand: Stand) -> None
     assert "clinic" in stand.ask("datasets").out
     stand.replies = [(200, LISTED), (200, DESCRIBED)]
     shown = stand.ask("describe").out
-    for words in ("patient_id of patients", "0 to 20000", "a, b, c, d, e, f, ... (8)", "patient_id refers to patients"):
+    for words in ("patient_id of patients", "0 to 20000", "a, b, c, d, e, f, ... (8)", "patient_id refers to patients",
+                  "at most 40 rows, in 4 groups, 15 in each", "text, never NULL"):  # fmt: skip
         assert words in shown
     assert "\x1b" not in shown
     stand.replies = [(200, DESCRIBED), (200, DESCRIBED["tables"][0])]

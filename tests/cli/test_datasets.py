@@ -74,6 +74,26 @@ def test_init_of_a_folder(tmp_path: Path) -> None:
     assert "references: {person_id: part_1.person_id}" in made["text"]
 
 
+def test_a_folder_in_parts_is_attached_and_served_again(empty_home: Path, tmp_path: Path) -> None:
+    """What is registered is read by every server, without the data files: a folder has no suffix there."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for number in (1, 2):
+        (parts / f"{number}.csv").write_text(f"person_id,age\n{number},30\n")
+    path = tmp_path / "parts.yaml"
+    assert cli("init", str(parts), "--unit", "person_id", "-o", str(path)).code == 0
+    added = cli("dataset", "add", str(path), "--home", str(empty_home))
+    assert added.code == 0
+    assert "needs a budget" in added.out
+    assert (
+        cli("budget", "set", "--dataset", "parts", "--epsilon", "1", "--delta", "1e-6", "--home", str(empty_home)).code
+        == 0
+    )
+    again = cli("dataset", "add", str(path), "--home", str(empty_home))  # reads what is registered first
+    assert again.code == 0
+    assert "needs a budget" not in again.out
+
+
 def test_check_reports_every_finding_at_once(tmp_path: Path) -> None:
     """Three mistakes, three findings with their lines, exit code 1."""
     path = tmp_path / "bad.yaml"

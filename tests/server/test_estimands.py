@@ -50,13 +50,29 @@ def test_the_answer_says_what_was_cut_and_what_would_cover_it() -> None:
     """One plain sentence per core names each bound that may bind, and the bound that covers the grouping."""
     said = what_is_cut(core(PER_MONTH))
     assert said is not None
-    assert said.count(":") == 2
+    assert said.count(":") == 3
     for words in ("at most 4 of the 13 groups (groups_per_unit)", "at most 15 rows in each", "beyond 40 rows over all"):
         assert words in said
     assert "covers them" in said
     assert what_is_cut(core("SELECT COUNT(*) FROM people")) is None
     assert what_is_cut(core("SELECT COUNT(DISTINCT person_id) FROM visits")) is None
     assert "at most 40 rows (rows_per_unit)" in str(what_is_cut(core("SELECT COUNT(*) FROM visits")))
+
+
+def test_the_answer_says_that_values_beyond_declared_bounds_count_as_the_bound() -> None:
+    """A sum that lacks a fifth of its worth does not look exact, also where each unit has one row; ranges of constants
+    and of conditions clip nothing that was stored."""
+    assert "cost 0 to 5,000." in str(what_is_cut(core("SELECT SUM(cost) FROM visits")))
+    assert what_is_cut(core("SELECT AVG(age + age) FROM people")) == (
+        "Values beyond the declared bounds count as the bound: age 0 to 100."
+    )
+    assert what_is_cut(core("SELECT SUM(CASE WHEN age > 30 THEN 1 ELSE 0 END), COUNT(age) FROM people")) is None
+
+
+def test_a_bound_on_rows_alone_is_a_whole_sentence() -> None:
+    """Where every group of a unit counts, the sentence still has a verb."""
+    asked = AskedContribution(groups_per_unit=13)
+    assert str(what_is_cut(core(PER_MONTH, asked))).startswith("A unit counts with at most 15 rows in each group (")
 
 
 def test_groups_beyond_the_bound_are_a_warning_with_the_bound_that_covers_them() -> None:

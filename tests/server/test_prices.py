@@ -27,7 +27,7 @@ from privacy.unit import PrivacyUnit
 from server import pricing
 from server.calibrations import Calibrations
 from server.floor import RUNS, Floor, epsilon_min
-from server.pricing import Priced, Wish
+from server.pricing import _NO_GAUSSIAN, _ONE_GROUP, Priced, Wish, _unreachable
 from server.release_key import quality_of, release_key
 from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
 
@@ -361,3 +361,13 @@ def test_quality_follows_the_amount_of_noise(left: int, right: int, parts: int) 
     for make in (LaplacePrice, GaussianPrice):
         low, high = (quality_of(make(n * PICO, Fraction(0)), Fraction(1, parts)) for n in (left, right))
         assert 0 < low <= high
+
+
+def test_a_kind_of_noise_that_cannot_answer_is_refused_with_what_helps() -> None:
+    """No spend gives a pure account Gaussian noise, or lets Laplace noise select groups of which a unit has several."""
+    (one,) = _unreachable([_NO_GAUSSIAN]).findings
+    assert one.why.startswith("This account")
+    for reasons in ([_NO_GAUSSIAN], [_ONE_GROUP], [_ONE_GROUP, _NO_GAUSSIAN]):
+        (found,) = _unreachable(reasons).findings
+        assert not any("spend" in text for text in found.instead)
+    assert "--groups-per-unit 1" in _unreachable([_ONE_GROUP]).findings[0].instead[1]
