@@ -95,7 +95,10 @@ def reuse_of(question: Question, dataset: Dataset) -> Reuse:
     if question.reuse in ("own", "none"):
         return "own" if question.reuse == "own" else "none"
     shared: dict[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
-    return shared[dataset.limits.releases_shared]
+    asked = shared[dataset.limits.releases_shared]
+    # How old a release is that nobody chose yet is not known: one's own can be looked at. Said here for all who ask:
+    # what the ledger does not reuse must not pass the floor as reusable.
+    return "own" if asked == "charged" and question.max_staleness_s is not None else asked
 
 
 def text_key(question: Question, dataset: Dataset) -> Hashable:

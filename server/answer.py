@@ -457,9 +457,6 @@ class Journey:
     def _reuse(self, question: Question, dataset: Dataset, prepared: Prepared, priced: pricing.Priced | None) -> Any:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
         asked = reuse_of(question, dataset)
-        if asked == "charged" and question.max_staleness_s is not None:
-            # How old a release is that nobody chose yet is not known: one's own can be looked at.
-            asked = "own"
         if asked != "none" and question.max_staleness_s is not None and priced is not None:
             oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=question.max_staleness_s)
             found = self._reusable(question, prepared, priced)

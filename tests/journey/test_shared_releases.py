@@ -28,10 +28,10 @@ class Shared:
             self.api.key(name, "analyst")
             open_account(services.ledger, name, epsilon=epsilon)
 
-    def policy(self, way: str) -> None:
+    def policy(self, way: str, epsilon_min: str = "0.000000000001") -> None:
         """Attaches the dataset with this way of sharing."""
         self._path.write_text(
-            DATASET.replace("policy: {", f'policy: {{epsilon_min: "0.000000000001", releases_shared: {way}, ')
+            DATASET.replace("policy: {", f'policy: {{epsilon_min: "{epsilon_min}", releases_shared: {way}, ')
         )
         self.services.registrar.attach_path(self._path, actor="test")  # type: ignore[attr-defined]
 
@@ -88,6 +88,22 @@ def test_charged_releases_are_read_by_those_who_paid(shared: Shared) -> None:
     shared.ask("ben")
     assert shared.api.call("ben", "GET", address).json()["query"] is None
     assert shared.api.call("small", "GET", address).status_code == 404
+
+
+def test_what_was_read_does_not_open_the_floor(shared: Shared) -> None:
+    """Forbids fresh runs below the floor: a wish for young releases is not served by those of others that were read.
+
+    They let a spend of a millionth pass the floor, and then nothing served it but a look at the rows, time after time.
+    """
+    shared.policy("charged", epsilon_min="0.01")
+    shared.ask("anna")
+    assert shared.ask("ben").json()["accounting"]["reused"]
+    root = shared.spent("root")
+    for epsilon in ("0.000001", "0.000002"):
+        asked = shared.ask("ben", epsilon=epsilon, max_staleness_s=3600)
+        assert (asked.status_code, asked.json()["code"]) == (403, "policy_forbids"), asked.text
+    assert shared.ask("ben", epsilon="0.000001").json()["accounting"]["charged"] == []
+    assert shared.spent("root") == root
 
 
 def test_a_limit_of_a_thousandth_reads_no_epsilon_one_release_for_nothing(shared: Shared) -> None:
