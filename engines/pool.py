@@ -65,8 +65,8 @@ class Failure(enum.Enum):
 
     @property
     def incident(self) -> bool:
-        """Whether a statement on true data must never end so: it is neither time nor memory."""
-        return self in (Failure.CRASHED, Failure.GARBLED, Failure.REFUSED, Failure.INVALID)
+        """Whether a statement on true data must never end so: it started, and it is neither time nor memory."""
+        return self not in (Failure.UNAVAILABLE, Failure.TIMEOUT, Failure.MEMORY)
 
     @property
     def started(self) -> bool:

@@ -5,6 +5,8 @@ Functions of declarations and the request alone. mechanisms/bounding.md has the 
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from privacy.statistic import Estimate, EstimateKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
@@ -13,8 +15,6 @@ __all__ = ["estimand", "what_is_cut"]
 
 UNITS = "privacy units"
 """What the statistics of units say that they are about."""
-
-_COUNTS = (EstimateKind.ROWS, EstimateKind.VALUES)
 
 
 def estimand(core: BoundedCore, estimate: Estimate) -> str:
@@ -27,11 +27,21 @@ def estimand(core: BoundedCore, estimate: Estimate) -> str:
     bound = f"{contribution.rows:,} {_rows(contribution.rows)}"
     place = " and group" if core.core.keys else ""
     total = f", {contribution.total:,} over all groups" if contribution.scaled else ""
-    if estimate.kind in _COUNTS:
-        return f"rows, at most {bound} per unit{place}{total}"
-    if estimate.kind is EstimateKind.SUM:
-        return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
-    return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
+    match estimate.kind:
+        case EstimateKind.ROWS | EstimateKind.VALUES:
+            return f"rows, at most {bound} per unit{place}{total}"
+        case EstimateKind.SUM:
+            return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
+        case (
+            EstimateKind.AVERAGE
+            | EstimateKind.VARIANCE_POPULATION
+            | EstimateKind.VARIANCE_SAMPLE
+            | EstimateKind.DEVIATION_POPULATION
+            | EstimateKind.DEVIATION_SAMPLE
+        ):
+            return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
+        case _:
+            assert_never(estimate.kind)
 
 
 def what_is_cut(core: BoundedCore) -> str | None:

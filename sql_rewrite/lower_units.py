@@ -16,6 +16,7 @@ integers and rounds down. mechanisms/bounding.md says why the bounds hold, and t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import assert_never
 
 from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
@@ -50,17 +51,20 @@ class UnitSums:
 
     def _partial(self, item: BoundedStatistic) -> list[str]:
         name, kind = item.statistic.name, item.statistic.kind
-        if kind is StatisticKind.UNITS:
-            return []
-        if kind is StatisticKind.COUNT:
-            return [] if item.present is None else [f'{_count(item, _present(name))} AS "{name}n"']
         t = f'"{name}t"'
-        columns = [f'SUM({_under(item, t)}) AS "{name}x"']
-        if kind is StatisticKind.MOMENTS:
-            columns.append(f'COUNT({_under(item, t)}) AS "{name}n"')
-        if item.statistic.degree == 2:
-            columns.append(f'SUM({_under(item, f"{t} * {t}")}) AS "{name}y"')
-        return columns
+        total = f'SUM({_under(item, t)}) AS "{name}x"'
+        match kind:
+            case StatisticKind.UNITS:
+                return []
+            case StatisticKind.COUNT:
+                return [] if item.present is None else [f'{_count(item, _present(name))} AS "{name}n"']
+            case StatisticKind.SUM:
+                return [total]
+            case StatisticKind.MOMENTS:
+                squares = [f'SUM({_under(item, f"{t} * {t}")}) AS "{name}y"'] if item.statistic.degree == 2 else []
+                return [total, f'COUNT({_under(item, t)}) AS "{name}n"', *squares]
+            case _:
+                assert_never(kind)
 
     def totals(self) -> dict[str, str]:
         """The unit's rows over all its groups, by name, for each filter under which they may be too many."""
@@ -126,24 +130,39 @@ class UnitSums:
 
     def _coordinates(self, item: BoundedStatistic) -> Sequence[str]:
         name, kind = item.statistic.name, item.statistic.kind
-        if kind is StatisticKind.COUNT:
-            return [self._counted(item)]
-        if kind is StatisticKind.SUM:
-            x, encoding = f'"{name}x"', _encoding(item)
-            return [self._clipped(item, x, min(encoding.lowest, 0), max(encoding.highest, 0))]
+        match kind:
+            case StatisticKind.COUNT:
+                return [self._counted(item)]
+            case StatisticKind.SUM:
+                x, encoding = f'"{name}x"', _encoding(item)
+                return [self._clipped(item, x, min(encoding.lowest, 0), max(encoding.highest, 0))]
+            case StatisticKind.MOMENTS:
+                return self._moments(item)
+            case StatisticKind.UNITS:
+                raise AssertionError("units are counted, not summed")
+            case _:
+                assert_never(kind)
+
+    def _moments(self, item: BoundedStatistic) -> list[str]:
+        name = item.statistic.name
         v, k, s = f'"{name}v"', f'"{name}k"', f'"{name}s"'
-        if item.statistic.degree == 2:
-            parts = [f'({v} - "{name}l")', f'("{name}l" - {k})', k]
-        elif item.bounding is Bounding.SCALED:
-            parts = [f"({v} - {k})", k]
-        elif item.bounding is Bounding.CLIPPED:
-            parts = [f"({v} - {s})", s]
-        else:
-            parts = [f"({v} - GREATEST({k}, {s}))", f"LEAST({k}, {s})"]
-            if item.statistic.raised:
-                parts.append(f"GREATEST({s} - {k}, 0)")
-            if item.statistic.lowered:
-                parts.append(f"GREATEST({k} - {s}, 0)")
+        match item.bounding:
+            case Bounding.SCALED if item.statistic.degree == 2:
+                parts = [f'({v} - "{name}l")', f'("{name}l" - {k})', k]
+            case Bounding.SCALED:
+                parts = [f"({v} - {k})", k]
+            case Bounding.CLIPPED:
+                assert item.statistic.degree == 1
+                parts = [f"({v} - {s})", s]
+            case Bounding.BOTH:
+                assert item.statistic.degree == 1
+                parts = [f"({v} - GREATEST({k}, {s}))", f"LEAST({k}, {s})"]
+                if item.statistic.raised:
+                    parts.append(f"GREATEST({s} - {k}, 0)")
+                if item.statistic.lowered:
+                    parts.append(f"GREATEST({k} - {s}, 0)")
+            case _:
+                assert_never(item.bounding)
         if item.statistic.counts_nulls:
             parts.append(f'("{name}a" - {v})')
         return parts
