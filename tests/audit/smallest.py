@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,7 @@ from privacy.unit import PrivacyUnit
 from tests.audit.generate import Query, Scene
 from tests.audit.harness import Audit, Tally
 
-__all__ = ["audited", "scene"]
+__all__ = ["audited", "beyond_64_bits", "scene"]
 
 T = ColumnType
 MANY = ContributionBound(3, 2, 3)
@@ -80,3 +81,12 @@ def audited(world: Scene, sql: str, without: Any, *, gaussian: bool = False) -> 
     Audit(world, Query(sql, {}), gaussian, Fraction(1), neighbour).check(tally)
     assert not tally.refused
     return tally
+
+
+def beyond_64_bits() -> Scene:
+    """Two units with extremes of every type, and so many rows that sums of squares leave 64 bits."""
+    extremes = [2**63 - 1, -(2**63), 2**53 + 1, 0, None]
+    reals = [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, -0.0, math.nan, math.inf, -math.inf, None]
+    visits = [{"person_id": 0, "x": extremes[i % 5], "y": reals[i % 8]} for i in range(80)]
+    visits += [{"person_id": 1, "x": 2**63 - 1, "y": 1e300} for _ in range(400)]
+    return scene([{}, {}], visits, bounds=("0", "128"), contribution=ContributionBound(1_000, 1, 1_000))

@@ -27,7 +27,7 @@ from sql_rewrite.lift import lift
 from tests.audit.generate import Query, Scene
 from tests.audit.harness import Store, run
 from tests.audit.recorder import FixedBits, recorded
-from tests.audit.smallest import audited, scene
+from tests.audit.smallest import audited, beyond_64_bits, scene
 
 T = ColumnType
 
@@ -220,11 +220,7 @@ def test_c21_a_top_group_is_read_off_released_counts() -> None:
 
 def test_c22_sums_beyond_64_bits_and_extremes_of_every_type_are_exact() -> None:
     """Sums of squares leave 64 bits without wrapping; extreme integers and doubles are clipped, not overflowed."""
-    extremes = [2**63 - 1, -(2**63), 2**53 + 1, 0, None]
-    reals = [1.7976931348623157e308, -1.7976931348623157e308, 5e-324, -0.0, math.nan, math.inf, -math.inf, None]
-    visits = [{"person_id": 0, "x": extremes[i % 5], "y": reals[i % 8]} for i in range(80)]
-    visits += [{"person_id": 1, "x": 2**63 - 1, "y": 1e300} for _ in range(400)]
-    world = scene([{}, {}], visits, bounds=("0", "128"), contribution=ContributionBound(1_000, 1, 1_000))
+    world = beyond_64_bits()
     for call in ("VAR_POP(y)", "STDDEV(x)", "SUM(y)", "AVG(x)", "SUM(x * x)"):
         audited(world, f"SELECT {call} FROM visits", 1)
     sums = exact(world, "SELECT VAR_POP(y) FROM visits")[()][0]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from tests.audit.harness import Tally, audit_scene
 from tests.audit.planted import BUGS, Bug
+from tests.audit.smallest import audited, beyond_64_bits
 from tests.audit.violation import Violation
 
 SCENES = 60
 QUERIES = 12
+FORCED: Mapping[str, Callable[[], object]] = {
+    "high_half_of_a_sum_lost": lambda: audited(beyond_64_bits(), "SELECT VAR_POP(y) FROM visits", 1),
+}
+"""Bugs that need data so large that few random scenes have it: the same audit on data that has it comes first."""
 
 
 def find(bug: Bug) -> tuple[str, int]:
@@ -26,6 +32,8 @@ def find(bug: Bug) -> tuple[str, int]:
         bug.plant(patch)
         for seed in range(SCENES):
             try:
+                if seed == 0 and bug.name in FORCED:
+                    FORCED[bug.name]()
                 audit_scene(seed, queries=QUERIES, neighbours=2, tally=tally, shrink=False)
             except Violation as violation:
                 said = str(violation)
