@@ -5,8 +5,10 @@ Functions of declarations and the request alone. mechanisms/bounding.md has the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
+from privacy.policy import ColumnType
 from privacy.statistic import Estimate, EstimateKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
@@ -55,10 +57,25 @@ def _values_clipped(core: BoundedCore) -> str | None:
     for bounded in core.statistics:
         for node in () if bounded.argument is None else walk(bounded.argument):
             # LEAST and GREATEST of the analyst are other operators.
-            if isinstance(node, Call) and node.operator == "clip" and isinstance(node.arguments[0], ColumnRef):
-                lower, upper = (_end(end) for end in node.arguments[1:])
-                clipped[node.arguments[0].name] = f"{node.arguments[0].name} {lower} to {upper}"
+            if not isinstance(node, Call) or node.operator != "clip":
+                continue
+            column, *ends = node.arguments
+            if isinstance(column, ColumnRef) and not _within(column, ends):
+                lower, upper = (_end(end) for end in ends)
+                clipped[column.name] = f"{column.name} {lower} to {upper}"
     return f"Values beyond the declared bounds count as the bound: {', '.join(clipped.values())}." if clipped else None
+
+
+def _within(column: ColumnRef, ends: Sequence[Expression]) -> bool:
+    """Whether every value of the column is known to lie within: verified keys, and no group for other values."""
+    lower, upper = (end.value if isinstance(end, Literal) else None for end in ends)
+    if column.domain is None or column.other is not None or column.type is not ColumnType.INTEGER:
+        return False
+    return (
+        isinstance(lower, int)
+        and isinstance(upper, int)
+        and all(value is None or (isinstance(value, int) and lower <= value <= upper) for value in column.domain)
+    )
 
 
 def _end(expression: Expression) -> str:

@@ -67,6 +67,7 @@ def test_the_answer_says_that_values_beyond_declared_bounds_count_as_the_bound()
         "Values beyond the declared bounds count as the bound: age 0 to 100."
     )
     assert what_is_cut(core("SELECT SUM(CASE WHEN age > 30 THEN 1 ELSE 0 END), COUNT(age) FROM people")) is None
+    assert what_is_cut(core("SELECT AVG(hours) FROM people")) is None, "its keys are verified, and lie within"
 
 
 def test_a_bound_on_rows_alone_is_a_whole_sentence() -> None:
