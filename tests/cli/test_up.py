@@ -166,7 +166,7 @@ def test_serve_refuses_what_is_not_migrated_then_migrates(tmp_path: Path) -> Non
     """A start without a ledger is refused with the way out; with --migrate it serves, and SIGTERM ends it with 0."""
     home = tmp_path / "home"
     ran = cli("serve", "--home", str(home), "--port", "0")
-    refused(ran, "the ledger is missing", "serve --migrate")
+    refused(ran, "the ledger is missing", "serve --home", "--migrate")
     assert not (home / "ledger.sqlite").exists()
     with Serving("serve", "--migrate", "--home", str(home), "--port", "0") as serving:
         serving.until('"started"', error=True)
@@ -301,7 +301,7 @@ def test_lost_snapshot_of_own_data(home: Path) -> None:
     ran = cli("up", "--home", str(home), "--port", "0")
     assert ran.code == 1
     assert 'snapshot of dataset "people" is missing' in ran.err
-    assert "dataset remove people" in ran.err
+    assert "dataset remove --home" in ran.err
     assert "is missing" in cli("serve", "--home", str(home), "--port", "0").err
 
 

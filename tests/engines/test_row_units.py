@@ -12,7 +12,7 @@ from engines.snapshot import SnapshotRefused, TableSource, build_snapshot
 from privacy.bounds import ContributionBound
 from privacy.policy import Dataset, Table
 from privacy.unit import PrivacyUnit
-from tests.engines.datasets import DRAW_KEY, column, contribution, read, write_csv, write_parquet
+from tests.engines.datasets import DRAW_KEY, column, read, write_csv, write_parquet
 
 ONE = ContributionBound(rows_per_unit=1, groups_per_unit=1, rows_per_unit_and_group=1)
 
@@ -109,14 +109,13 @@ def test_columns_called_like_the_engine_s_own_are_harmless(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "tables",
     [
-        (survey(bound=contribution()),),
         (survey(), Table(name="more", columns=(column("a", "text"),), protected=True, contribution=ONE)),
         (Table(name="survey", columns=(column("a", "text"),), protected=True, contribution=ONE, unit_column="a"),),
     ],
-    ids=["several rows", "another table", "a key after all"],
+    ids=["another table", "a key after all"],
 )
 def test_declarations_that_contradict_themselves_are_refused(tmp_path: Path, tables: tuple[Table, ...]) -> None:
-    """Where rows are units there is one protected table, one row per unit, and no column of the unit."""
+    """Where rows are units there is one protected table and no column of the unit; a bound of rows is only a bound."""
     path = write_csv(tmp_path / "s.csv", "a,b,x", "1,2,3")
     with pytest.raises(SnapshotRefused) as caught:
         build_snapshot(
