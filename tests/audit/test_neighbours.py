@@ -39,6 +39,7 @@ def test_one_unit_changes_no_more_than_declared(part: int) -> None:
     assert tally.kinds, "nothing was answered"
 
 
+@pytest.mark.slow
 def test_the_declared_bounds_are_reached() -> None:
     """Random units use the whole of their bounds, and no kind of statistic is met that is not forced to its bound.
 

@@ -2,8 +2,9 @@
 
 Each question goes through lift, bound and lower, then runs on the base world and on a world with one more person, who
 holds the greatest value of every column, or the least, or only NULL, or only new values, under a worker's own settings.
-No statement may raise in any world, and plans are those of the empty twin. 20,000 expressions; more with
-NOISEGATE_FOLDS. With DuckDB's own optimizers the same search finds statements that are answered in one world only.
+No statement may raise in any world, and plans are those of the empty twin. 20,000 expressions (a tenth of them in
+`make check`); more with NOISEGATE_FOLDS. With DuckDB's own optimizers the same search finds statements that are
+answered in one world only.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def seeds(part: int) -> Iterator[int]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
 def test_outcomes_do_not_depend_on_one_person(part: int, worlds: dict[str | None, World], twin: World) -> None:
     """Same outcome in both worlds, no statement raises at all, and the plan is the twin's."""
     seen = refused = 0
@@ -137,13 +138,15 @@ def test_outcomes_do_not_depend_on_one_person(part: int, worlds: dict[str | None
 
 
 def search(folder: Path, config: Mapping[str, Any], questions: int) -> Counter[str]:
-    """How many questions raise, and how many are answered in one world only."""
+    """How many questions raise, and how many are answered in one world only, until there is one of each."""
     found: Counter[str] = Counter()
     with ExitStack() as stack:
         # The engine opens a file under one setting only.
         copy = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "worlds"
         worlds = opened(Path(shutil.copytree(folder, copy)), config, stack)
         for seed in range(questions):
+            if found["raised"] and found["differed"]:
+                break
             try:
                 statements = lowered(make_question(seed).sql)
             except Refused:
@@ -156,7 +159,7 @@ def search(folder: Path, config: Mapping[str, Any], questions: int) -> Counter[s
 
 
 def test_the_search_finds_the_hole_with_the_engines_own_optimizers(folder: Path) -> None:
-    """Twin of the guard: with the optimizers on, a hundred questions raise, and tell worlds apart."""
+    """Twin of the guard: with the optimizers on, one of a hundred questions raises at least, and tells worlds apart."""
     found = search(folder, settings(threads=1, memory_limit_mb=512), 100)
     assert found["raised"] > 0
     assert found["differed"] > 0
