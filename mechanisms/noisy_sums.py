@@ -39,6 +39,7 @@ _MEASUREMENTS: tuple[type[Measurement], ...] = (
     GaussianThresholdMeasurement,
     TruncatedGeometricMeasurement,
 )
+_BY_NAME = {kind.name: kind for kind in _MEASUREMENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,7 @@ def sums_from_plain(stored: Sequence[Mapping[str, Any]]) -> tuple[NoisySums, ...
     """What `sums_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
     result = []
     for one in stored:
-        kind = next(kind for kind in _MEASUREMENTS if kind.name == one["mechanism"])
-        measurement = _typed(kind, one["measurement"])
+        measurement = _typed(_BY_NAME[one["mechanism"]], one["measurement"])
         rows = one["sums"]
         coordinates = measurement.statistic.coordinates
         try:
@@ -129,7 +129,10 @@ def _plain(value: Any) -> Any:
 
 
 def _typed(kind: Any, value: Any) -> Any:
-    """A value of the annotated type. A field that the stored form does not have keeps its default."""
+    """A value of the annotated type. A field that the stored form does not have keeps its default.
+
+    A field that this version does not know is an error: without it the noise would have another law.
+    """
     if value is None:
         return None
     if isinstance(kind, types.UnionType):
@@ -140,6 +143,5 @@ def _typed(kind: Any, value: Any) -> Any:
         return kind(value)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        fields = {field.name for field in dataclasses.fields(kind)}
-        return kind(**{name: _typed(hints[name], part) for name, part in value.items() if name in fields})
+        return kind(**{name: _typed(hints[name], part) for name, part in value.items()})
     return value
