@@ -16,6 +16,7 @@ from alembic import command
 from pydantic import SecretStr
 from sqlalchemy import MetaData, create_engine, func, select, text
 
+from accountant.audit import AuditReport
 from accountant.connection import open_engine
 from migrations.upgrade import configuration, upgrade
 from server.app import create_app
@@ -36,6 +37,8 @@ class OldHome:
         self.asked: dict[str, Any] = json.loads((folder / "asked.json").read_text())
         self.settings = Settings(home=folder, database_url=None if database is None else SecretStr(database))
         self.services: Services | None = None
+        self.audit: AuditReport | None = None
+        self.budgets: list[dict[str, Any]] = []
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[OldHome]:
@@ -115,4 +118,8 @@ def old(unpacked: OldHome) -> Iterator[OldHome]:
     """The home, migrated and served by this version."""
     upgrade(unpacked.settings.database())
     with unpacked.serving():
+        assert unpacked.services is not None
+        # Before any test asks something: they come in any order, and some spend.
+        unpacked.audit = unpacked.services.ledger.audit()
+        unpacked.budgets = unpacked.call("admin", "GET", "/v1/budgets").json()["budgets"]
         yield unpacked

@@ -34,7 +34,8 @@ def test_the_archive_is_small() -> None:
 def test_the_ledger_is_as_it_was(old: OldHome) -> None:
     """Shows that the migration loses no entry, no query and no release, and breaks no chain."""
     assert old.services is not None
-    report = old.services.ledger.audit()
+    report = old.audit
+    assert report is not None
     assert report.findings == ()
     assert (report.accounts, report.queries, report.releases) == (4, 8, 5)
     # At least those of version 0.1.0: a migration may add entries of its own, and never removes one.
@@ -44,7 +45,7 @@ def test_the_ledger_is_as_it_was(old: OldHome) -> None:
 
 def test_balances_are_those_of_before(old: OldHome) -> None:
     """Shows that every account has the limit, the use and the remainder that version 0.1.0 showed."""
-    now = {budget["id"]: budget for budget in old.call("admin", "GET", "/v1/budgets").json()["budgets"]}
+    now = {budget["id"]: budget for budget in old.budgets}
     assert len(now) == len(old.asked["budgets"])
     for before in old.asked["budgets"]:
         for name in ("limit", "filter", "parent", "principal", "used_share", "remaining"):
