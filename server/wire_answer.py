@@ -31,6 +31,7 @@ from server.estimands import estimand, what_is_cut
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from server.repeats import Told
+from sql_rewrite.plan_warnings import answer_warnings
 
 if TYPE_CHECKING:
     from server.admitted import Admitted, Prepared
@@ -86,7 +87,9 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
             for reason in rows.reasons
         ],
         "confidence": float(question.confidence),
-        "warnings": [finding_body(warning) for warning in prepared.warnings],
+        "warnings": [
+            finding_body(warning) for warning in (*prepared.warnings, *answer_warnings(prepared.cores, len(rows.rows)))
+        ],
         "accounting": {
             "charged": [
                 {

@@ -9,28 +9,41 @@ from privacy.warning import AnswerWarning
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Plan
 
-__all__ = ["groups_beyond_bound"]
+__all__ = ["groups_beyond_bound", "shown_groups_beyond_bound"]
 
 
 def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[AnswerWarning]:
     """One warning per core whose public groups are more than a unit may count in."""
     for core in cores:
         cells = core.described.keys.domain
-        if not core.contribution.choose_groups or cells is None:
-            continue
-        count, groups = len(cells), core.contribution.groups
-        covers = (
-            (
-                f'"contribution": {{"groups_per_unit": {count}}} in the request, or --groups-per-unit {count}, covers '
-                "this grouping, with more noise",
-            )
-            if count <= BOUND_MAX
-            else ()
+        if core.contribution.choose_groups and cells is not None:
+            yield _beyond(len(cells), core.contribution.groups)
+
+
+def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iterator[AnswerWarning]:
+    """The same where the groups are known only from the answer: its `rows` are groups of its one core.
+
+    Which groups are shown is released, so their number reveals nothing more.
+    """
+    if len(cores) == 1 and cores[0].described.keys.domain is None:
+        bound = cores[0].contribution
+        if bound.choose_groups and rows > bound.groups:
+            yield _beyond(rows, bound.groups)
+
+
+def _beyond(count: int, groups: int) -> AnswerWarning:
+    covers = (
+        (
+            f'"contribution": {{"groups_per_unit": {count}}} in the request, or --groups-per-unit {count}, covers '
+            "this grouping, with more noise",
         )
-        yield AnswerWarning(
-            code="groups_beyond_bound",
-            what="counts and sums of the groups leave something out",
-            why=f"The answer has {count:,} groups, and a unit counts in at most {groups:,} of them (groups_per_unit): "
-            "the others of a unit with more are dropped, and ± does not show it.",
-            instead=(*covers, "group by fewer keys"),
-        )
+        if count <= BOUND_MAX
+        else ()
+    )
+    return AnswerWarning(
+        code="groups_beyond_bound",
+        what="counts and sums of the groups leave something out",
+        why=f"The answer has {count:,} groups, and a unit counts in at most {groups:,} of them (groups_per_unit): "
+        "the others of a unit with more are dropped, and ± does not show it.",
+        instead=(*covers, "group by fewer keys"),
+    )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from privacy.warning import AnswerWarning
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.cut_groups import groups_beyond_bound
+from sql_rewrite.cut_groups import groups_beyond_bound, shown_groups_beyond_bound
 from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.plan import Plan
 
@@ -31,3 +31,8 @@ def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[AnswerWar
     for rule in RULES:
         found.update(dict.fromkeys(rule(plan, cores)))
     return tuple(found)
+
+
+def answer_warnings(cores: tuple[BoundedCore, ...], rows: int) -> tuple[AnswerWarning, ...]:
+    """What only an answer can warn of: a function of the plan and of how many rows it shows, which are released."""
+    return tuple(shown_groups_beyond_bound(cores, rows))

@@ -10,6 +10,7 @@ from privacy.bounds import AskedContribution, ContributionBound
 from privacy.statistic import EstimateKind
 from server.estimands import estimand, what_is_cut
 from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.cut_groups import shown_groups_beyond_bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
@@ -86,6 +87,17 @@ def test_groups_beyond_the_bound_are_a_warning_with_the_bound_that_covers_them()
     assert f'"groups_per_unit": {len(cells)}' in warning.instead[0]
     asked = CLINIC.bounded_by(AskedContribution(groups_per_unit=len(cells)))
     assert plan_warnings(lift(PER_MONTH, asked), bound(lift(PER_MONTH, asked))) == ()
+
+
+def test_groups_that_only_the_answer_shows_are_not_cut_in_silence() -> None:
+    """Where groups are not public, their released number is held against the bound; fewer say nothing."""
+    hidden = bound(lift("SELECT date_trunc('month', day) AS m, COUNT(*) FROM visits GROUP BY 1", CLINIC))
+    groups = hidden[0].contribution.groups
+    assert hidden[0].described.keys.domain is None
+    (warning,) = shown_groups_beyond_bound(hidden, groups + 1)
+    assert f'"groups_per_unit": {groups + 1}' in warning.instead[0]
+    assert list(shown_groups_beyond_bound(hidden, groups)) == []
+    assert list(shown_groups_beyond_bound(bound(lift(PER_MONTH, CLINIC)), 100)) == [], "the plan has said it"
 
 
 @pytest.mark.parametrize(
