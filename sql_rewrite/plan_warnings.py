@@ -14,7 +14,7 @@ from sql_rewrite.cut_groups import groups_beyond_bound, shown_groups_beyond_boun
 from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.plan import Plan
 
-__all__ = ["RULES", "plan_warnings"]
+__all__ = ["RULES", "answer_warnings", "plan_warnings"]
 
 Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[AnswerWarning]]
 
