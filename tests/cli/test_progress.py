@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import threading
 
@@ -22,25 +23,20 @@ class _Stream(io.StringIO):
         self.written.set()
 
 
-@pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch) -> _Stream:
-    """What standard error gets."""
-    made = _Stream()
-    monkeypatch.setattr(module.sys, "stderr", made)
-    return made
-
-
-def test_a_long_step_is_not_silent(stream: _Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_step_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """`dataset add` of three million rows said nothing for 37 seconds."""
     monkeypatch.setattr(module, "_FIRST_SECONDS", 0.01)
-    with progress("reading the data"):
+    stream = _Stream()
+    # Within the test: pytest puts its own stream back between a fixture and the test.
+    with contextlib.redirect_stderr(stream), progress("reading the data"):
         assert stream.written.wait(60)
     assert stream.getvalue().startswith("  reading the data ... ")
 
 
-def test_a_short_step_says_nothing(stream: _Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_step_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody needs a sign of life from what has ended."""
     monkeypatch.setattr(module, "_FIRST_SECONDS", 3600.0)
-    with progress("reading the data"):
+    stream = _Stream()
+    with contextlib.redirect_stderr(stream), progress("reading the data"):
         pass
     assert stream.getvalue() == ""
