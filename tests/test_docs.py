@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from mechanisms.measurement import Measurement
 from privacy.refusal import CODES
 from privacy.warning import WARNINGS
 from server.matrix import sql_matrix
+from server.routes.operations import server_version
 from sql_rewrite.functions import INTERNAL, REGISTRY
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -103,3 +106,13 @@ def test_every_observable_names_its_tests() -> None:
     words = " ".join(row[0] for row in rows)
     wanted = ("status", "size", "time", "queue", "memory", "failures", "logs", "metrics", "ledger", "readiness")
     assert [word for word in wanted if word not in words] == []
+
+
+def test_the_version_is_one() -> None:
+    """Shows that the package, the server, its description, the image and the changelog say the same version."""
+    with (CHECKOUT / "pyproject.toml").open("rb") as stream:
+        version = tomllib.load(stream)["project"]["version"]
+    assert server_version() == version
+    assert json.loads((CHECKOUT / "docs" / "openapi.json").read_text("utf-8"))["info"]["version"] == version
+    assert f"image: noisegate:{version}\n" in (CHECKOUT / "docker-compose.yml").read_text("utf-8")
+    assert f"\n## {version}\n" in (CHECKOUT / "CHANGELOG.md").read_text("utf-8")

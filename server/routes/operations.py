@@ -63,7 +63,7 @@ def server_version() -> str:
     try:
         return version("noisegate")
     except PackageNotFoundError:
-        return "0.1.0"
+        return "0.2.0"
 
 
 @router.get(
