@@ -167,16 +167,13 @@ def query(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
-    if nonempty:
-        body["nonempty"] = True
     _bound_wishes(
         body,
         rows_per_unit=rows_per_unit,
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
     )
-    if accept_noise:
-        body["accept_noise"] = True
+    _agreements(body, nonempty=nonempty, accept_noise=accept_noise)
     shown = _format(form, as_json=as_json)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
@@ -233,16 +230,13 @@ def estimate(
     """
     place, body = _prepare(_sql(sql, file), dataset, epsilon, half_width, confidence, parameter, reuse, budget, home)
     _price_wishes(body, own_epsilon=own_epsilon, noise=noise, delta=delta)
-    if nonempty:
-        body["nonempty"] = True
     _bound_wishes(
         body,
         rows_per_unit=rows_per_unit,
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
     )
-    if accept_noise:
-        body["accept_noise"] = True
+    _agreements(body, nonempty=nonempty, accept_noise=accept_noise)
     with _client(place, url, key, key_file) as client:
         _choose_dataset(client, body)
         _, answer = client.call("POST", "/v1/estimates", body)
@@ -308,6 +302,11 @@ def _prepare(
     if budget is not None:
         body["budget"] = budget
     return Home(default_home(home)), body
+
+
+def _agreements(body: dict[str, Any], *, nonempty: bool, accept_noise: bool) -> None:
+    """What the request agrees to; what it does not is left out."""
+    body.update({name: True for name, wanted in (("nonempty", nonempty), ("accept_noise", accept_noise)) if wanted})
 
 
 def _bound_wishes(body: dict[str, Any], **bounds: int | None) -> None:
