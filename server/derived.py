@@ -19,27 +19,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
 
 import numpy as np
 
-from engines.shell import ShellColumn, ShellEngine, ShellTable
+from engines.shell import ShellEngine
 from mechanisms.estimates import linear_form
 from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import GaussianMeasurement, LaplaceMeasurement
 from mechanisms.noisy_sums import NoisySums
-from mechanisms.replicates import approximate_replicates, simulate
-from privacy.policy import ColumnType
-from privacy.refusal import ExecutionFailed
 from privacy.release import ReleasedColumn, ReleasedTable
+from server.scenarios import Identity, Scenario, Scenarios, finite_number, result_of
 from sql_rewrite.plan import Shell, ShellOutput
-from sql_rewrite.shell import REPLICATE, ROW
 from sql_rewrite.trace import Read, Shape, Trace
 
 __all__ = ["REASONS", "CellError", "Errors", "shell_errors", "spread"]
@@ -65,14 +60,9 @@ REASONS: Mapping[str, str] = {
 }
 """Why a cell has no interval: codes of `interval_reasons`."""
 
-_ROWS_MAX = 40_000
-"""Rows of all replicates together, for bounds and for simulations: some hundredths of a second each."""
 
-_ANSWER_ROWS_MAX = 200_000
-_DRAWS_MIN = 40
 _CORNERS_MAX = 3
-_DRAWS_USUAL = 400
-_TABLES = (ROW, REPLICATE)
+"""Most numbers whose intervals make a box with every corner asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +76,6 @@ class CellError:
     reason: str | None = None
 
 
-Identity = tuple[Any, ...]
 Errors = list[list[CellError]]
 """Errors of an answer, row by row."""
 
@@ -124,14 +113,6 @@ class _Source:
         return self.sums is not None and self.sums.selects
 
 
-@dataclass(slots=True)
-class _Scenario:
-    """Other numbers for the released columns: by (core, column), for every row."""
-
-    numbers: dict[tuple[str, str], Floats]
-    results: dict[Identity, Sequence[Any]] = field(default_factory=dict)
-
-
 class _Errors:
     def __init__(
         self,
@@ -144,13 +125,10 @@ class _Errors:
         owner: str,
     ) -> None:
         self._plan = plan
-        self._released = released
         self._rows = rows
         self._alpha = alpha
-        self._shell = shell
-        self._timeout = timeout_seconds
-        self._owner = owner
-        self._total = sum(table.rows for table in released)
+        self._scenarios = Scenarios(plan, released, shell=shell, timeout_seconds=timeout_seconds, owner=owner)
+        self._total = self._scenarios.total
         self._sources: dict[tuple[str, str], _Source] = {}
         self._selected: set[str] = set()
         for table in released:
@@ -162,10 +140,7 @@ class _Errors:
                 if column.role == "released":
                     sums = next((one for one in table.sums or () if one.estimate(column.name)), None)
                     self._sources[table.name, column.name] = _Source(table, column, sums, selected)
-        self._scenarios: dict[Any, _Scenario] = {}
         self._ends: dict[tuple[str, str, float], tuple[Floats, Floats] | None] = {}
-        self._draws: dict[tuple[Identity, int], list[float]] = {}
-        self._drawn = 0
         self._columns: dict[int, dict[Identity, Any]] = {}
 
     def all(self) -> Errors:
@@ -186,9 +161,9 @@ class _Errors:
                     ways[place, path] = self._way(branch, place)
                     simulated = simulated or ways[place, path] in (self._simulated, self._simulated_sum)
                 later.append((number, place, ways[place, path]))
-        self._run()
+        self._scenarios.run()
         if simulated:
-            self._simulate()
+            self._scenarios.simulate(self._alpha)
         for number, place, way in later:
             value = self._rows[number][place]
             branch, _ = _branch(self._plan.outputs[place], identities[number])
@@ -215,10 +190,10 @@ class _Errors:
                 return CellError(reason="groups_not_shown")
             if isinstance(value, float) and not math.isfinite(value):
                 return CellError(reason="undefined")
-            if value is not None and _number(value) is None and output.trace.shape is not Shape.CONSTANT:
+            if value is not None and finite_number(value) is None and output.trace.shape is not Shape.CONSTANT:
                 return CellError(reason="not_a_number")
         found = way(place, identity)
-        known = _number(value)
+        known = finite_number(value)
         if found.low is None or found.high is None or known is None:
             return found
         low, high = min(found.low, known), max(found.high, known)
@@ -333,7 +308,7 @@ class _Errors:
         errors = self._sources[core, name].column.standard_errors
 
         def way(place: int, identity: Identity) -> CellError:
-            first, second = (_result(side, identity, place) for side in sides)
+            first, second = (result_of(side, identity, place) for side in sides)
             if first is None or second is None:
                 return CellError(reason="undefined")
             row = identity[at]
@@ -364,7 +339,7 @@ class _Errors:
             return _none("too_many_cells")
 
         def way(place: int, identity: Identity) -> CellError:
-            first, second = (_result(side, identity, place) for side in sides)
+            first, second = (result_of(side, identity, place) for side in sides)
             if first is None or second is None:
                 return CellError(reason="undefined")
             return CellError(None, min(first, second), max(first, second), "bounds")
@@ -379,22 +354,22 @@ class _Errors:
         """
         alpha = self._alpha / len(reads) / (max(1, self._total) if self._plan.chosen else 1)
         ends = [self._ends_of(core, name, alpha) for core, name, _ in reads]
-        if not self._room_for(2 ** len(reads)):
+        if not self._scenarios.room_for(2 ** len(reads)):
             return _none("too_many_cells")
         corners = []
         for sides in itertools.product((0, 1), repeat=len(reads)):
 
             def numbers(sides: tuple[int, ...] = sides) -> dict[tuple[str, str], Floats]:
-                result = self._values()
+                result = self._scenarios.released()
                 for (core, name, _), both, side in zip(reads, ends, sides, strict=True):
                     assert both is not None
                     result[core, name] = both[side].astype(np.float64)
                 return result
 
-            corners.append(self._scenario(("corner", alpha, tuple(reads), sides), numbers))
+            corners.append(self._scenarios.make(("corner", alpha, tuple(reads), sides), numbers))
 
         def way(place: int, identity: Identity) -> CellError:
-            found = [_result(corner, identity, place) for corner in corners]
+            found = [result_of(corner, identity, place) for corner in corners]
             known = [value for value in found if value is not None]
             if len(known) < len(found):
                 return CellError(reason="undefined")
@@ -414,23 +389,24 @@ class _Errors:
         ends = self._ends_of(core, name, alpha)
         if ends is None:
             return _none("stored_without_sums")
-        if not self._room_for(2 * rows):
+        if not self._scenarios.room_for(2 * rows):
             return _none("too_many_cells")
-        sides: list[list[_Scenario]] = [[], []]
+        sides: list[list[Scenario]] = [[], []]
         for own in (0, 1):
             for row in range(rows):
-                key = ("rank", core, name, own, row)
-                if key not in self._scenarios:
-                    numbers = np.array(ends[1 - own], dtype=np.float64)
-                    numbers[row] = float(ends[own][row])
-                    self._scenarios[key] = _Scenario({**self._values(), (core, name): numbers})
-                sides[own].append(self._scenarios[key])
+
+                def numbers(own: int = own, row: int = row) -> dict[tuple[str, str], Floats]:
+                    others = np.array(ends[1 - own], dtype=np.float64)
+                    others[row] = float(ends[own][row])
+                    return {**self._scenarios.released(), (core, name): others}
+
+                sides[own].append(self._scenarios.make(("rank", core, name, own, row), numbers))
 
         def way(place: int, identity: Identity) -> CellError:
             row = identity[at]
             if row is None:
                 return CellError()
-            first, second = (_result(side[row], identity, place) for side in sides)
+            first, second = (result_of(side[row], identity, place) for side in sides)
             if first is None or second is None:
                 return CellError(reason="undefined")
             return CellError(None, min(first, second), max(first, second), "bounds")
@@ -450,19 +426,19 @@ class _Errors:
             cells = [(column, row) for column in columns for row in range(self._sources[column].table.rows)]
             if conditional:
                 return _none("given_shown")
-        if not self._room_for(len(cells) + 1):
+        if not self._scenarios.room_for(len(cells) + 1):
             return None
-        zero = self._scenario(("zero",), lambda: {key: np.zeros(s.table.rows) for key, s in self._sources.items()})
-        units = [self._unit(column, row) for column, row in cells]
+        zero = self._scenarios.zero()
+        units = [self._scenarios.unit(column, row) for column, row in cells]
         known: dict[int, dict[Identity, CellError]] = {}
 
         def weights(place: int) -> tuple[list[Identity], Floats]:
-            identities = [i for i in zero.results if _number(zero.results[i][place]) is not None]
+            identities = [i for i in zero.results if finite_number(zero.results[i][place]) is not None]
             matrix = np.zeros((len(identities), len(cells)))
             for i, identity in enumerate(identities):
-                base = _result(zero, identity, place) or 0.0
+                base = result_of(zero, identity, place) or 0.0
                 for j, unit in enumerate(units):
-                    at_one = _result(unit, identity, place)
+                    at_one = result_of(unit, identity, place)
                     matrix[i, j] = math.nan if at_one is None else at_one - base
             return identities, matrix
 
@@ -563,44 +539,16 @@ class _Errors:
         """The values of a column by row."""
         if place not in self._columns:
             width = len(self._plan.outputs)
-            self._columns[place] = {tuple(row[width:]): _number(row[place]) for row in self._rows}
+            self._columns[place] = {tuple(row[width:]): finite_number(row[place]) for row in self._rows}
         return self._columns[place]
 
-    # Scenarios: the shell over other numbers
-
-    def _values(self) -> dict[tuple[str, str], Floats]:
-        """The released numbers themselves."""
-        return {
-            key: np.array([math.nan if v is None else float(v) for v in source.column.values])
-            for key, source in self._sources.items()
-        }
-
-    def _scenario(self, key: Any, numbers: Callable[[], dict[tuple[str, str], Floats]]) -> _Scenario:
-        if key not in self._scenarios:
-            self._scenarios[key] = _Scenario(numbers())
-        return self._scenarios[key]
-
-    def _room_for(self, scenarios: int) -> bool:
-        """Whether so many more scenarios stay within the limit of rows."""
-        return (len(self._scenarios) + scenarios) * self._total <= _ROWS_MAX
-
-    def _unit(self, column: tuple[str, str], row: int | None) -> _Scenario:
-        """All numbers zero, and one of them (in one row, or in all) one."""
-
-        def numbers() -> dict[tuple[str, str], Floats]:
-            result = {key: np.zeros(source.table.rows) for key, source in self._sources.items()}
-            result[column][slice(None) if row is None else row] = 1.0
-            return result
-
-        return self._scenario(("unit", column, row), numbers)
-
-    def _at_ends(self, alpha: float, side: int) -> _Scenario | None:
+    def _at_ends(self, alpha: float, side: int) -> Scenario | None:
         """Every number at one end of its interval; None when there are too many."""
-        if 2 * self._total > _ROWS_MAX:
+        if not self._scenarios.fits(2):
             return None
 
         def numbers() -> dict[tuple[str, str], Floats]:
-            result = self._values()
+            result = self._scenarios.released()
             for core, name in result:
                 ends = self._ends_of(core, name, alpha)
                 if ends is not None:
@@ -609,50 +557,7 @@ class _Errors:
                     )
             return result
 
-        return self._scenario(("ends", alpha, side), numbers)
-
-    def _run(self) -> None:
-        """The shell over all scenarios at once. Where it fails they stay without results."""
-        scenarios = list(self._scenarios.values())
-        if not scenarios or not self._total:
-            return
-        matrices = {key: np.stack([scenario.numbers[key] for scenario in scenarios]) for key in self._sources}
-        width = len(self._plan.outputs)
-        for row in self._replicated(matrices, len(scenarios)):
-            scenarios[row[width]].results[tuple(row[width + 1 :])] = row
-
-    def _simulate(self) -> None:
-        """The shell over released sums with fresh noise."""
-        self._drawn = 0
-        if not self._total:
-            return
-        wanted = max(_DRAWS_USUAL, math.ceil(4 / self._alpha))
-        draws = min(wanted, _ROWS_MAX // self._total)
-        matrices: dict[tuple[str, str], Any] = {}
-        for table in self._released:
-            if table.sums:
-                matrices |= {(table.name, name): matrix for name, matrix in simulate(table.sums, draws).items()}
-            else:
-                matrices |= {
-                    (table.name, column.name): approximate_replicates(column, draws)
-                    for column in table.columns
-                    if column.role == "released"
-                }
-        draws = min((len(matrices[key]) if key in matrices else 0 for key in self._sources), default=0)
-        if draws < _DRAWS_MIN:
-            return
-        rows = self._replicated({key: matrix[:draws] for key, matrix in matrices.items()}, draws)
-        self._drawn = draws
-        width = len(self._plan.outputs)
-        found: dict[tuple[Identity, int], list[float]] = defaultdict(list)
-        derived = [place for place, output in enumerate(self._plan.outputs) if output.kind != "key"]
-        for row in rows:
-            identity = tuple(row[width + 1 :])
-            for place in derived:
-                value = _number(row[place])
-                if value is not None:
-                    found[identity, place].append(value)
-        self._draws = found
+        return self._scenarios.make(("ends", alpha, side), numbers)
 
     def _simulated_sum(self, place: int, identity: Identity) -> CellError:
         """The simulated spread of a weighted sum times the quantile of its law.
@@ -660,10 +565,10 @@ class _Errors:
         For normal noise the ratio of error and simulated spread has Student's law. Weighted sums of Laplace noise lie
         between the normal and one Laplace variable, whose squares vary more: they count for two fifths as many draws.
         """
-        if not self._drawn:
+        if not self._scenarios.drawn:
             return CellError(reason="too_many_cells")
-        values, value = self._draws.get((identity, place), []), self._shown(place).get(identity)
-        if value is None or len(values) < 0.9 * self._drawn:
+        values, value = self._scenarios.draws.get((identity, place), []), self._shown(place).get(identity)
+        if value is None or len(values) < 0.9 * self._scenarios.drawn:
             return CellError(reason="undefined")
         error = math.sqrt(float(np.mean((np.asarray(values) - value) ** 2)))
         read = {(core, name) for core, name, _ in _branch(self._plan.outputs[place], identity)[0].trace.reads}
@@ -678,40 +583,12 @@ class _Errors:
 
     def _simulated(self, place: int, identity: Identity) -> CellError:
         """Quantiles of simulated values."""
-        if not self._drawn:
+        if not self._scenarios.drawn:
             return CellError(reason="too_many_cells")
-        values = self._draws.get((identity, place), [])
-        if len(values) < 0.9 * self._drawn:
+        values = self._scenarios.draws.get((identity, place), [])
+        if len(values) < 0.9 * self._scenarios.drawn:
             return CellError(reason="undefined")
         return spread(values, self._alpha)
-
-    def _replicated(self, matrices: Mapping[tuple[str, str], Any], count: int) -> Sequence[Sequence[Any]]:
-        """Rows of the simulated form over `count` versions of the released numbers; none when it fails."""
-        assert self._plan.simulation is not None
-        tables = []
-        for table in self._released:
-            columns = [
-                ShellColumn(column.name, column.type, column.values * count)
-                if column.role == "key"
-                else ShellColumn(
-                    column.name, ColumnType.NUMBER, _finite_list(matrices[table.name, column.name].reshape(-1))
-                )
-                for column in table.columns
-            ]
-            columns.append(ShellColumn(ROW, ColumnType.INTEGER, tuple(range(table.rows)) * count))
-            replicate = np.repeat(np.arange(count), table.rows)
-            columns.append(ShellColumn(REPLICATE, ColumnType.INTEGER, replicate.tolist()))
-            tables.append(ShellTable(table.name, tuple(columns)))
-        try:
-            return self._shell.run(
-                tables,
-                self._plan.simulation.sql,
-                timeout_seconds=self._timeout,
-                owner=self._owner,
-                rows_max=_ANSWER_ROWS_MAX,
-            ).rows
-        except ExecutionFailed:
-            return ()
 
 
 def spread(values: Sequence[float], alpha: float) -> CellError:
@@ -751,20 +628,6 @@ def _branch(output: ShellOutput, identity: Identity) -> tuple[ShellOutput, tuple
     return output, tuple(path)
 
 
-def _result(scenario: _Scenario | None, identity: Identity, place: int) -> float | None:
-    row = None if scenario is None else scenario.results.get(identity)
-    return None if row is None else _number(row[place])
-
-
-def _number(value: Any) -> Any:
-    """A finite number as int or float, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return None
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value if math.isfinite(value) else None
-
-
 def _finite(value: Any) -> Any:
     return None if value is None or not math.isfinite(value) else value
 
@@ -773,7 +636,3 @@ def _object(values: Sequence[Any]) -> Any:
     result = np.empty(len(values), dtype=object)
     result[:] = values
     return result
-
-
-def _finite_list(values: Any) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
