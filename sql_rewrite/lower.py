@@ -10,6 +10,12 @@ unit and group, C = groups per unit):
 The window of the choice ranks groups (dense_rank) by a hash of the unit's secret draw and the key, with the key
 itself as tie-break: two keys with one hash must not share a rank. The choice is a function of the unit's own rows
 and of its draw alone, so it is the same on neighbouring data.
+
+The engine finds groups by a hash that everybody can compute. One unit with many hidden keys could hold such that fall
+in front of a group of others, and make each of their rows take longer. So groups of hidden keys have one more column,
+made from the keys and a number that the worker draws for each run (SEED): what the hash of a group is, nobody knows
+beforehand. Texts go through MD5, because texts with equal hashes can be made whatever comes after; different integers,
+dates and moments always have different hashes. Where a unit has one row it has one key, and nothing is needed.
 """
 
 from __future__ import annotations
@@ -25,10 +31,13 @@ from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_units import UnitSums
 
-__all__ = ["UNITS_MAX", "lower"]
+__all__ = ["SEED", "UNITS_MAX", "lower"]
 
 UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
+
+SEED = "getvariable('seed')"
+"""The worker's number of this run; NULL where statements are only planned."""
 
 _ARRAY_SUMS_MAX = 4
 """Most sums for an array with one entry per unit: 2^22 entries (the engine's setting) then stay below 1 GiB."""
@@ -253,16 +262,30 @@ class _Lowering:
                 f'FROM ({rows}) AS "b") AS "w" WHERE "rank" <= {contribution.groups}'
             )
         unit_sums = UnitSums(self.bounded)
+        names = list(self.keys)
+        salt = self._salt()
+        if salt is not None:
+            rows = f'SELECT *, {salt} AS "s" FROM ({rows}) AS "h"'
+            names.insert(0, "s")
         keys = [f'"{name}"' for name in self.keys]
         columns = unit_sums.partial()
-        listed = ", ".join(['"u"', *keys, *columns])
-        text = f'SELECT {listed} FROM ({rows}) AS "r"{self._group(["u", *self.keys], sums=len(columns))}'
+        listed = ", ".join(['"u"', *[f'"{name}"' for name in names], *columns])
+        text = f'SELECT {listed} FROM ({rows}) AS "r"{self._group(["u", *names], sums=len(columns))}'
         text = unit_sums.with_totals(text)
         for place, layer in enumerate(unit_sums.masses()):
             if layer:
                 text = f'SELECT *, {", ".join(layer)} FROM ({text}) AS "p{place}"'
         listed = ", ".join([*keys, *unit_sums.sums()])
-        return f'SELECT {listed} FROM ({text}) AS "p"{self._group(self.keys, sums=len(self._coordinates()))}'
+        return f'SELECT {listed} FROM ({text}) AS "p"{self._group(names, sums=len(self._coordinates()))}'
+
+    def _salt(self) -> str | None:
+        """A number that follows from the hidden keys and the seed; None without hidden keys."""
+        salt: str | None = None
+        for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
+            if domain is None:
+                value = f'md5_number(concat({SEED}, "{name}"))' if key.type is ColumnType.TEXT else f'"{name}"'
+                salt = f"hash({value}, {SEED})" if salt is None else f"hash({salt}, {value}, {SEED})"
+        return salt
 
 
 def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -106,7 +107,11 @@ class PrivateHandler:
 def run_statement(
     cursor: duckdb.DuckDBPyConnection, header: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-    """The answer of a generated statement, on a snapshot or on its empty twin."""
+    """The answer of a generated statement, on a snapshot or on its empty twin.
+
+    Each run has a seed of its own, which decides where the engine's hash tables put groups, and nothing of the answer.
+    """
+    cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
     cursor.execute(only_statement(cursor, str(header["sql"])), read_parameters(header["parameters"]))
     return _read(cursor, header["keys"], header["sums"])
 
