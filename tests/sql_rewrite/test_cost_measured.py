@@ -39,7 +39,7 @@ TEXTS = [
     "SELECT SUBSTR(memo, 1, 100) AS k, SUM(x) AS s, COUNT(*) AS c FROM messages GROUP BY k",
     _WHEN.format("REPLACE(memo, '9', '8') = 'b'"),
     _WHEN.format("POSITION('ab' IN memo) = 3"),
-    _WHEN.format("memo LIKE '%" + "_a" * 90 + "b%'"),
+    _WHEN.format("memo LIKE '%" + "_a" * 60 + "b%'"),
     _WHEN.format("memo ILIKE '%" + "_" * 90 + "b%'"),
     _WHEN.format("CONTAINS(memo, '" + "a" * 60 + "b')"),
     _WHEN.format(" OR ".join(f"memo LIKE '%a_a%{k}b%'" for k in range(10))),
