@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.journey.clinic import question
 from tests.journey.timing import accuracy, busy, search, watch, worlds
 
 PARTS = 2_000
-TEXTS = 300
+TEXTS = 1_000
 PAIRS = 200
 
 
@@ -109,15 +108,21 @@ def test_moments_come_from_the_plan_and_declarations(services: Services, attacke
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("others", [False, True], ids=["alone", "beside another analyst"])
-def test_no_text_tells_one_person_by_the_moment_of_its_answer(tmp_path: Path, others: bool) -> None:
-    """A climb over hundreds of dear texts; the best of them, over 200 fresh pairs, is hardly better than a coin."""
-    with worlds(tmp_path / "home") as (services, key), busy(services) if others else nullcontext():
-        best, refused = search(services, key, texts=TEXTS, pairs=8, seed=random.SystemRandom().randrange(2**32))
+def test_no_text_tells_one_person_by_the_moment_of_its_answer(tmp_path: Path) -> None:
+    """A climb over a thousand dear texts; the best of them, over 200 pairs, is hardly better than a coin.
+
+    Neither on a machine that does nothing else, nor while another analyst's dear questions keep it busy.
+    """
+    with worlds(tmp_path / "home") as (services, key):
+        best, ticks, refused = search(services, texts=TEXTS, seed=random.SystemRandom().randrange(2**32))
+        print(f"{best}: {ticks:.3f} ticks, {refused} of {TEXTS} texts refused; {best.sql()[:300]}")
         assert refused < TEXTS * 0.9
-        seen = watch(services, key, best, PAIRS, salt=TEXTS)
-        assert seen is not None
-        found = accuracy(*seen)
-    interval = 1.96 * math.sqrt(0.25 / (2 * PAIRS))
-    print(f"{best}: accuracy {found:.3f} over {PAIRS} pairs, {refused} of {TEXTS} texts refused; {best.sql()[:300]}")
-    assert found <= 0.55 + interval
+        assert ticks <= 1 / SHARE
+        alone = watch(services, key, best, PAIRS, salt=TEXTS)
+        with busy(services):
+            beside = watch(services, key, best, PAIRS, salt=TEXTS + 1)
+    assert alone is not None
+    assert beside is not None
+    found = accuracy(*alone), accuracy(*beside)
+    print(f"accuracy over {PAIRS} pairs: {found[0]:.3f} alone, {found[1]:.3f} beside another analyst")
+    assert max(found) <= 0.55 + 1.96 * math.sqrt(0.25 / (2 * PAIRS))
