@@ -18,6 +18,7 @@ from privacy.statistic import CoreStatistics
 from privacy.warning import AnswerWarning
 from server import pricing
 from server.calibrations import Calibrations
+from server.pure_noise import counting_key
 from server.question import Question
 from server.release_key import quality_of, release_key
 from sql_rewrite.bound import BoundedCore
@@ -27,7 +28,6 @@ from sql_rewrite.plan import Plan
 __all__ = [
     "Admitted",
     "Prepared",
-    "charged_keys",
     "charges_of",
     "fresh_work",
     "reads_rows",
@@ -49,14 +49,25 @@ class Prepared:
     keys: tuple[str, ...]
     """What each core asks: with family and delta of the noise it is the key of a release (server/release_key.py)."""
     types: tuple[tuple[str, str], ...] | None
+    work: Work
+    """What the engine does for all of it."""
     warnings: tuple[AnswerWarning, ...] = ()
     calibrations: Calibrations = field(default_factory=Calibrations)
     """Calibrations of this plan by price."""
+    _counting_keys: dict[str, str] = field(default_factory=dict)
 
     @property
     def described(self) -> tuple[CoreStatistics, ...]:
         """The statistics of all cores."""
         return tuple(core.described for core in self.cores)
+
+    def counting_key(self, core: BoundedCore) -> str:
+        """The key of a count of the same rows in the same groups as one of the cores. Kept, as the plan is."""
+        name = core.core.name
+        known = self._counting_keys.get(name)
+        if known is None:
+            known = self._counting_keys[name] = counting_key(core, self.plan.dataset)
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class Admitted:
     question: Question | None = None
     prepared: Prepared | None = None
     priced: pricing.Priced | None = None
+    charges: tuple[CoreCharge, ...] = ()
+    """In the order of the plan's cores."""
     reserved: Reserved | None = None
     path: tuple[Account, ...] = ()
     started: float = 0.0
@@ -78,16 +91,16 @@ def fresh_work(admitted: Admitted) -> Work:
     """What the engine does for a query: the cores that no stored release serves."""
     assert admitted.prepared is not None
     assert admitted.reserved is not None
-    reused = admitted.reserved.reused
-    known = zip(admitted.prepared.cores, charged_keys(admitted.prepared, admitted.priced), strict=True)
-    return work_of([core for core, key in known if key not in reused])
+    if not admitted.reserved.reused:
+        return admitted.prepared.work
+    charged = zip(admitted.prepared.cores, admitted.charges, strict=True)
+    return work_of([core for core, charge in charged if charge.core_key not in admitted.reserved.reused])
 
 
 def reads_rows(admitted: Admitted) -> bool:
     """Whether the engine is needed: some core is not served by a stored release."""
-    assert admitted.prepared is not None
     assert admitted.reserved is not None
-    return not all(key in admitted.reserved.reused for key in charged_keys(admitted.prepared, admitted.priced))
+    return not all(charge.core_key in admitted.reserved.reused for charge in admitted.charges)
 
 
 def reuse_of(question: Question, dataset: Dataset) -> Reuse:
@@ -141,9 +154,10 @@ def request_of(
     question: Question,
     prepared: Prepared,
     priced: pricing.Priced | None,
+    charges: tuple[CoreCharge, ...],
     path: Sequence[Account],
     query_id: str,
-    reuse: Any,
+    reuse: Reuse,
 ) -> ReserveRequest:
     """What the ledger is asked."""
     return ReserveRequest(
@@ -151,20 +165,17 @@ def request_of(
         principal=question.principal,
         account=path[0].id,
         body_hash=question.body_hash,
-        cores=() if priced is None else charges_of(prepared, priced),
+        cores=charges,
         idempotency_key=question.idempotency_key,
         reuse=reuse,
         description=_description(prepared, priced),
     )
 
 
-def charged_keys(prepared: Prepared, priced: pricing.Priced | None) -> tuple[str, ...]:
-    """What the ledger calls the cores of a query, in the order of its plan."""
-    return () if priced is None else tuple(charge.core_key for charge in charges_of(prepared, priced))
-
-
-def charges_of(prepared: Prepared, priced: pricing.Priced) -> tuple[CoreCharge, ...]:
+def charges_of(prepared: Prepared, priced: pricing.Priced | None) -> tuple[CoreCharge, ...]:
     """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
+    if priced is None:
+        return ()
     weights = [sum(statistic.weight for statistic in core.statistics) for core in prepared.described]
     selecting = sum(core.keys.selection is not None for core in prepared.described)
     policy = prepared.plan.dataset.limits.delta_per_query

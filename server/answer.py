@@ -24,13 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
-from accountant.request import Reserved, StoredRelease
+from accountant.request import CoreCharge, Reserved, Reuse, StoredRelease
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
 from mechanisms import release as releasing
@@ -44,7 +45,6 @@ from server import answer_rows, pricing, wire_answer
 from server.admitted import (
     Admitted,
     Prepared,
-    charged_keys,
     charges_of,
     fresh_work,
     reads_rows,
@@ -60,7 +60,7 @@ from server.free_answers import FreeAnswers
 from server.log import logger
 from server.moments import Moments, moments_of
 from server.nonempty import without_empty
-from server.pure_noise import counting_key, refuse_pure_noise
+from server.pure_noise import refuse_pure_noise
 from server.question import Question
 from server.release_key import release_key
 from server.repeats import Repeats, Told
@@ -103,6 +103,7 @@ class Journey:
         engine_threads: int = 1,
         slowness: Callable[[], float] = lambda: 1.0,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         sleep: Callable[[float], None] = time.sleep,
         free_answers: FreeAnswers | None = None,
     ) -> None:
@@ -115,6 +116,7 @@ class Journey:
         self._engine_threads = engine_threads
         self._slowness = slowness
         self._clock = clock
+        self._now = now
         self._sleep = sleep
         self._plans: OrderedDict[Any, Prepared] = OrderedDict()
         self._repeats = Repeats()
@@ -136,7 +138,7 @@ class Journey:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
         cores = bound(plan)
         # Before anything is written out, which may be long.
-        check_work(cores)
+        work = check_work(cores)
         check_memory(cores)
         types = None
         if not plan.shell.trivial:
@@ -153,6 +155,7 @@ class Journey:
             statements=statements,
             keys=tuple(core_key(core, dataset) for core in cores),
             types=types,
+            work=work,
             warnings=plan_warnings(plan, cores),
         )
         with self._lock:
@@ -195,18 +198,19 @@ class Journey:
         dataset, path = self._admission(question)
         prepared = self.prepare(question, dataset)
         priced = self.price(question, prepared, path)
+        charges = charges_of(prepared, priced)
         reusable: dict[str, StoredRelease] = {}
         curve: list[pricing.Priced] = []
         families: tuple[pricing.Priced, ...] = ()
         least: Fraction | None = None
         if priced is not None:
-            reusable = self._reusable(question, prepared, priced, path)
+            reusable = self._reusable(question, dataset, charges, path[0])
             self._refuse_below_floor(question, prepared, priced, path, reusable)
-            self._refuse_pure_noise(question, prepared, priced, reusable)
+            self._refuse_pure_noise(question, prepared, priced, lambda: [c.core_key in reusable for c in charges])
             families = self._families(question, priced, prepared, path)
             curve = self._curve(priced, question, prepared, path)
             least = self._least(priced, prepared, path)
-        keys = charged_keys(prepared, priced)
+        keys = [charge.core_key for charge in charges]
         quote = wire_answer.Quote(priced, path, reusable, curve, families, least, keys)
         return wire_answer.estimate(question, prepared, quote)
 
@@ -277,19 +281,16 @@ class Journey:
             )
 
     def _refuse_pure_noise(
-        self, question: Question, prepared: Prepared, priced: pricing.Priced, reusable: Mapping[str, StoredRelease]
+        self, question: Question, prepared: Prepared, priced: pricing.Priced, served: Callable[[], Sequence[bool]]
     ) -> None:
-        """Errors: Refused for averages that would surely be noise alone, unless they are asked for or cost nothing."""
+        """Errors: Refused for columns that would surely be noise alone, unless they are asked for or cost nothing."""
         if question.accept_noise:
             return
-        dataset = prepared.plan.dataset
-        keys = charged_keys(prepared, priced)
-        fresh = [core for core, key in zip(prepared.cores, keys, strict=True) if key not in reusable]
 
         def stored_rows(core: BoundedCore) -> float | None:
             if core.described.keys.domain is None:
                 return None
-            key = counting_key(core, dataset)
+            key = prepared.counting_key(core)
             for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))):
                 found = self._ledger.find_release(
                     release_key(key, price, delta=Fraction(0)), principal=question.principal
@@ -303,7 +304,8 @@ class Journey:
                     return max((float(high) for high in counted.highs or () if high is not None), default=None)
             return None
 
-        refuse_pure_noise(fresh, priced, question.confidence, dataset, stored_rows)
+        dataset = prepared.plan.dataset
+        refuse_pure_noise(prepared.cores, priced, question.confidence, dataset, stored_rows=stored_rows, served=served)
 
     # Step 5
 
@@ -323,21 +325,22 @@ class Journey:
         query_id = f"q_{secrets.token_hex(12)}"
         reserved = self._repeat(question, prepared, path, query_id)
         priced = None
+        charges: tuple[CoreCharge, ...] = ()
         if reserved is None:
             priced = self.price(question, prepared, path)
-            reuse = self._reuse(question, dataset, prepared, priced)
-            if self._free.wait_seconds(question.principal) and (
-                priced is None or len(self._reusable(question, prepared, priced, path)) == len(prepared.cores)
-            ):
+            charges = charges_of(prepared, priced)
+            # Looked up when one of the checks needs it, which is seldom, and once.
+            stored = cache(lambda: self._reusable(question, dataset, charges, path[0]))
+            reuse = self._reuse(question, dataset, stored)
+            if self._free.wait_seconds(question.principal) and len(stored()) == len(prepared.cores):
                 self._refuse_free_answer(question)
-            if priced is not None and priced.below_floor:
-                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced, path)
-                self._refuse_below_floor(question, prepared, priced, path, reusable)
-            if priced is not None and not question.accept_noise:
-                reusable = {} if reuse == "none" else self._reusable(question, prepared, priced)
-                self._refuse_pure_noise(question, prepared, priced, reusable)
+            if priced is not None:
+                reused = stored if reuse != "none" else dict[str, StoredRelease]
+                if priced.below_floor:
+                    self._refuse_below_floor(question, prepared, priced, path, reused())
+                self._refuse_pure_noise(question, prepared, priced, lambda: [c.core_key in reused() for c in charges])
             try:
-                reserved = self._ledger.reserve(request_of(question, prepared, priced, path, query_id, reuse))
+                reserved = self._ledger.reserve(request_of(question, prepared, priced, charges, path, query_id, reuse))
             except BudgetExhausted as error:
                 if priced is not None:
                     error.delta_fits = pricing.delta_that_fits(path, priced.loss)
@@ -355,6 +358,7 @@ class Journey:
             question=question,
             prepared=prepared,
             priced=priced,
+            charges=charges,
             reserved=reserved,
             path=tuple(path),
             started=started,
@@ -371,7 +375,9 @@ class Journey:
         told = None if question.reuse == "none" else self._repeats.get(repeat_key(question, prepared, path[0]))
         if told is None:
             return None
-        reuse = self._reuse(question, prepared.plan.dataset, prepared, told.priced)
+        dataset = prepared.plan.dataset
+        stored = cache(lambda: self._reusable(question, dataset, told.charges, path[0]))
+        reuse = self._reuse(question, dataset, stored)
         if reuse == "none":
             return None
         served = Admitted(
@@ -379,6 +385,7 @@ class Journey:
             question=question,
             prepared=prepared,
             priced=told.priced,
+            charges=told.charges,
             reserved=Reserved(
                 query_id=query_id, state="settled", fresh=True, answer=None, reused=told.releases, charged=()
             ),
@@ -394,7 +401,7 @@ class Journey:
         block = block_of(query_id, answer)
         shared = told.block.shared_with(block) if told.block is not None and block is not None else None
         reserved = self._ledger.repeat(
-            request_of(question, prepared, told.priced, path, query_id, reuse),
+            request_of(question, prepared, told.priced, told.charges, path, query_id, reuse),
             {key: release.id for key, release in told.releases.items()},
             answer,
             shared=shared,
@@ -454,30 +461,28 @@ class Journey:
             )
         return dataset, own
 
-    def _reuse(self, question: Question, dataset: Dataset, prepared: Prepared, priced: pricing.Priced | None) -> Any:
+    def _reuse(self, question: Question, dataset: Dataset, stored: Callable[[], Mapping[str, StoredRelease]]) -> Reuse:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
-        asked = reuse_of(question, dataset)
-        if asked != "none" and question.max_staleness_s is not None and priced is not None:
-            oldest = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=question.max_staleness_s)
-            found = self._reusable(question, prepared, priced)
-            if any(release.created is not None and release.created < oldest for release in found.values()):
+        if question.max_staleness_s is not None:
+            oldest = self._now() - datetime.timedelta(seconds=question.max_staleness_s)
+            if any(release.created is not None and release.created < oldest for release in stored().values()):
                 return "none"
-        return asked
+        return reuse_of(question, dataset)
 
     def _reusable(
-        self, question: Question, prepared: Prepared, priced: pricing.Priced, path: Sequence[Account] = ()
+        self, question: Question, dataset: Dataset, charges: Sequence[CoreCharge], account: Account
     ) -> dict[str, StoredRelease]:
-        """The stored releases that would serve for nothing, by core key."""
-        reuse = reuse_of(question, prepared.plan.dataset)
+        """The stored releases that would serve for nothing, by core key: also those that the account paid to read."""
+        reuse = reuse_of(question, dataset)
         if reuse == "none":
             return {}
         principal = None if reuse == "any" else question.principal
         result: dict[str, StoredRelease] = {}
-        for charge in charges_of(prepared, priced):
+        for charge in charges:
             for key, least in charge.served_by:
                 release = self._ledger.find_release(key, quality=least, principal=principal)
-                if release is None and reuse == "charged" and path:
-                    release = self._ledger.find_read(path[0].id, key, quality=least)
+                if release is None and reuse == "charged":
+                    release = self._ledger.find_read(account.id, key, quality=least)
                 if release is not None:
                     result[charge.core_key] = release
                     break
@@ -588,8 +593,7 @@ class Journey:
         released: list[ReleasedTable] = []
         fresh: list[StoredRelease] = []
         releases: dict[str, StoredRelease] = {}
-        charges = () if admitted.priced is None else charges_of(prepared, admitted.priced)
-        for core, statement, charge in zip(prepared.cores, prepared.statements, charges, strict=True):
+        for core, statement, charge in zip(prepared.cores, prepared.statements, admitted.charges, strict=True):
             key = charge.core_key
             stored = reserved.reused.get(key)
             if stored is not None:
@@ -648,7 +652,7 @@ class Journey:
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(fresh)) from None
-        told = Told(rows, tuple(table.notes for table in released), releases, admitted.priced)
+        told = Told(rows, tuple(table.notes for table in released), releases, admitted.priced, admitted.charges)
         answer = wire_answer.answer(admitted, told, self._ledger.standing(admitted.path[0].id))
         self._ledger.post(admitted.query_id, fresh, answer)
         if not reserved.charged:

@@ -1,9 +1,10 @@
-"""Answers that would surely be noise alone: an average whose error is wider than the whole range of its values.
+"""Answers that would surely be noise alone: an error that is wider than everything the answer could say.
 
-An average over n rows has a half-width of about q / n of the range, where q follows from the noise that the spend buys.
-With q rows or fewer nothing of the answer would be data, so a question is refused before the charge where n is known to
-be that small: from the declared `rows_expected`, or from a stored count of the same rows. A doubt is no refusal: group
-sizes that nobody declared or released may be anything.
+An average over n rows has a half-width of about q / n of the range of its values, where q follows from the noise that
+the spend buys; a sum has one of h, and is at most n times the greatest value. With q rows or fewer, or h over the
+greatest value, nothing of the answer would be data, so a question is refused before the charge where n is known to be
+that small: from the declared `rows_expected`, or from a stored count of the same rows. A doubt is no refusal: group
+sizes that nobody declared or released may be anything, and of hidden groups only those that were shown are counted.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.calibrate import Calibration
+from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.interval import two_sided_alpha
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
-from privacy.statistic import EstimateKind
+from privacy.statistic import Estimate, EstimateKind
 from server.pricing import Priced
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.plan import Aggregate, AggregateFunction
@@ -54,12 +56,24 @@ class _Hopeless:
 
 
 def refuse_pure_noise(
-    cores: Sequence[BoundedCore], priced: Priced, confidence: Fraction, dataset: Dataset, stored_rows: StoredRows
+    cores: Sequence[BoundedCore],
+    priced: Priced,
+    confidence: Fraction,
+    dataset: Dataset,
+    *,
+    stored_rows: StoredRows,
+    served: Callable[[], Sequence[bool]],
 ) -> None:
-    """Errors: Refused (accuracy_unreachable), with the spend that would do, where a column would surely be noise."""
-    found = [hopeless for core in cores for hopeless in _hopeless(core, priced.calibration, confidence, stored_rows)]
-    if found:
-        raise Refused([_finding(hopeless, priced, dataset) for hopeless in found])
+    """Errors: Refused (accuracy_unreachable), with the spend that would do, where a column would surely be noise.
+
+    `served` says of each core whether a stored release answers it for nothing; it is asked when something was found.
+    """
+    found = [_hopeless(core, priced.calibration, confidence, stored_rows) for core in cores]
+    if any(found):
+        fresh = [core for core, free in zip(found, served(), strict=True) if not free]
+        findings = [_finding(hopeless, priced, dataset) for core in fresh for hopeless in core]
+        if findings:
+            raise Refused(findings)
 
 
 def counting_key(core: BoundedCore, dataset: Dataset) -> str:
@@ -71,12 +85,12 @@ def counting_key(core: BoundedCore, dataset: Dataset) -> str:
 def _hopeless(
     core: BoundedCore, calibration: Calibration, confidence: Fraction, stored_rows: StoredRows
 ) -> list[_Hopeless]:
-    ratios = [
+    columns = [
         (aggregate, estimate)
         for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
-        if estimate.kind in _RATIOS
+        if estimate.kind in _RATIOS or estimate.kind is EstimateKind.SUM
     ]
-    if not ratios:
+    if not columns:
         return []
     limits: list[tuple[float, str]] = []
     expected = core.core.sources[0].table.rows_expected
@@ -90,14 +104,27 @@ def _hopeless(
     rows, source = min(limits)
     rows = max(rows, 1.0)
     found = []
-    for aggregate, estimate in ratios:
-        needed = _rows_of_noise(calibration, core.described.name, estimate.statistic, confidence)
+    for aggregate, estimate in columns:
+        rows_of = _rows_of_sum if estimate.kind is EstimateKind.SUM else _rows_of_ratio
+        needed = rows_of(calibration, core.described.name, estimate, confidence)
         if needed >= rows:
             found.append(_Hopeless(aggregate.text, needed, rows, source))
     return found
 
 
-def _rows_of_noise(calibration: Calibration, core: str, statistic: str, confidence: Fraction) -> float:
+def _rows_of_sum(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
+    """With so many rows the half-width of a sum is as large as the greatest magnitude that the sum could have."""
+    measurement = calibration.measurement(core, estimate.statistic)
+    encoding = measurement.statistic.encoding
+    form = linear_form(measurement.statistic, estimate.kind)
+    assert encoding is not None
+    assert form is not None
+    ends = (encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))
+    greatest = float(max(map(abs, ends)))
+    return linear_half_width(measurement, form, two_sided_alpha(confidence)) / greatest if greatest else 0.0
+
+
+def _rows_of_ratio(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
     """q: with so many rows the interval of an average is at least as wide, to either side, as the range of its values.
 
     With the true mean c the error is that of (sum of t - c n) / n, with the weights c and 1 - c on two coordinates.
@@ -105,7 +132,7 @@ def _rows_of_noise(calibration: Calibration, core: str, statistic: str, confiden
     the noise of further coordinates only adds. A variance is a ratio over the same n, whose own count is then within
     its noise.
     """
-    measurement = calibration.measurement(core, statistic)
+    measurement = calibration.measurement(core, estimate.statistic)
     encoding, degree = measurement.statistic.encoding, measurement.statistic.degree
     assert encoding is not None
     one = float(Fraction(measurement.grid, encoding.highest**degree)) / 2
@@ -127,7 +154,7 @@ def _finding(hopeless: _Hopeless, priced: Priced, dataset: Dataset) -> Finding:
     return Finding(
         code="accuracy_unreachable",
         what=f"{hopeless.text} would be noise alone",
-        why=f"With this spend its ± is wider than the whole range of its values below {hopeless.needed:,.0f} rows, and "
+        why=f"With this spend its ± is wider than everything it could be below {hopeless.needed:,.0f} rows, and "
         f"{hopeless.source}.",
         instead=(first, '"accept_noise": true, or --accept-noise, to pay for it all the same'),
     )

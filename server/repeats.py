@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from accountant.request import StoredRelease
+from accountant.request import CoreCharge, StoredRelease
 from privacy.release import MechanismNote
 from server.answer_block import Block
 from server.answer_rows import AnswerRows
@@ -37,6 +37,7 @@ class Told:
     notes: tuple[tuple[MechanismNote, ...], ...]
     releases: Mapping[str, StoredRelease]
     priced: Priced | None
+    charges: tuple[CoreCharge, ...] = ()
     block: Block | None = None
     """The part of the stored answer that every repeat has in common with it."""
 

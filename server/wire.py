@@ -202,7 +202,7 @@ class QueryBody(RequestModel):
     spend: SpendBody | None = None
     contribution: ContributionBody | None = None
     accept_noise: Annotated[
-        bool, Field(description="Whether an average that would surely be noise alone is answered and charged.")
+        bool, Field(description="Whether an average or a sum that would surely be noise alone is answered and charged.")
     ] = False
     noise: Annotated[
         Literal["auto", "laplace", "gaussian"],

@@ -107,7 +107,7 @@ RowsPerGroupOption = Annotated[
     typer.Option("--rows-per-unit-and-group", metavar="N", help="Rows of one unit that count here in one group."),
 ]
 AcceptNoiseOption = Annotated[
-    bool, typer.Option("--accept-noise", help="Pay also for an average that would surely be noise alone.")
+    bool, typer.Option("--accept-noise", help="Pay also for an average or a sum that would surely be noise alone.")
 ]
 NonemptyOption = Annotated[
     bool, typer.Option("--nonempty", help="Leave out public groups whose noisy count may be that of nobody.")

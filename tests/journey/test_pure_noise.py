@@ -1,4 +1,5 @@
-"""Pure noise is not sold in silence: an average over too few rows is refused before the charge, where that is known."""
+"""Pure noise is not sold in silence: averages and sums of too few rows are refused before the charge, where that is
+known."""
 
 from __future__ import annotations
 
@@ -14,10 +15,13 @@ from tests.journey.test_journey import Analyst, ask, remaining
 FEW = "FROM people WHERE age = 17 AND salary < 0"
 
 
-def test_an_average_of_counted_few_is_refused_before_the_charge(services: Services, analyst: Analyst) -> None:
+@pytest.mark.parametrize("function", ["AVG", "SUM", "STDDEV"])
+def test_an_aggregate_of_counted_few_is_refused_before_the_charge(
+    services: Services, analyst: Analyst, function: str
+) -> None:
     """With a stored count of the same rows a refusal names a spend that is answered; noise that is wished is too."""
     who = analyst()
-    small = question(f"SELECT AVG(salary) {FEW}", who, epsilon="0.05")
+    small = question(f"SELECT {function}(salary) {FEW}", who, epsilon="0.05")
     assert services.journey.estimate(small)["verdict"] == "affordable", "nobody knows how few rows there are"
     ask(services, f"SELECT COUNT(*) {FEW}", who, epsilon="5")
     before = remaining(services, who)
@@ -45,7 +49,9 @@ def test_useful_and_unknown_averages_are_not_refused(services: Services, analyst
         "SELECT AVG(salary) FROM people WHERE age < 18",
         "SELECT sex, AVG(salary) FROM people GROUP BY sex",
         "SELECT town, AVG(salary) FROM people GROUP BY town",
-        f"SELECT SUM(salary), COUNT(*) {FEW}",
+        "SELECT SUM(salary) FROM people",
+        "SELECT SUM(salary) FROM people WHERE age < 18",
+        f"SELECT COUNT(*), COUNT(salary) {FEW}",
     ):
         assert services.journey.estimate(question(sql, who, epsilon="0.2"))["verdict"] == "affordable", sql
 

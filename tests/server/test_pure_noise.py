@@ -1,4 +1,4 @@
-"""The number of rows below which an average is noise alone: at it no mean is told, at some times it one is."""
+"""The number of rows below which an answer is noise alone: at it no mean or sum is told, at some times it one is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.estimates import estimate_column
 from mechanisms.interval import two_sided_alpha
-from server.pure_noise import _rows_of_noise
+from server.pure_noise import _rows_of_ratio, _rows_of_sum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC
@@ -31,7 +31,7 @@ def test_fewer_rows_than_that_tell_nothing(call: str, price: LaplacePrice | Gaus
     statistic = measurement.statistic
     assert statistic.encoding is not None
     size = statistic.encoding.highest**statistic.degree
-    needed = _rows_of_noise(calibration, "c0", estimate.statistic, CONFIDENCE)
+    needed = _rows_of_ratio(calibration, "c0", estimate, CONFIDENCE)
 
     def width(rows: float, mean: Fraction) -> float:
         shares = [1 - mean, mean] if statistic.degree == 1 else [(1 - mean) ** 2, 2 * mean * (1 - mean), mean**2]
@@ -47,3 +47,22 @@ def test_fewer_rows_than_that_tell_nothing(call: str, price: LaplacePrice | Gaus
     for mean in (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1)):
         assert width(needed * 0.99, mean) == pytest.approx(whole)
     assert width(needed * 8, Fraction(1, 2)) < 0.9 * whole
+
+
+@pytest.mark.parametrize("call", ["SUM(cost)", "SUM(cost), AVG(cost)", "SUM(cost), STDDEV(cost)"])
+@pytest.mark.parametrize(
+    "price", [LaplacePrice(Fraction(1, 10), Fraction(0)), GaussianPrice(Fraction(1, 100), Fraction(0))]
+)
+def test_a_sum_of_fewer_rows_than_that_is_within_its_own_noise(call: str, price: LaplacePrice | GaussianPrice) -> None:
+    """The half-width is so many times the greatest value: of fewer rows every sum is within it of zero."""
+    (core,) = bound(lift(f"SELECT {call} FROM visits", CLINIC))
+    calibration = calibrate([core.described], price)
+    estimate = next(e for e in core.described.estimates if e.kind.value == "sum")
+    measurement = calibration.measurement("c0", estimate.statistic)
+    nothing = np.array([[0] * measurement.statistic.coordinates], dtype=object)
+    column = estimate_column(measurement, estimate, nothing, alpha=two_sided_alpha(CONFIDENCE))
+    low, high = column.lows[0], column.highs[0]
+    assert low is not None
+    assert high is not None
+    greatest = 5_000  # of a cost, as declared
+    assert _rows_of_sum(calibration, "c0", estimate, CONFIDENCE) * greatest == pytest.approx((high - low) / 2, rel=1e-3)
