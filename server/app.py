@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accountant.errors import LedgerError
 from privacy.refusal import ExecutionFailed, Refused
+from server.administration.refusal import ActRefused
 from server.auth import undeclared_routes
 from server.body import findings_of
 from server.errors import (
@@ -37,6 +38,7 @@ from server.openapi import cached_document
 from server.routes import budgets, datasets, operations, people, queries
 from server.routes.common import running_response
 from server.routes.operations import server_version
+from server.routes.refusals import problem_of_act
 from server.services import Services
 from server.settings import Settings
 from server.shutdown import noticing_signals
@@ -320,6 +322,10 @@ def _add_handlers(app: FastAPI) -> None:
         assert isinstance(error, Problem)
         return _respond(request, error)
 
+    async def on_act(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ActRefused)
+        return _respond(request, problem_of_act(error.refusal))
+
     async def on_refusal(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         return _respond(request, problem_of_refusal(error))
@@ -363,6 +369,7 @@ def _add_handlers(app: FastAPI) -> None:
         return _respond(request, _http_problem(error, request))
 
     app.add_exception_handler(Problem, on_problem)
+    app.add_exception_handler(ActRefused, on_act)
     app.add_exception_handler(Refused, on_refusal)
     app.add_exception_handler(ExecutionFailed, on_execution)
     app.add_exception_handler(LedgerError, on_ledger)

@@ -134,9 +134,9 @@ class ServedDatasets:
                 ]
             ) from None
 
-    def attach_path(self, path: Path, *, actor: str) -> Dataset:
-        """Attaches a dataset file from anywhere: for the operator's own command line. Errors: DatasetRefused."""
-        return self._attach_path(path, actor=actor, confined=False)
+    def attach_path(self, path: Path, *, actor: str, name: str | None = None, replaces: str | None = EITHER) -> Dataset:
+        """Attaches a dataset file from anywhere: for the operator's own command line. Errors: as `register`."""
+        return self._attach_path(path, actor=actor, confined=False, name=name, replaces=replaces)
 
     def _attach_path(
         self, path: Path, *, actor: str, confined: bool, name: str | None = None, replaces: str | None = EITHER

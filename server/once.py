@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from server.administration.once import KEY_FORM
+from server.administration.once import once as carry_out_once
 from server.auth import Caller, services_of
 from server.body import canonical_hash
 from server.errors import Problem
-from server.store.replies import ClaimedAlready, OtherRequest, Reply
+from server.store.replies import Reply
 
 __all__ = ["ONCE_TEXT", "idempotency_key", "once"]
 
@@ -24,7 +25,6 @@ ONCE_TEXT = (
 )
 """What the description of an administrative POST says."""
 
-_KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
 _KEPT_HEADERS = ("location", "etag")
 
 
@@ -33,7 +33,7 @@ def idempotency_key(request: Request) -> str | None:
     values = request.headers.getlist("idempotency-key")
     if not values:
         return None
-    if len(values) > 1 or _KEY.match(values[0]) is None:
+    if len(values) > 1 or KEY_FORM.match(values[0]) is None:
         raise Problem(
             "invalid_request",
             what="the header Idempotency-Key is not accepted",
@@ -47,53 +47,41 @@ async def once(
     request: Request,
     caller: Caller,
     body: Mapping[str, Any],
-    act: Callable[[], Awaitable[Response]],
+    act: Callable[[], Response],
     *,
     unkept: str | None = None,
 ) -> Response:
     """Carries an act out, or answers what was answered when the same request was carried out under the same key.
 
-    The request is its path, its If-Match and its body. `unkept` names a member of the answer that is not kept: it is
-    null in a retry. A refusal (a Problem) gives the key back, because nothing was done.
-    Errors: Problem idempotency_conflict; conflict while the outcome of an earlier attempt is not known.
+    The request is its path, its If-Match and its body. `act` runs on a thread. `unkept` names a member of the answer
+    that is not kept: it is null in a retry. Errors: Problem; ActRefused, those of `server.administration.once` too.
     """
     key = idempotency_key(request)
     if key is None:
-        return await act()
+        return await run_in_threadpool(act)
     registry = services_of(request).registry
     identity = {"body": dict(body), "path": request.url.path, "if-match": request.headers.getlist("if-match")}
-    request_hash = canonical_hash(identity)
-    try:
-        earlier = await run_in_threadpool(lambda: registry.claim_reply(caller.name, key, request_hash=request_hash))
-    except OtherRequest:
-        raise Problem(
-            "idempotency_conflict",
-            what="the Idempotency-Key was used before for another request",
-            why="A key stands for one request.",
-            instead=("Use a new key for a new request.", "Send the same request to get the stored answer."),
-        ) from None
-    except ClaimedAlready:
-        raise Problem(
-            "conflict",
-            what="the request was sent before, and its outcome is not known",
-            why="It is being carried out, or the server stopped in the middle. It is not carried out a second time.",
-            instead=("Read what there is now (GET). Then send what is missing with a new Idempotency-Key.",),
-        ) from None
-    if earlier is not None:
-        return Response(
-            earlier.body.encode(),
-            earlier.status,
-            media_type="application/json",
-            headers={"Cache-Control": "no-store", **earlier.headers},
+    done = await run_in_threadpool(
+        lambda: carry_out_once(
+            registry,
+            actor=caller.name,
+            key=key,
+            request_hash=canonical_hash(identity),
+            act=act,
+            kept=lambda response: _kept(response, unkept),
         )
-    try:
-        response = await act()
-    except Problem:
-        await run_in_threadpool(lambda: registry.drop_reply(caller.name, key))
-        raise
-    reply = _kept(response, unkept)
-    await run_in_threadpool(lambda: registry.keep_reply(caller.name, key, reply))
-    return response
+    )
+    return _told(done) if isinstance(done, Reply) else done
+
+
+def _told(reply: Reply) -> Response:
+    """The answer of before."""
+    return Response(
+        reply.body.encode(),
+        reply.status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store", **reply.headers},
+    )
 
 
 def _kept(response: Response, unkept: str | None) -> Reply:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from accountant.ledger import Ledger
 from engines.incidents import Incidents
 from privacy.policy import Dataset
-from server.errors import Problem, RequestFinding
+from server.errors import RequestFinding
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
@@ -55,11 +56,6 @@ class DatasetRefused(Exception):
         assert self.findings
         super().__init__(self.findings[0].what)
 
-    def problem(self) -> Problem:
-        """The refusal for the administrator."""
-        first = self.findings[0]
-        return Problem("dataset_refused", first.what, first.why, first.instead, findings=self.findings)
-
 
 class OtherName(Exception):
     """A dataset file with another name than it was to be attached under."""
@@ -81,6 +77,9 @@ class Registrar(Protocol):
         self, path: str, *, actor: str, name: str | None = None, replaces: str | None = EITHER
     ) -> Dataset:
         """Attaches the file of that name in the home's folder of datasets. Raises as `register`."""
+
+    def attach_path(self, path: Path, *, actor: str, name: str | None = None, replaces: str | None = EITHER) -> Dataset:
+        """Attaches a dataset file from anywhere on this machine: for its operator only. Raises as `register`."""
 
     def remove(self, name: str, *, actor: str) -> None:
         """Stops serving a dataset; its ledger stays."""
@@ -109,3 +108,7 @@ class Services:
     sql_matrix: Mapping[str, Any] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)
     closing: tuple[Callable[[], object], ...] = ()
+
+    def served(self) -> tuple[str, ...]:
+        """Names of the datasets that are served now, in order."""
+        return tuple(dataset.name for dataset in self.catalogue.all())

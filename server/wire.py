@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchem
 from accountant.filter import DELTA_MAX, EPSILON_MAX
 from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
+from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
 from server.store.tables import ROLES
 
@@ -261,7 +262,7 @@ class BudgetChangeBody(RequestModel):
     """Another limit for an account, with the reason that the ledger keeps."""
 
     limit: LimitBody
-    reason: Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class PrincipalBody(RequestModel):

@@ -255,6 +255,40 @@ def test_every_package_has_a_readme() -> None:
     assert [path.name for path in packages if not (path / "README.md").is_file()] == []
 
 
+# --- Administration ---------------------------------------------------------------------------------------------------
+
+ACTS = {
+    "ledger": {"create_account", "change_limit"},
+    "registry": {
+        "create_principal",
+        "change_principal",
+        "create_key",
+        "revoke_key",
+        "register_dataset",
+        "remove_dataset",
+        "claim_reply",
+    },
+    "registrar": {"register", "register_file", "attach_path", "remove"},
+    "catalogue": {"register", "register_file", "attach_path", "remove"},
+}
+
+
+def acts(name: str, tree: ast.Module) -> Iterator[Finding]:
+    """Administrative acts past `server.administration`, in what translates for people and programs."""
+    if not name.startswith(("server/cli/", "server/routes/")):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            owner = getattr(node.value, "attr", getattr(node.value, "id", "")).removeprefix("_")
+            if node.attr in ACTS.get(owner, set()):
+                yield node.lineno, f"uses {owner}.{node.attr}"
+
+
+def test_administrators_act_in_one_place() -> None:
+    """Routes and commands translate; what they ask for is checked and carried out by server.administration."""
+    assert report(acts, "server") == []
+
+
 # --- Text of the repository -----------------------------------------------------------------------------------------
 
 # The patterns are put together from pieces, so that this file does not hold what it looks for.
@@ -374,6 +408,16 @@ BREACHES = [
     (missing_docstrings, '"""M."""\ndef public():\n    pass\n'),
     (missing_docstrings, '"""M."""\nclass C:\n    """C."""\n    def public(self):\n        pass\n'),
 ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["registry.create_key('ana')\n", "services.ledger.change_limit(x)\n", "attach = services.registrar.attach_path\n"],
+)
+def test_an_act_past_the_administration_is_caught(code: str) -> None:
+    """In routes and commands; the administration itself may."""
+    assert list(acts("server/cli/planted.py", ast.parse(code))) != []
+    assert list(acts("server/administration/planted.py", ast.parse(code))) == []
 
 
 @pytest.mark.parametrize(("rule", "code"), BREACHES)

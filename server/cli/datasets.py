@@ -257,6 +257,8 @@ def add(
 def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
     """Attaches a dataset file. A server of this home notices it by itself. Errors: CommandFailed."""
     from engines.snapshot import open_snapshot
+    from server.administration import datasets as administration
+    from server.administration.registered import RegisteredDatasets
     from server.build import open_catalogue
     from server.cli.schema import check_schema
     from server.cli.snapshots import lost_failure, lost_snapshots
@@ -265,13 +267,16 @@ def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
     with explained(place.path), place.registry(settings) as registry:
         check_schema(registry)
         name = load(file).dataset
+        registered = RegisteredDatasets(registry)
         for lost in lost_snapshots(settings, registry):
             if lost != name:
                 raise lost_failure(lost)
             # It is made again now; until then nothing could be read from it.
-            registry.remove_dataset(name, actor=operator())
+            administration.remove(registered, name, served=registered.names, actor=operator())
+        # A version that somebody else attaches from here on is not replaced.
+        wanted = administration.AttachDataset(administration.LocalFile(file.resolve()), replaces=registered.tag(name))
         catalogue = open_catalogue(settings, registry)
-        dataset = catalogue.attach_path(file.resolve(), actor=operator())
+        dataset = administration.attach(catalogue, wanted, actor=operator())
         snapshot = open_snapshot(catalogue.snapshot(dataset))
     version: list[int | str] = [dataset.policy_version, dataset.data_version]
     return {
@@ -367,16 +372,13 @@ def remove(
     examples
       noisegate dataset remove clinic
     """
+    from server.administration import datasets as administration
+    from server.administration.registered import RegisteredDatasets
+
     place = Home(default_home(home))
     with place.opened() as (_, _, registry):
-        known = [version.name for version in registry.datasets()]
-        if name not in known:
-            raise CommandFailed(
-                f'there is no dataset "{name}"',
-                why=f"Served are: {', '.join(known)}." if known else "No dataset is attached.",
-                instead="See: noisegate dataset list",
-            )
-        registry.remove_dataset(name, actor=operator())
+        registered = RegisteredDatasets(registry)
+        administration.remove(registered, name, served=registered.names, actor=operator())
     noticed = _wait_served(place, lambda served: name not in served)
     if as_json:
         print_json({"dataset": name, "result": "removed", "served": None if noticed is None else not noticed})

@@ -113,10 +113,11 @@ def _of_system(error: OSError, home: Path | None) -> CommandFailed:
 def _of_program(error: Exception, home: Path | None) -> CommandFailed | None:
     """The message for an error of this program. The classes are looked up only when their modules are loaded."""
     for module, translate in (
+        ("server.administration.refusal", _of_act),
         ("accountant.errors", _of_ledger),
         ("server.settings", _of_settings),
         ("server.store.registry", _of_registry),
-        ("server.services", _of_dataset),
+        ("server.datasets", _of_dataset),
         ("engines.snapshot", _of_snapshot),
         ("sqlalchemy.exc", _of_database),
     ):
@@ -125,6 +126,13 @@ def _of_program(error: Exception, home: Path | None) -> CommandFailed | None:
             if found is not None:
                 return found
     return None
+
+
+def _of_act(error: Exception, home: Path | None) -> CommandFailed | None:
+    from server.administration.refusal import ActRefused
+    from server.cli.refusals import failure_of_act
+
+    return failure_of_act(error.refusal) if isinstance(error, ActRefused) else None
 
 
 def _of_ledger(error: Exception, home: Path | None) -> CommandFailed | None:
@@ -192,35 +200,19 @@ def _of_settings(error: Exception, home: Path | None) -> CommandFailed | None:
 def _of_registry(error: Exception, home: Path | None) -> CommandFailed | None:
     from server.store import registry
 
-    if isinstance(error, registry.VersionConflict):
-        return CommandFailed(
-            "cannot attach: this version of the dataset is stored with other contents",
-            why="A version never changes, because releases and charges refer to it.",
-            instead="Give the changed dataset another name.",
-        )
     if isinstance(error, registry.RegistryError):
         return CommandFailed("the registry refused the step", why=f"{error}.", instead="See: noisegate key list")
     return None
 
 
 def _of_dataset(error: Exception, home: Path | None) -> CommandFailed | None:
+    from server.cli.refusals import findings_failure
     from server.datasets import DatasetFileRefused
-    from server.services import DatasetRefused
 
-    if isinstance(error, DatasetRefused):
-        findings = [(f.what, f.why, f.instead, f.field) for f in error.findings]
-    elif isinstance(error, DatasetFileRefused):
-        findings = [(p.what, p.why, (p.instead,), p.place) for p in error.problems if p.severity == "error"]
-    else:
+    if not isinstance(error, DatasetFileRefused):
         return None
-    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-    told = [f"{what}{f' ({place})' if place and place not in what else ''}: {why}" for what, why, _, place in findings]
-    advice = list(dict.fromkeys(line for _, _, lines, _ in findings for line in lines))
-    return CommandFailed(
-        f"the dataset is not attached: {count}",
-        why="\n".join(told),
-        instead=[*advice, "What is served stays as it was."],
-    )
+    faults = [problem for problem in error.problems if problem.severity == "error"]
+    return findings_failure([(fault.what, fault.why, (fault.instead,), fault.place) for fault in faults])
 
 
 def _of_snapshot(error: Exception, home: Path | None) -> CommandFailed | None:

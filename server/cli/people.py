@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.failure import CommandFailed, usage_error
+from server.cli.failure import CommandFailed
 from server.cli.home import Home
+from server.cli.once import OnceOption, carry_out
 from server.cli.options import HomeOption, JsonOption, default_home, operator
 from server.cli.output import print_json, say, table
 
@@ -43,6 +44,7 @@ def create(
         int | None, typer.Option("--days", min=1, max=3650, help="Life of the key in days. Default: 365.")
     ] = None,
     label: Annotated[str, typer.Option("--label", help="A note that is shown in lists.")] = "",
+    idempotency_key: OnceOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,36 +58,31 @@ def create(
       noisegate key create operations --role admin --days 30
       noisegate key create nightly --role auditor --json
     """
+    from server.administration.people import GrantKey, People
+
     place = Home(default_home(home))
+    wanted = GrantKey(name, None if role is None else role.value, label, days)
     with place.opened() as (settings, _, registry):
-        actor = operator()
-        existing = registry.principal(name)
-        if existing is not None and role is not None and existing.role != role.value:
-            raise CommandFailed(
-                f'could not make the key: "{name}" is {existing.role}, not {role.value}',
-                why="A principal has one role, and all its keys have that role.",
-                instead=("Leave --role away,", "or choose another name for the other role."),
-            )
-        if existing is not None and existing.disabled is not None:
-            raise CommandFailed(
-                f'could not make the key: "{name}" is disabled',
-                why="Keys of a disabled principal do not work.",
-                instead=f"Enable it first: PATCH /v1/principals/{name} with an administrator's key.",
-            )
-        try:
-            if existing is None:
-                existing = registry.create_principal(name, (role or Role.analyst).value, actor=actor)
-            made = registry.create_key(name, label=label, days=days or settings.key_days, actor=actor)
-        except ValueError as error:
-            raise usage_error("could not make the key", why=f"{error}.", instead="See: noisegate key list") from None
+        people = People(registry, settings.key_days)
+
+        def grant() -> dict[str, Any]:
+            granted = people.grant_key(wanted, actor=operator())
+            return {**_body(granted.made.key), "role": granted.principal.role, "key": granted.made.text}
+
+        asked = {"command": "key create", **dataclasses.asdict(wanted)}
+        made = carry_out(registry, idempotency_key, asked, grant, unkept="key")
     if as_json:
-        print_json({**_body(made.key), "role": existing.role, "key": made.text})
+        print_json(made)
         return
-    say(f'Key {made.key.id} for "{name}" ({existing.role}), valid until {made.key.expires[:10]}:')
-    say(f"\n  {made.text}\n")
-    say("It is shown once and is not stored. Take it back with:")
-    say(f"  noisegate key revoke {made.key.id}")
-    if existing.role in ("analyst", "owner"):
+    say(f'Key {made["id"]} for "{name}" ({made["role"]}), valid until {made["expires"][:10]}:')
+    if made["key"] is None:
+        say("It was made when this command ran before. Its text was shown then and is not stored.")
+    else:
+        say(f"\n  {made['key']}\n")
+        say("It is shown once and is not stored.")
+    say("Take it back with:")
+    say(f"  noisegate key revoke {made['id']}")
+    if made["role"] in ("analyst", "owner"):
         say("An analyst also needs a budget:")
         say(f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001")
 
@@ -103,19 +100,14 @@ def revoke(
       noisegate key list
       noisegate key revoke 5f0c1d2e3a4b
     """
+    from server.administration.people import People
     from server.store.keys import split_key
 
     parts = split_key(key)
     identifier = key if parts is None else parts[0]
     place = Home(default_home(home))
-    with place.opened() as (_, _, registry):
-        if registry.key(identifier) is None:
-            raise CommandFailed(
-                "there is no such key" if key.startswith("ngk_") else f'there is no key "{identifier}"',
-                why="No key of this home has this identifier.",
-                instead="See: noisegate key list",
-            )
-        revoked = registry.revoke_key(identifier, actor=operator())
+    with place.opened() as (settings, _, registry):
+        revoked = People(registry, settings.key_days).revoke_key(identifier, actor=operator())
     if as_json:
         print_json(_body(revoked))
     else:

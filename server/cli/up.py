@@ -22,8 +22,9 @@ from server.cli.questions import first_question, next_question
 
 if TYPE_CHECKING:
     from privacy.policy import Dataset
+    from server.administration.refusal import Refusal
     from server.cli.client import Client
-    from server.services import DatasetRefused, Services
+    from server.services import Services
     from server.settings import Settings
 
 __all__ = ["up"]
@@ -346,15 +347,18 @@ class _Up:
 
     def mend(self) -> None:
         """Datasets whose snapshot is gone would keep the server from starting: the demo is made again, others told."""
+        from server.administration.datasets import remove
+        from server.administration.registered import RegisteredDatasets
         from server.cli.snapshots import lost_failure, lost_snapshots
 
         with self._place.registry(self._settings) as registry:
+            registered = RegisteredDatasets(registry)
             for name in lost_snapshots(self._settings, registry):
                 own = self._guest is not None and self._guest.name == name
                 if name != DEMO and not own:
                     raise lost_failure(name)
                 self.tell(f"the snapshot of {name} is missing or damaged: making it again")
-                registry.remove_dataset(name, actor=operator())
+                remove(registered, name, served=registered.names, actor=operator())
                 self._demo_lost = self._demo_lost or not own
 
     # With the services, before the first request
@@ -375,6 +379,7 @@ class _Up:
 
     def _key(self, services: Services, name: str) -> str:
         """A key of that principal that works: the stored one, or a new one."""
+        from server.administration.people import GrantKey, People
         from server.store.registry import KeyRefused
 
         registry = services.registry
@@ -392,31 +397,33 @@ class _Up:
                                  "or start with: noisegate serve"),
                     ) from None  # fmt: skip
                 self.tell(f"the stored key of {name} does not work any more: making a new one")
-        if registry.principal(name) is None:
-            registry.create_principal(name, name, actor=operator())
-        made = registry.create_key(name, label="up", days=services.settings.key_days, actor=operator())
+        people = People(registry, services.settings.key_days)
+        made = people.grant_key(GrantKey(name, None if registry.principal(name) else name, "up"), actor=operator()).made
         self._place.store_key(name, made.text)
         return made.text
 
     def _attach_demo(self, services: Services) -> None:
-        from server.cli.watching import catalogue_of
         from server.demo import write_demo
 
         folder = self._settings.datasets_directory
         write_demo(folder, progress=lambda text: self.tell(f"{text} ..."))
         self.tell("checking every row and making the snapshot ...")
-        catalogue_of(services).attach_path(folder / "demo.yaml", actor=operator())
+        self._attach(services, folder / "demo.yaml")
+
+    def _attach(self, services: Services, path: Path) -> Dataset:
+        from server.administration.datasets import AttachDataset, LocalFile, attach
+
+        return attach(services.registrar, AttachDataset(LocalFile(path)), actor=operator())
 
     def _attach_own(self, services: Services, guest: _OwnData) -> Dataset:
-        from server.cli.watching import catalogue_of
-        from server.services import DatasetRefused
+        from server.administration.refusal import ActRefused
 
         folder = self._settings.datasets_directory
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{guest.name}.yaml"
         if path.exists():
             self.tell(f"using your dataset file {path} (--unit, --each-row and --rows-per-unit have no effect)")
-            return catalogue_of(services).attach_path(path, actor=operator())
+            return self._attach(services, path)
         self.tell(f"reading {guest.path.name}: columns {guest.columns}")
         for line in guest.remarks(path):
             self.tell(line)
@@ -424,9 +431,9 @@ class _Up:
         try:
             try:
                 self.tell("checking every row and making the snapshot ...")
-                return catalogue_of(services).attach_path(path, actor=operator())
-            except DatasetRefused as refused:
-                if guest.unit is None or not _repeats(refused):
+                return self._attach(services, path)
+            except ActRefused as refused:
+                if guest.unit is None or not _repeats(refused.refusal):
                     raise
                 if not guest.single:
                     raise guest.wrong_table() from None
@@ -436,39 +443,30 @@ class _Up:
             for line in _assumed(path, f'"{printable(guest.unit)}" repeats, so one unit has several rows: '):
                 self.tell(line)
             _write(path, guest.text(rows_per_unit=ROWS_PER_UNIT))
-            return catalogue_of(services).attach_path(path, actor=operator())
+            return self._attach(services, path)
         except BaseException:
             # A file that was never attached would be in the way of the next attempt.
             path.unlink(missing_ok=True)
             raise
 
     def _budget(self, services: Services, dataset: str) -> None:
-        from accountant.account import FilterKind, Limit
+        from accountant.account import FilterKind
+        from server.administration.budgets import Budgets, OpenBudget, root_of
 
-        ledger = services.ledger
-        accounts = ledger.accounts(dataset=dataset)
-        root = next((account for account in accounts if account.parent is None), None)
+        budgets = Budgets(services.ledger, services.registry, services.served)
+        accounts = services.ledger.accounts(dataset=dataset)
+        root = root_of(accounts)
         if root is None:
-            root = ledger.create_account(
-                dataset=dataset,
-                parent=None,
-                principal=None,
-                name="root",
-                limit=Limit(ROOT_EPSILON, ROOT_DELTA),
-                filter=FilterKind.APPROXIMATE,
-                actor=operator(),
-            )
+            root = budgets.open(OpenBudget(dataset=dataset, epsilon=ROOT_EPSILON, delta=ROOT_DELTA), actor=operator())
         if not any(account.principal == "analyst" for account in accounts):
-            pure = root.filter is FilterKind.PURE
-            ledger.create_account(
+            analyst = OpenBudget(
                 dataset=dataset,
-                parent=root.id,
-                principal="analyst",
-                name="analyst",
-                limit=Limit(min(ANALYST_EPSILON, root.limit.epsilon), Fraction(0) if pure else ANALYST_DELTA),
+                epsilon=min(ANALYST_EPSILON, root.limit.epsilon),
+                delta=None if root.filter is FilterKind.PURE else ANALYST_DELTA,
                 filter=root.filter,
-                actor=operator(),
+                principal="analyst",
             )
+            budgets.open(analyst, actor=operator())
 
     # When it answers
 
@@ -577,12 +575,13 @@ def _write(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _repeats(refused: DatasetRefused) -> bool:
+def _repeats(refusal: Refusal) -> bool:
     """Whether the only reason is that the unit's column repeats."""
     from engines.snapshot import SNAPSHOT_CODES
+    from server.administration.refusal import FaultyDataset
 
     repeats = (SNAPSHOT_CODES["key_not_unique"], SNAPSHOT_CODES["unit_not_one_row"])
-    return all(finding.why.startswith(repeats) for finding in refused.findings)
+    return isinstance(refusal, FaultyDataset) and all(finding.why.startswith(repeats) for finding in refusal.findings)
 
 
 def _ready(url: str) -> bool:

@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.entry import Entry
-from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
+from accountant.errors import UnknownAccount
 from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
 from privacy.policy import Dataset, Sharing
+from server.administration.budgets import Budgets, ChangeBudget, OpenBudget, account_body, budget_tag
 from server.auth import Caller, roles, services_of
-from server.errors import Problem
 from server.once import ONCE_TEXT, once
-from server.preconditions import ANY, changed_meanwhile, if_match
+from server.preconditions import if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
 from server.wire import BudgetAnswer, BudgetBody, BudgetChangeBody, BudgetList, EntryList
@@ -64,26 +64,12 @@ def membership_guess(limit: Limit) -> str:
     return decimal_text(conversions.membership_guess(limit.epsilon, limit.delta), places=4)
 
 
-def _tag(account: Account) -> str:
-    """The entity tag, without quotes, of what administrators decide about an account: spending does not change it."""
-    return f"{account.id}-{account.revision}"
-
-
 def _quoted(account: Account) -> str:
-    return f'"{_tag(account)}"'
+    return f'"{budget_tag(account)}"'
 
 
-def _expected(request: Request, account: Account) -> int | None:
-    """The revision that the caller means to change, None where any will do.
-
-    Errors: Problem precondition_failed when If-Match names another one.
-    """
-    wanted = if_match(request)
-    if wanted in (None, ANY):
-        return None
-    if wanted != _tag(account):
-        raise changed_meanwhile("budget", f"/v1/budgets/{account.id}")
-    return account.revision
+def _budgets(services: Services) -> Budgets:
+    return Budgets(services.ledger, services.registry, services.served)
 
 
 def _guarantee(services: Services, account: Account, dataset: Dataset | None) -> Limit:
@@ -95,25 +81,13 @@ def _guarantee(services: Services, account: Account, dataset: Dataset | None) ->
 
 def _budget(services: Services, account: Account) -> dict[str, Any]:
     dataset = services.catalogue.get(account.dataset)
-    remaining = account.remaining_epsilon()
+    remaining = max(account.remaining_epsilon(), Fraction(0))
     reserved = account.reserved
     return {
-        "id": account.id,
-        "dataset": account.dataset,
-        "parent": account.parent,
-        "principal": account.principal,
-        "name": account.name,
-        "filter": account.filter.value,
-        "limit": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
-        "used_share": decimal_text(min(account.used_share(), Fraction(1)), places=6),
-        "remaining": {
-            "epsilon": decimal_text(max(remaining, Fraction(0)), places=12, up=False),
-            "delta": decimal_text(account.remaining_delta(), up=False),
-        },
+        **account_body(account),
         "reserved": any((reserved.pure != 0, reserved.rho != 0, reserved.mu_squared != 0, reserved.delta != 0)),
-        "queries_left": None if dataset is None else int(max(remaining, Fraction(0)) / dataset.limits.epsilon_default),
+        "queries_left": None if dataset is None else int(remaining / dataset.limits.epsilon_default),
         "membership_guess": membership_guess(_guarantee(services, account, dataset)),
-        "frozen": account.frozen,
         "created": account.created.astimezone(datetime.UTC).isoformat(timespec="seconds"),
         "links": {"self": f"/v1/budgets/{account.id}", "entries": f"/v1/budgets/{account.id}/entries"},
     }
@@ -198,66 +172,22 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     """POST /v1/budgets."""
     services = services_of(request)
     body, raw = await body_of(request, BudgetBody)
-    return await once(request, caller, raw, lambda: _create(services, caller, body))
+    wanted = OpenBudget(
+        dataset=body.dataset,
+        epsilon=body.limit.epsilon,
+        delta=body.limit.delta,
+        filter=FilterKind(body.filter),
+        principal=body.principal,
+        parent=body.parent,
+        name=body.name,
+    )
 
+    def create() -> Response:
+        account = _budgets(services).open(wanted, actor=caller.name)
+        headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _quoted(account)}
+        return json_response(_budget(services, account), status=201, headers=headers)
 
-async def _create(services: Services, caller: Caller, body: BudgetBody) -> Response:
-    limit = _limit(body.limit.epsilon, body.limit.delta, pure=body.filter == "pure")
-
-    def create() -> Account:
-        ledger = services.ledger
-        if services.catalogue.get(body.dataset) is None:
-            raise not_found("dataset")
-        if body.principal is not None and services.registry.principal(body.principal) is None:
-            raise not_found("principal")
-        existing = ledger.accounts(dataset=body.dataset)
-        root = next((account for account in existing if account.parent is None), None)
-        parent = body.parent
-        if parent is None and root is not None:
-            if body.principal is None:
-                raise Problem(
-                    "conflict",
-                    what="the dataset has a root budget",
-                    why="A second root would double what may be disclosed about the same people.",
-                    instead=("Change the limit of the root with PATCH.", "Name a principal or a parent."),
-                )
-            parent = root.id
-        elif parent is None and body.principal is not None:
-            raise Problem(
-                "conflict",
-                what="the dataset has no root budget",
-                why="Only the root bounds what all analysts learn together, so it comes first.",
-                instead=("Create it first: the same request without principal.",),
-            )
-        elif parent is not None and parent not in {account.id for account in existing}:
-            raise not_found("parent budget of this dataset")
-        return ledger.create_account(
-            dataset=body.dataset,
-            parent=parent,
-            principal=body.principal,
-            name=body.name or body.principal or ("root" if parent is None else "group"),
-            limit=limit,
-            filter=FilterKind(body.filter),
-            actor=caller.name,
-        )
-
-    try:
-        account = await in_thread(create)
-    except AccountExists as exists:
-        raise Problem(
-            "conflict",
-            what="the principal has a budget below this parent",
-            why="A second one would be a second limit for the same person.",
-            instead=(f"Change its limit: PATCH /v1/budgets/{exists.account}.",),
-        ) from None
-    except ValueError:
-        raise Problem(
-            "conflict",
-            what="the ledger does not accept this budget",
-            why="The limit does not suit the filter, or the accounts are nested too deeply.",
-        ) from None
-    headers = {"Location": f"/v1/budgets/{account.id}", "ETag": _quoted(account)}
-    return json_response(_budget(services, account), status=201, headers=headers)
+    return await once(request, caller, raw, create)
 
 
 @router.patch(
@@ -283,44 +213,15 @@ async def change_budget(
     services = services_of(request)
     account = await _visible_account(services, caller, budget_id)
     body, _ = await body_of(request, BudgetChangeBody)
-    limit = _limit(body.limit.epsilon, body.limit.delta, pure=account.filter is FilterKind.PURE)
-    expected = _expected(request, account)
-    try:
-        changed = await in_thread(
-            lambda: services.ledger.change_limit(
-                account.id, limit, actor=caller.name, reason=body.reason, expected=expected
-            )
-        )
-    except AccountChanged:
-        raise changed_meanwhile("budget", f"/v1/budgets/{account.id}") from None
-    except AccountFrozen:
-        raise Problem(
-            "conflict",
-            what="the budget is frozen",
-            why="Its principal has another one below the same parent, which is the one that pays.",
-            instead=("Change the limit of that one: GET /v1/budgets lists it.",),
-        ) from None
-    except ValueError:
-        raise Problem("conflict", what="the ledger does not accept this limit") from None
+    change = ChangeBudget(
+        account=account.id,
+        epsilon=body.limit.epsilon,
+        delta=body.limit.delta,
+        reason=body.reason,
+        expected=if_match(request),
+    )
+    changed = await in_thread(lambda: _budgets(services).change(change, actor=caller.name))
     return json_response(_budget(services, changed), headers={"ETag": _quoted(changed)})
-
-
-def _limit(epsilon: Fraction, delta: Fraction, *, pure: bool) -> Limit:
-    if pure and delta != 0:
-        raise Problem(
-            "invalid_request",
-            what='field "limit.delta" is not accepted',
-            why="A pure account has no delta.",
-            instead=('Leave limit.delta away, or choose the filter "approximate".',),
-        )
-    if not pure and delta == 0:
-        raise Problem(
-            "invalid_request",
-            what='field "limit.delta" is not accepted',
-            why="An approximate account needs a delta above zero.",
-            instead=('Set limit.delta, for instance "0.000001", or choose the filter "pure".',),
-        )
-    return Limit(epsilon, delta)
 
 
 @router.get(

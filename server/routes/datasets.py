@@ -12,14 +12,13 @@ from starlette.responses import Response
 from privacy.bounds import date_at, timestamp_at
 from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
+from server.administration.datasets import AttachDataset, Document, ServedFile, attach, remove
 from server.auth import Caller, roles, services_of
-from server.errors import Problem
 from server.once import ONCE_TEXT, once
-from server.preconditions import changed_meanwhile, if_match
+from server.preconditions import if_match
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
-from server.services import DatasetRefused, OtherName
-from server.store.registry import EITHER, NotReplaced, NotThere, VersionConflict, version_tag
+from server.store.registry import EITHER, version_tag
 from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
 
 __all__ = ["dataset_body", "router"]
@@ -181,54 +180,11 @@ async def get_table(
     return json_response(table_body(found))
 
 
-async def _register(
-    request: Request, caller: Caller, body: DatasetBody, *, name: str | None, replaces: str | None
-) -> Dataset:
-    registrar = services_of(request).registrar
-
-    def register() -> Dataset:
-        if body.dataset is not None:
-            return registrar.register(body.dataset, actor=caller.name, name=name, replaces=replaces)
-        assert body.path is not None
-        return registrar.register_file(body.path, actor=caller.name, name=name, replaces=replaces)
-
-    try:
-        return await in_thread(register)
-    except DatasetRefused as refused:
-        raise refused.problem() from None
-    except OtherName:
-        raise _other_name() from None
-    except NotReplaced as served:
-        raise _not_replaced(served, asked=replaces) from None
-    except VersionConflict:
-        raise Problem(
-            "conflict",
-            what="this version of the dataset is stored with other contents",
-            why="A version never changes: releases and charges refer to it.",
-            instead=("Raise the version of the policy in the file.",),
-        ) from None
-
-
-def _not_replaced(served: NotReplaced, *, asked: str | None) -> Problem:
-    if asked is not None:
-        return changed_meanwhile("dataset", f"/v1/datasets/{served.name}")
-    return Problem(
-        "conflict",
-        what=f'dataset "{served.name}" is served already',
-        why="POST attaches a new dataset. It does not replace one by accident.",
-        instead=(
-            f"To replace it: PUT /v1/datasets/{served.name}.",
-            f'Or send the header If-Match: "{served.tag}", the ETag of GET /v1/datasets/{served.name}.',
-        ),
-    )
-
-
-def _other_name() -> Problem:
-    return Problem(
-        "conflict",
-        what="the dataset has another name than the address",
-        instead=("Use the same name in both places.",),
-    )
+def _source(body: DatasetBody) -> Document | ServedFile:
+    if body.dataset is not None:
+        return Document(body.dataset)
+    assert body.path is not None
+    return ServedFile(body.path)
 
 
 @router.post(
@@ -251,9 +207,11 @@ async def create_dataset(request: Request, caller: Annotated[Caller, Depends(rol
     """POST /v1/datasets."""
     wanted = if_match(request)
     body, raw = await body_of(request, DatasetBody, large=True)
+    registrar = services_of(request).registrar
+    attachment = AttachDataset(_source(body), replaces=wanted)
 
-    async def create() -> Response:
-        dataset = await _register(request, caller, body, name=None, replaces=wanted)
+    def create() -> Response:
+        dataset = attach(registrar, attachment, actor=caller.name)
         headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
         return json_response(dataset_body(dataset), status=201, headers=headers)
 
@@ -282,7 +240,9 @@ async def replace_dataset(
     name = identifier(dataset, "dataset")
     wanted = if_match(request)
     body, _ = await body_of(request, DatasetBody, large=True)
-    replaced = await _register(request, caller, body, name=name, replaces=EITHER if wanted is None else wanted)
+    registrar = services_of(request).registrar
+    attachment = AttachDataset(_source(body), name=name, replaces=EITHER if wanted is None else wanted)
+    replaced = await in_thread(lambda: attach(registrar, attachment, actor=caller.name))
     return json_response(dataset_body(replaced), headers={"ETag": _etag(replaced)})
 
 
@@ -301,12 +261,9 @@ async def remove_dataset(
     request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin"))]
 ) -> Response:
     """DELETE /v1/datasets/{dataset}."""
-    registrar = services_of(request).registrar
+    services = services_of(request)
     name = identifier(dataset, "dataset")
-    try:
-        await in_thread(lambda: registrar.remove(name, actor=caller.name))
-    except NotThere:
-        raise not_found("dataset") from None
+    await in_thread(lambda: remove(services.registrar, name, served=services.served, actor=caller.name))
     return Response(status_code=204, headers={"Cache-Control": "no-store"})
 
 

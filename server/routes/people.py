@@ -8,11 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
+from server.administration.people import ChangePrincipal, CreateKey, CreatePrincipal, People
 from server.auth import Caller, roles, services_of
-from server.errors import Problem
 from server.once import ONCE_TEXT, once
 from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
-from server.store.registry import LastAdministrator, NameTaken, NotThere, Principal, StoredKey
+from server.services import Services
+from server.store.registry import Principal, StoredKey
 from server.wire import (
     KeyAnswer,
     KeyBody,
@@ -46,6 +47,10 @@ _EXAMPLE_KEY = {
 }
 _After = Annotated[str, Query(pattern=r"^[A-Za-z0-9_.-]{0,80}$", description="`next` of the page before.")]
 _Count = Annotated[int, Query(ge=1, le=500, description="Members per page.")]
+
+
+def _people(services: Services) -> People:
+    return People(services.registry, services.settings.key_days)
 
 
 def _body(value: Principal | StoredKey) -> dict[str, Any]:
@@ -108,19 +113,12 @@ async def list_principals(
 )
 async def create_principal(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """POST /v1/principals."""
-    registry = services_of(request).registry
+    services = services_of(request)
     body, raw = await body_of(request, PrincipalBody)
+    wanted = CreatePrincipal(body.name, body.role)
 
-    async def create() -> Response:
-        try:
-            created = await in_thread(lambda: registry.create_principal(body.name, body.role, actor=caller.name))
-        except NameTaken:
-            raise Problem(
-                "conflict",
-                what="there is a principal of this name",
-                why="Names are kept forever, also of disabled principals: the ledger refers to them.",
-                instead=("Choose another name.",),
-            ) from None
+    def create() -> Response:
+        created = _people(services).create_principal(wanted, actor=caller.name)
         return json_response(_body(created), status=201, headers={"Location": f"/v1/principals/{created.name}"})
 
     return await once(request, caller, raw, create)
@@ -161,23 +159,11 @@ async def get_principal(request: Request, name: str, caller: Annotated[Caller, D
 )
 async def change_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """PATCH /v1/principals/{name}."""
-    registry = services_of(request).registry
+    services = services_of(request)
     wanted = identifier(name, "principal")
     body, _ = await body_of(request, PrincipalChangeBody)
-    try:
-        changed = await in_thread(
-            lambda: registry.change_principal(wanted, actor=caller.name, role=body.role, disabled=body.disabled)
-        )
-    except NotThere:
-        raise not_found("principal") from None
-    except LastAdministrator:
-        raise Problem(
-            "conflict",
-            what="the last administrator cannot be disabled or lose the role",
-            why="Nobody could administrate this server any more.",
-            instead=("Create another administrator first.",),
-        ) from None
-    return json_response(_body(changed))
+    change = ChangePrincipal(wanted, body.role, body.disabled)
+    return json_response(_body(await in_thread(lambda: _people(services).change_principal(change, actor=caller.name))))
 
 
 @router.get(
@@ -227,27 +213,12 @@ async def create_key(request: Request, caller: Annotated[Caller, Depends(roles("
     """POST /v1/keys."""
     services = services_of(request)
     body, raw = await body_of(request, KeyBody)
-    days = services.settings.key_days if body.days is None else body.days
+    wanted = CreateKey(body.principal, body.label, body.days)
 
-    async def create() -> Response:
-        try:
-            created = await in_thread(
-                lambda: services.registry.create_key(body.principal, label=body.label, days=days, actor=caller.name)
-            )
-        except NotThere:
-            raise not_found("principal") from None
-        except ValueError:
-            raise Problem(
-                "conflict",
-                what="the key cannot be created",
-                why="The label has characters that cannot be printed, or the principal has 100 keys already.",
-                instead=("Revoke keys that are not used.",),
-            ) from None
-        return json_response(
-            {**_body(created.key), "key": created.text},
-            status=201,
-            headers={"Location": f"/v1/keys/{created.key.id}"},
-        )
+    def create() -> Response:
+        created = _people(services).create_key(wanted, actor=caller.name)
+        shown = {**_body(created.key), "key": created.text}
+        return json_response(shown, status=201, headers={"Location": f"/v1/keys/{created.key.id}"})
 
     return await once(request, caller, raw, create, unkept="key")
 
@@ -285,10 +256,6 @@ async def get_key(request: Request, key_id: str, caller: Annotated[Caller, Depen
 )
 async def revoke_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
     """DELETE /v1/keys/{key_id}."""
-    registry = services_of(request).registry
+    services = services_of(request)
     wanted = identifier(key_id, "key")
-    try:
-        revoked = await in_thread(lambda: registry.revoke_key(wanted, actor=caller.name))
-    except NotThere:
-        raise not_found("key") from None
-    return json_response(_body(revoked))
+    return json_response(_body(await in_thread(lambda: _people(services).revoke_key(wanted, actor=caller.name))))

@@ -45,6 +45,7 @@ __all__ = [
     "RegistryError",
     "StoredKey",
     "VersionConflict",
+    "check_new_key",
     "version_tag",
 ]
 
@@ -241,10 +242,7 @@ class Registry:
 
     def create_key(self, principal: str, *, label: str, days: int, actor: str) -> NewKey:
         """A new key that expires after `days`. Errors: NotThere; ValueError for label, days or too many keys."""
-        if not 1 <= days <= 3650:
-            raise ValueError("a key lives from 1 to 3650 days")
-        if len(label) > 100 or not label.isprintable():
-            raise ValueError("a label has at most 100 printable characters")
+        check_new_key(label=label, days=days)
         identifier, secret, whole = make_key()
         salt = secrets.token_bytes(16)
         now = self._clock()
@@ -510,6 +508,14 @@ def _key(row: Row[Any]) -> StoredKey:
         last_used_day=row.last_used_day,
         revoked=row.revoked,
     )
+
+
+def check_new_key(*, label: str, days: int) -> None:
+    """Errors: ValueError for a label or a life that no key may have."""
+    if not 1 <= days <= 3650:
+        raise ValueError("a key lives from 1 to 3650 days")
+    if len(label) > 100 or not label.isprintable():
+        raise ValueError("a label has at most 100 printable characters")
 
 
 def version_tag(policy_version: int, data_version: str) -> str:

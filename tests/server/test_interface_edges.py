@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from server.administration.refusal import FaultyDataset
+from server.routes.refusals import problem_of_act
 from server.services import DatasetRefused, OtherName, Services
 from server.settings import SettingsRefused, load_settings
 from server.store.registry import NotReplaced, version_tag
@@ -197,7 +199,7 @@ def test_a_missing_dataset_file_is_not_a_fault_of_the_server(own: Services) -> N
     for name in ("absent.yaml", "folder.yaml", "bytes.yaml", "lost.yaml"):
         with pytest.raises(DatasetRefused) as refused:
             own.registrar.register_file(name, actor="a")
-        problem = refused.value.problem()
+        problem = problem_of_act(FaultyDataset(refused.value.findings))
         assert problem.code == "dataset_refused"
         assert problem.what
         assert str(folder) not in problem.what + problem.why

@@ -1,0 +1,314 @@
+"""Budgets: opening accounts of the ledger and changing their limits. The ledger writes down who did it, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from accountant.account import Account, FilterKind, Limit
+from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
+from accountant.ledger import Ledger
+from privacy.numbers import decimal_text
+from server.administration.refusal import (
+    ActRefused,
+    AmbiguousAccount,
+    ChangedBudget,
+    DeltaNeeded,
+    DeltaOfPure,
+    FilterFixed,
+    FrozenAccount,
+    NoAccount,
+    NoDataset,
+    NoParent,
+    NoPrincipal,
+    NoRoot,
+    ReasonNeeded,
+    SecondAccount,
+    SecondRoot,
+    UnsuitableBudget,
+    UnsuitableLimit,
+)
+from server.store.registry import Registry
+
+__all__ = [
+    "ANY",
+    "REASON_MAX",
+    "BudgetSet",
+    "Budgets",
+    "ChangeBudget",
+    "OpenBudget",
+    "Outcome",
+    "SetBudget",
+    "account_body",
+    "budget_tag",
+    "root_of",
+]
+
+ANY = "*"
+"""For `ChangeBudget.expected`: whatever the limit is."""
+
+REASON_MAX = 500
+"""Longest reason."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenBudget:
+    """A new account. Without principal and parent it is the dataset's root, which bounds everybody together.
+
+    `delta` is None where none was given. A principal without a parent is opened below the root.
+    """
+
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction | None = None
+    filter: FilterKind = FilterKind.APPROXIMATE
+    principal: str | None = None
+    parent: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBudget:
+    """Another limit for an account.
+
+    `expected` is the tag (`budget_tag`) of the account that the author has read; None and ANY mean any.
+    """
+
+    account: str
+    epsilon: Fraction
+    delta: Fraction | None
+    reason: str
+    expected: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBudget:
+    """A limit that an account shall have, whether it exists or not.
+
+    `account` names one that exists. Otherwise it is the principal's (below `parent`, where that is given), or the root
+    when there is neither. A parent without a principal always opens a new group. `reason` is needed for a change only.
+    """
+
+    dataset: str
+    epsilon: Fraction
+    delta: Fraction | None = None
+    filter: FilterKind | None = None
+    principal: str | None = None
+    parent: str | None = None
+    account: str | None = None
+    reason: str | None = None
+
+
+class Outcome(StrEnum):
+    """What `Budgets.set` did."""
+
+    OPENED = "opened"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSet:
+    """The account as it is now, and what was done for it."""
+
+    account: Account
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """The acts on budgets. `served` returns the names of the datasets that are served now.
+
+    Every act raises ActRefused, or the ledger's own errors when it cannot be reached or is behind.
+    """
+
+    ledger: Ledger
+    registry: Registry
+    served: Callable[[], Iterable[str]]
+
+    def open(self, request: OpenBudget, *, actor: str) -> Account:
+        """Opens an account and writes its grant.
+
+        Refused: DeltaOfPure, DeltaNeeded, NoDataset, NoPrincipal, NoParent, NoRoot, SecondRoot, SecondAccount,
+        UnsuitableBudget.
+        """
+        limit = _limit(request.epsilon, request.delta, request.filter, dataset=request.dataset)
+        self.require_dataset(request.dataset)
+        if request.principal is not None:
+            self.require_principal(request.principal)
+        parent = self._parent(request, limit)
+        try:
+            return self.ledger.create_account(
+                dataset=request.dataset,
+                parent=parent,
+                principal=request.principal,
+                name=request.name or request.principal or ("root" if parent is None else "group"),
+                limit=limit,
+                filter=request.filter,
+                actor=actor,
+            )
+        except AccountExists as exists:
+            raise ActRefused(SecondAccount(exists.account)) from None
+        except ValueError as error:
+            raise ActRefused(UnsuitableBudget(request.dataset, str(error))) from None
+
+    def change(self, request: ChangeBudget, *, actor: str) -> Account:
+        """Raises or lowers a limit, with an adjustment that names actor and reason. What was spent stays spent.
+
+        Refused: NoAccount, DeltaOfPure, DeltaNeeded, ChangedBudget, FrozenAccount, UnsuitableLimit.
+        """
+        try:
+            account = self.ledger.account(request.account)
+        except UnknownAccount:
+            raise ActRefused(NoAccount(request.account)) from None
+        limit = _limit(request.epsilon, request.delta, account.filter, dataset=account.dataset)
+        _require_reason(request.reason, account.id)
+        unconditional = request.expected in (None, ANY)
+        if not unconditional and request.expected != budget_tag(account):
+            raise ActRefused(ChangedBudget(account.id))
+        expected = None if unconditional else account.revision
+        try:
+            return self.ledger.change_limit(account.id, limit, actor=actor, reason=request.reason, expected=expected)
+        except AccountChanged:
+            raise ActRefused(ChangedBudget(account.id)) from None
+        except AccountFrozen:
+            raise ActRefused(FrozenAccount(account.id)) from None
+        except ValueError as error:
+            raise ActRefused(UnsuitableLimit(account.id, str(error))) from None
+
+    def set(self, request: SetBudget, *, actor: str) -> BudgetSet:
+        """Opens the account that is meant, or changes its limit; nothing when it has this limit.
+
+        A change is made to the limit that was read here, and to no other.
+        Refused: as `open` and `change`; NoAccount, AmbiguousAccount, FilterFixed, ReasonNeeded.
+        """
+        found = self._find(request)
+        if found is None:
+            wanted = OpenBudget(
+                dataset=request.dataset,
+                epsilon=request.epsilon,
+                delta=request.delta,
+                filter=request.filter or FilterKind.APPROXIMATE,
+                principal=request.principal,
+                parent=request.parent,
+            )
+            return BudgetSet(self.open(wanted, actor=actor), Outcome.OPENED)
+        if request.filter not in (None, found.filter):
+            raise ActRefused(FilterFixed(found))
+        limit = _limit(request.epsilon, request.delta, found.filter, dataset=found.dataset)
+        if limit == found.limit:
+            return BudgetSet(found, Outcome.UNCHANGED)
+        if request.reason is None:
+            raise ActRefused(ReasonNeeded(found))
+        change = ChangeBudget(
+            account=found.id,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            reason=request.reason,
+            expected=budget_tag(found),
+        )
+        return BudgetSet(self.change(change, actor=actor), Outcome.CHANGED)
+
+    def require_dataset(self, name: str) -> None:
+        """Refused: NoDataset unless a dataset of that name is served."""
+        known = tuple(self.served())
+        if name not in known:
+            raise ActRefused(NoDataset(name, known))
+
+    def require_principal(self, name: str) -> None:
+        """Refused: NoPrincipal unless there is one of that name."""
+        if self.registry.principal(name) is None:
+            raise ActRefused(NoPrincipal(name))
+
+    def _parent(self, request: OpenBudget, limit: Limit) -> str | None:
+        """The account that the new one hangs below, None for a root."""
+        existing = self.ledger.accounts(dataset=request.dataset)
+        if request.parent is not None:
+            if request.parent not in {account.id for account in existing}:
+                raise ActRefused(NoParent(request.parent, request.dataset))
+            return request.parent
+        root = root_of(existing)
+        if root is None and request.principal is not None:
+            raise ActRefused(NoRoot(request.dataset, limit))
+        if root is not None and request.principal is None:
+            raise ActRefused(SecondRoot(request.dataset))
+        return None if root is None else root.id
+
+    def _find(self, request: SetBudget) -> Account | None:
+        """The account that is meant, None when it does not exist yet."""
+        accounts = self.ledger.accounts(dataset=request.dataset)
+        if request.account is not None:
+            for account in accounts:
+                if account.id == request.account:
+                    return account
+            raise ActRefused(NoAccount(request.account, request.dataset))
+        if request.parent is not None and request.parent not in {account.id for account in accounts}:
+            raise ActRefused(NoParent(request.parent, request.dataset))
+        if request.principal is None:
+            # A group without a principal is always a new one; an old one is changed by its identifier.
+            return root_of(accounts) if request.parent is None else None
+        own = [
+            account
+            for account in accounts
+            if account.principal == request.principal
+            and account.parent is not None
+            and request.parent in (None, account.parent)
+            and not account.frozen
+        ]
+        if len(own) > 1:
+            named = tuple(account.id for account in own)
+            raise ActRefused(AmbiguousAccount(request.dataset, request.principal, named))
+        return own[0] if own else None
+
+
+def root_of(accounts: Iterable[Account]) -> Account | None:
+    """The root among the accounts of one dataset."""
+    return next((account for account in accounts if account.parent is None), None)
+
+
+def budget_tag(account: Account) -> str:
+    """The tag of what administrators decide about an account: spending does not change it."""
+    return f"{account.id}-{account.revision}"
+
+
+def account_body(account: Account) -> dict[str, Any]:
+    """An account as JSON: what routes and commands show in common."""
+    return {
+        "id": account.id,
+        "dataset": account.dataset,
+        "parent": account.parent,
+        "principal": account.principal,
+        "name": account.name,
+        "filter": account.filter.value,
+        "limit": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
+        "used_share": decimal_text(min(account.used_share(), Fraction(1)), places=6),
+        "remaining": {
+            "epsilon": decimal_text(max(account.remaining_epsilon(), Fraction(0)), places=12, up=False),
+            "delta": decimal_text(account.remaining_delta(), up=False),
+        },
+        "frozen": account.frozen,
+    }
+
+
+def _limit(epsilon: Fraction, delta: Fraction | None, filter: FilterKind, *, dataset: str) -> Limit:
+    """The limit, where its delta suits the filter."""
+    if filter is FilterKind.PURE and delta:
+        raise ActRefused(DeltaOfPure())
+    if filter is FilterKind.APPROXIMATE and not delta:
+        raise ActRefused(DeltaNeeded(given=delta is not None))
+    try:
+        return Limit(epsilon, delta or Fraction(0))
+    except ValueError as error:
+        raise ActRefused(UnsuitableBudget(dataset, str(error))) from None
+
+
+def _require_reason(reason: str, account: str) -> None:
+    if not reason.strip() or len(reason) > REASON_MAX or _CONTROL.search(reason):
+        why = f"a reason has between 1 and {REASON_MAX} characters, and no control characters"
+        raise ActRefused(UnsuitableLimit(account, why))
