@@ -19,6 +19,7 @@ from mechanisms.randomness import SystemBits
 from server.answer import Journey
 from server.catalogue import ServedDatasets
 from server.jobs import JobPool
+from server.journey.running import Pace
 from server.matrix import sql_matrix
 from server.services import Check, Services
 from server.settings import Settings
@@ -71,10 +72,12 @@ def build_services(settings: Settings) -> Services:
             shell=shell,
             served=catalogue,
             bits=SystemBits(),
-            tick_seconds=settings.answer_tick_ms / 1000,
-            sleep=pause.sleep,
-            engine_threads=settings.engine_threads,
-            slowness=lambda: private.probe_nanoseconds() / SPEED_REFERENCE,
+            pace=Pace(
+                tick_seconds=settings.answer_tick_ms / 1000,
+                engine_threads=settings.engine_threads,
+                slowness=lambda: private.probe_nanoseconds() / SPEED_REFERENCE,
+                sleep=pause.sleep,
+            ),
         )
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()

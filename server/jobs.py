@@ -16,6 +16,7 @@ from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from server.admitted import InFlight, Settled
 from server.errors import Problem
 from server.fair import FairThreads
 from server.shutdown import Deadline
@@ -30,19 +31,11 @@ STACK_BYTES = 64 * 1024 * 1024
 
 
 class AdmittedQuery(Protocol):
-    """What the pool needs to know of an admitted query."""
+    """What the pool needs to know of a query that it is to run."""
 
     @property
     def query_id(self) -> str:
         """The query's identifier."""
-
-    @property
-    def stored(self) -> bytes | None:
-        """The stored answer when the query is settled already."""
-
-    @property
-    def running(self) -> bool:
-        """Whether an earlier request with the same idempotency key is in flight."""
 
 
 A = TypeVar("A", bound=AdmittedQuery)
@@ -52,7 +45,7 @@ A = TypeVar("A", bound=AdmittedQuery)
 class Started(Generic[A]):
     """An admitted query and its answer to come; None when it does not run in this process."""
 
-    admitted: A
+    query: Settled | InFlight | A
     answer: Future[bytes] | None
 
 
@@ -91,7 +84,7 @@ class JobPool:
 
     async def start(
         self,
-        admit: Callable[[], A],
+        admit: Callable[[], Settled | InFlight | A],
         complete: Callable[[A], bytes],
         abandon: Callable[[A], object],
         *,
@@ -214,20 +207,25 @@ class JobPool:
         return function()
 
     def _admit(
-        self, owner: str, admit: Callable[[], A], complete: Callable[[A], bytes], abandon: Callable[[A], object]
+        self,
+        owner: str,
+        admit: Callable[[], Settled | InFlight | A],
+        complete: Callable[[A], bytes],
+        abandon: Callable[[A], object],
     ) -> Started[A]:
         handed_over = False
         try:
-            admitted = self._unless_stopping(admit)
-            if admitted.stored is not None or admitted.running:
-                return Started(admitted, self._running.get(admitted.query_id))
+            query = self._unless_stopping(admit)
+            if isinstance(query, (Settled, InFlight)):
+                return Started(query, self._running.get(query.query_id))
+            to_run = query
             with self._lock:
-                future = self._runner.submit(owner, complete, admitted)
-                self._running[admitted.query_id] = future
-                self._abandon[admitted.query_id] = lambda: abandon(admitted)
+                future = self._runner.submit(owner, complete, to_run)
+                self._running[to_run.query_id] = future
+                self._abandon[to_run.query_id] = lambda: abandon(to_run)
             handed_over = True
-            future.add_done_callback(lambda _: self._finished(admitted.query_id, owner))
-            return Started(admitted, future)
+            future.add_done_callback(lambda _: self._finished(to_run.query_id, owner))
+            return Started(to_run, future)
         finally:
             if not handed_over:
                 self._give_back(owner)

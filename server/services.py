@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from accountant.ledger import Ledger
 from engines.incidents import Incidents
 from privacy.policy import Dataset
+from server.admitted import InFlight, Settled
 from server.errors import RequestFinding
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
@@ -25,7 +26,7 @@ class JourneySteps(Protocol):
     def estimate(self, question: Question) -> dict[str, Any]:
         """What the question would cost. Raises Refused, LedgerError."""
 
-    def admit(self, question: Question) -> AdmittedQuery:
+    def admit(self, question: Question) -> Settled | InFlight | AdmittedQuery:
         """Everything up to the reservation. Raises Refused, LedgerError."""
 
     def complete(self, admitted: Any) -> bytes:

@@ -10,7 +10,7 @@ lie apart, one group in a vector at worst. What makes the claim a measurement an
 (`benchmarks/cost.py` reproduces it; SAFETY is the factor above it), caches, and the engine's own freedom to do things
 in another order.
 
-`server/moments.py` makes the tick of a plan ten times that long, and proves what then shows.
+`server/journey/moments.py` makes the tick of a plan ten times that long, and proves what then shows.
 
 The table holds worst cases: the dearest values of several alphabets for `character`, integers of 128 bits in `wide`.
 """

@@ -97,7 +97,10 @@ BROAD_ALLOWED = {
         "a writer works for several callers: a fault is handed to those who wait, and raised there",
     ),
     "engines/worker.py": (1, "the worker's outermost loop: every failure becomes one opaque word"),
-    "server/answer.py": (1, "after the start of the engine there is one outcome, raised as ExecutionFailed below"),
+    "server/journey/running.py": (
+        1,
+        "after the start of the engine there is one outcome, raised as ExecutionFailed below",
+    ),
     "server/app.py": (1, "the edge of the process: one constant body"),
     "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),

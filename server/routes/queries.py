@@ -17,6 +17,7 @@ from accountant.request import QueryRecord, StoredRelease
 from privacy.numbers import decimal_text
 from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed
+from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import problem_of_execution, problem_of_ledger
@@ -260,11 +261,12 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
         exhausted = error.account
         own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
         raise problem_of_ledger(error, spending=True, own_account=own) from None
-    request.state.query_id = started.admitted.query_id
-    if started.admitted.stored is not None:
+    query = started.query
+    request.state.query_id = query.query_id
+    if isinstance(query, Settled):
         request.app.state.metrics.queries.labels("stored").inc()
-        return await _answer(started.admitted.query_id, started.admitted.stored, sent_as)
-    return await _await_answer(request, started.admitted.query_id, started.answer, sent_as, deadline=deadline)
+        return await _answer(query.query_id, query.answer, sent_as)
+    return await _await_answer(request, query.query_id, started.answer, sent_as, deadline=deadline)
 
 
 async def _format(request: Request) -> Format:

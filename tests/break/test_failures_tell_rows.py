@@ -9,7 +9,7 @@ import pytest
 
 from privacy.policy import Dataset
 from privacy.refusal import Refused
-from server.moments import moments_of
+from server.journey.moments import moments_of
 from server.services import Services
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import work_of

@@ -175,9 +175,6 @@ def test_slow_queries_of_one_analyst_do_not_fill_the_server() -> None:
 
 
 class _Admitted:
-    stored = None
-    running = False
-
     def __init__(self, query_id: str) -> None:
         self.query_id = query_id
 
@@ -252,7 +249,7 @@ def test_a_shell_that_fails_does_not_lose_what_was_paid(
     asked = question("SELECT COUNT(*) * 3 AS n FROM people WHERE age < 41", name)
     with monkeypatch.context() as patch:
         admitted = services.journey.admit(asked)
-        patch.setattr(services.journey._shell._pool, "call", lambda *_, **__: Failure.TIMEOUT)  # type: ignore[attr-defined]
+        patch.setattr(services.journey.running._shell._pool, "call", lambda *_, **__: Failure.TIMEOUT)  # type: ignore[attr-defined]
         with pytest.raises(ExecutionFailed) as failed:
             services.journey.complete(admitted)
     assert failed.value.started

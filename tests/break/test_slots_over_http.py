@@ -151,11 +151,11 @@ def _true_seconds(home: Path) -> float:
         journey: Any = services.journey
         dataset = services.catalogue.get("far")
         assert dataset is not None
-        prepared = journey.prepare(question(_text(0), "eve", dataset="far"), dataset)
+        prepared = journey.preparing.prepare(question(_text(0), "eve", dataset="far"), dataset)
         taken = []
         for _ in range(7):
             begun = time.monotonic()
-            engine.run(journey._served.snapshot(dataset), prepared.statements[0], timeout_seconds=60)
+            engine.run(journey.running._served.snapshot(dataset), prepared.statements[0], timeout_seconds=60)
             taken.append(time.monotonic() - begun)
         return statistics.median(taken)
 

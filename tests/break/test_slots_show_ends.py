@@ -22,6 +22,7 @@ from mechanisms.randomness import SystemBits
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement, StatementSum
 from server.answer import Journey
+from server.journey.running import Pace
 from server.services import Services
 from tests.journey.clinic import question
 
@@ -118,12 +119,10 @@ def probe_of(
         journey = Journey(
             ledger=services.ledger,
             private=engine,
-            shell=services.journey._shell,  # type: ignore[attr-defined]
+            shell=services.journey.running._shell,  # type: ignore[attr-defined]
             served=services.catalogue,  # type: ignore[arg-type]
             bits=SystemBits(),
-            tick_seconds=TICK,
-            clock=stage.clock,
-            sleep=stage.sleep,
+            pace=Pace(tick_seconds=TICK, clock=stage.clock, sleep=stage.sleep),
         )
         seen: list[tuple[str, float]] = []
         lengths = {"first": [0.9], "second": list(seconds), "probe": [0.1]}

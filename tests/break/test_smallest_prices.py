@@ -97,7 +97,7 @@ def test_every_failure_of_the_engine_is_the_same_and_charged(
     services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Out of memory, out of time, nonsense or a refusal of the engine: one body, one charge, no word about which."""
-    pool = services.journey._private._pool
+    pool = services.journey.running._private._pool
     lease = pool.lease
 
     def broken(owner: str, failure: Failure) -> WorkerLease:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from server.moments import SHARE, Moments, moments_of
+from server.journey.moments import SHARE, Moments, moments_of
 from server.services import Services
 from tests.journey.clinic import question
 from tests.journey.timing import accuracy, busy, search, watch, worlds
@@ -51,7 +51,7 @@ def cases() -> Iterator[tuple[Moments, float, float, float]]:
 
 
 def test_one_look_tells_neighbours_apart_with_accuracy_055_at_most() -> None:
-    """The claim of server/moments.py, computed: also at the moments' edges and at the time limit."""
+    """The claim of server/journey/moments.py, computed: also at the moments' edges and at the time limit."""
     worst = max(distance(*case, draw=lambda part: part) for case in cases())
     assert worst <= 1 / SHARE + 2 / PARTS
     assert worst > 0.5 / SHARE  # the cases reach the edges
@@ -87,7 +87,7 @@ def test_every_run_has_a_draw_of_its_own(services: Services, attacker: Callable[
     """A draw that is kept would move a question's moments once, and repeating the question would go round it."""
     journey: Any = services.journey
     admitted = journey.admit(question("SELECT COUNT(*) AS n FROM people WHERE age < 29", attacker(), reuse="none"))
-    parts = {journey._visible(admitted)._part for _ in range(20)}
+    parts = {journey.running.visible(admitted)._part for _ in range(20)}
     assert len(parts) == 20
     assert all(0 <= part < 1 for part in parts)
     journey.complete(admitted)
@@ -100,9 +100,9 @@ def test_moments_come_from_the_plan_and_declarations(services: Services, attacke
     firsts = []
     for sql in ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM visits WHERE LOWER(ward) LIKE '%a%'"):
         admitted = journey.admit(question(sql, name, reuse="none"))
-        firsts.append(journey._visible(admitted)._moments)
+        firsts.append(journey.running.visible(admitted)._moments)
         journey.abandon(admitted)
-    assert firsts[0].tick == pytest.approx(0.01 * max(1, journey._slowness()), abs=0.01)
+    assert firsts[0].tick == pytest.approx(0.01 * max(1, journey.pace.slowness()), abs=0.01)
     assert firsts[1].tick > 10 * firsts[0].tick
 
 

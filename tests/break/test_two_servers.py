@@ -22,11 +22,12 @@ from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest
 from migrations.upgrade import upgrade
 from privacy.events import LaplaceEvent
+from server.admitted import InFlight
 from server.build import build_services
 from server.services import Services
 from server.settings import Settings
 from tests.databases import postgresql_server, postgresql_template, postgresql_url
-from tests.journey.clinic import open_account, question, write_files
+from tests.journey.clinic import open_account, question, stored, write_files
 
 __all__ = ["postgresql_server", "postgresql_template", "postgresql_url"]
 
@@ -67,10 +68,10 @@ def ask(services: Services, *arguments: Any, **options: Any) -> bytes:
     """The answer of one server, which waits for the other one's when that runs the same request."""
     journey = services.journey
     admitted: Any = journey.admit(question(*arguments, **options))
-    while admitted.running:
+    while isinstance(admitted, InFlight):
         threading.Event().wait(0.02)
         admitted = journey.admit(question(*arguments, **options))
-    return admitted.stored or journey.complete(admitted)
+    return stored(admitted) or journey.complete(admitted)
 
 
 def at_once(*work: Callable[[], Any]) -> list[Any]:

@@ -94,7 +94,7 @@ def findings(server: Server, case: Case, *, times: int) -> list[str]:
     """The events that the answers tell apart better than the charge allows."""
     services, keys = server
     # Plans of an earlier test know nothing of a bug that was planted since.
-    services.journey._plans.clear()  # type: ignore[attr-defined]
+    services.journey.preparing.forget()  # type: ignore[attr-defined]
     here, there = ask(services, keys[case.account], case.sql, epsilon="1", times=times)
     charged = charged_for(services, (*here, *there))
     if case.account is FilterKind.PURE:

@@ -9,7 +9,7 @@ import pytest
 
 from privacy.refusal import Refused
 from privacy.statement import Statement
-from server import answer as answer_module
+from server.journey import preparing
 from server.services import Services
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.lower import lower
@@ -26,9 +26,9 @@ def test_what_cannot_be_planned_is_a_refusal_and_never_an_outcome(
         return replace(statement, sql=statement.sql.replace("COUNT(*)", "COUNT(no_such_function(salary))"))
 
     name = attacker()
-    monkeypatch.setattr(answer_module, "lower", wrong)
+    monkeypatch.setattr(preparing, "lower", wrong)
     ran: list[object] = []
-    monkeypatch.setattr(services.journey._private, "run", lambda *given, **named: ran.append(given))  # type: ignore[attr-defined]
+    monkeypatch.setattr(services.journey.running._private, "run", lambda *given, **named: ran.append(given))  # type: ignore[attr-defined]
     before = services.incidents.counts()["unplannable"]
     asked = question("SELECT COUNT(*) AS unplannable FROM people", name)
     for ask in (services.journey.estimate, services.journey.admit):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from server.moments import Moments
+from server.journey.moments import Moments
+from server.journey.visible import VisibleRun
 from server.services import Services
-from server.visible import VisibleRun
 from tests.journey.clinic import question
 
 IN_LINE = 12
@@ -21,13 +21,13 @@ def waited(services: Services) -> Iterator[list[float]]:
     """The lengths of the waits for visible moments; the journey's clock moves on by them, and nobody sleeps."""
     journey: Any = services.journey
     waits: list[float] = []
-    clock, sleep = journey._clock, journey._sleep
-    journey._clock = lambda: time.monotonic() + sum(waits)
-    journey._sleep = waits.append
+    clock, sleep = journey.pace.clock, journey.pace.sleep
+    journey.pace.clock = lambda: time.monotonic() + sum(waits)
+    journey.pace.sleep = waits.append
     try:
         yield waits
     finally:
-        journey._clock, journey._sleep = clock, sleep
+        journey.pace.clock, journey.pace.sleep = clock, sleep
 
 
 def test_a_line_of_questions_takes_as_long_as_its_questions(
@@ -45,7 +45,7 @@ def test_a_line_of_questions_takes_as_long_as_its_questions(
         ran.append(time.monotonic() - begun)
     assert len(waited) == IN_LINE
     for wait, took in zip(waited, ran, strict=True):
-        assert wait <= took + 3 * journey._tick
+        assert wait <= took + 3 * journey.pace.tick_seconds
 
 
 def test_a_question_that_waited_in_line_still_hides_how_long_it_ran(
@@ -53,14 +53,14 @@ def test_a_question_that_waited_in_line_still_hides_how_long_it_ran(
 ) -> None:
     """The end lies whole ticks after the question, and a power of two of first moments after the query's turn."""
     journey: Any = services.journey
-    tick = journey._tick
+    tick = journey.pace.tick_seconds
     moments = Moments(first=2 * tick, tick=tick)
     for line, spent, expected in [(0.0, 0.4, 2), (0.7, 0.2, 2), (5.3, 0.5, 7), (5.3, 2.0, 9), (40.9, 30.0, 72)]:
         now = [100.0 + line * tick]
-        journey._clock = lambda now=now: now[0]
-        begun = journey._begun(100.0)
+        journey.pace.clock = lambda now=now: now[0]
+        begun = journey.pace.begun(100.0)
         now[0] += spent * tick
-        journey._until_visible(VisibleRun(moments, 0.0, begun, clock=lambda now=now: now[0], sleep=waited.append))
+        VisibleRun(moments, 0.0, begun, clock=lambda now=now: now[0], sleep=waited.append).wait()
         assert (now[0] + waited.pop() - 100.0) / tick == pytest.approx(expected)
 
 

@@ -27,13 +27,13 @@ class SlowClock:
     """A tick that is longer than any query of these tests."""
 
     def __init__(self, journey: Any) -> None:
-        self.journey, self.before = journey, journey._tick
+        self.journey, self.before = journey, journey.pace.tick_seconds
 
     def __enter__(self) -> None:
-        self.journey._tick = TICK
+        self.journey.pace.tick_seconds = TICK
 
     def __exit__(self, *_: object) -> None:
-        self.journey._tick = self.before
+        self.journey.pace.tick_seconds = self.before
 
 
 @pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM people WHERE age < 31", DERIVED.format(31)])
@@ -65,7 +65,7 @@ def test_the_entries_of_an_account_do_not_tell_how_long_a_query_ran(
     """An analyst reads the moments of the reserve and of the end: they lie a visible moment apart."""
     name = attacker()
     if fails:
-        monkeypatch.setattr(services.journey._private, "run", _failed)  # type: ignore[attr-defined]
+        monkeypatch.setattr(services.journey.running._private, "run", _failed)  # type: ignore[attr-defined]
     with SlowClock(services.journey):
         admitted = services.journey.admit(question(DERIVED.format(32), name, reuse="none"))  # type: ignore[attr-defined]
         if fails:
@@ -99,7 +99,7 @@ def test_a_shell_without_a_free_worker_gives_no_refund(
     """Keeping the shell busy voided queries whose rows had been read: free, and only if the private part succeeded."""
     name = attacker()
     admitted = services.journey.admit(question(DERIVED.format(33), name))  # type: ignore[attr-defined]
-    monkeypatch.setattr(services.journey._shell, "run", _unavailable)  # type: ignore[attr-defined]
+    monkeypatch.setattr(services.journey.running._shell, "run", _unavailable)  # type: ignore[attr-defined]
     with pytest.raises(ExecutionFailed) as failed:
         services.journey.complete(admitted)
     assert failed.value.started
@@ -115,7 +115,7 @@ def test_a_private_engine_that_never_started_does(
     """The other side of the rule above: nothing was read, nothing is spent."""
     name = attacker()
     admitted = services.journey.admit(question(DERIVED.format(34), name))  # type: ignore[attr-defined]
-    monkeypatch.setattr(services.journey._private, "run", _unavailable)  # type: ignore[attr-defined]
+    monkeypatch.setattr(services.journey.running._private, "run", _unavailable)  # type: ignore[attr-defined]
     with pytest.raises(ExecutionFailed) as failed:
         services.journey.complete(admitted)
     assert not failed.value.started
@@ -125,7 +125,7 @@ def test_a_private_engine_that_never_started_does(
 def test_readiness_does_not_depend_on_what_runs(services: Services) -> None:
     """/readyz needs no key: it waited for an idle worker, and so told anybody when a query ended."""
     checks = {check.name: check.run for check in services.checks}
-    for engine, name in ((services.journey._private, "engine"), (services.journey._shell, "shell")):  # type: ignore[attr-defined]
+    for engine, name in ((services.journey.running._private, "engine"), (services.journey.running._shell, "shell")):  # type: ignore[attr-defined]
         assert engine.wait_ready()
         pool = engine._pool
         taken = []

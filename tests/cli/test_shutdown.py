@@ -27,8 +27,6 @@ class Admitted:
     """An admitted query."""
 
     query_id: str
-    stored: bytes | None = None
-    running: bool = False
 
 
 @pytest.mark.slow

@@ -14,9 +14,10 @@ from typing import Any
 from accountant.account import FilterKind, Limit
 from accountant.ledger import Ledger
 from migrations.upgrade import upgrade
+from server.admitted import Settled
 from server.build import build_services
 from server.question import Question
-from server.services import Services
+from server.services import JourneySteps, Services
 from server.settings import Settings
 
 PEOPLE = 3_000
@@ -107,6 +108,17 @@ def open_account(
         dataset=dataset, parent=root.id, principal=principal, name=principal,
         limit=Limit(Fraction(epsilon), delta), filter=kind, actor="test",
     ).id  # fmt: skip
+
+
+def stored(admitted: object) -> bytes | None:
+    """The answer of a query that has one already."""
+    return admitted.answer if isinstance(admitted, Settled) else None
+
+
+def told(journey: JourneySteps, asked: Question) -> bytes:
+    """The answer of a question, stored or made now."""
+    admitted = journey.admit(asked)
+    return admitted.answer if isinstance(admitted, Settled) else journey.complete(admitted)
 
 
 def question(sql: str, principal: str, **options: Any) -> Question:

@@ -11,7 +11,8 @@ from typing import Any
 
 from accountant import faults
 from mechanisms import release as releasing
-from tests.journey.clinic import question, services_of
+from server.journey.visible import VisibleRun
+from tests.journey.clinic import question, services_of, told
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 
@@ -39,11 +40,11 @@ def main(home: str, point: str, key: str) -> None:
     with services_of(Path(home)) as services:
         journey: Any = services.journey
         if point in ("run.before", "run.after"):
-            journey._private.run = dying(journey._private.run, before=point == "run.before")
+            journey.running._private.run = dying(journey.running._private.run, before=point == "run.before")
         elif point in ("release.before", "release.after"):
             releasing.release = dying(releasing.release, before=point == "release.before")
         elif point in ("visible.before", "visible.after"):
-            journey._until_visible = dying(journey._until_visible, before=point == "visible.before")
+            VisibleRun.wait = dying(VisibleRun.wait, before=point == "visible.before")  # type: ignore[method-assign]
         elif point == "reply.before":
             journey.complete = dying(journey.complete, before=False)
         else:
@@ -51,8 +52,7 @@ def main(home: str, point: str, key: str) -> None:
                 journey.complete(journey.admit(question(SQL, "crash", idempotency_key=f"{key}-first", reuse="none")))
             faults.install(lambda reached: die() if reached == point else None)
         reuse = "own" if point.startswith("repeat.") else "none"
-        admitted = journey.admit(question(SQL, "crash", idempotency_key=key, reuse=reuse))
-        answer = admitted.stored or journey.complete(admitted)
+        answer = told(journey, question(SQL, "crash", idempotency_key=key, reuse=reuse))
         faults.install(None)
         sys.stdout.buffer.write(answer)
         sys.stdout.flush()

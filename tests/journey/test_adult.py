@@ -81,7 +81,7 @@ def releases(services: Services, sql: str, epsilon: Fraction, count: int) -> lis
     assert dataset is not None
     (core,) = bound(lift(sql, dataset, {}))
     journey: Any = services.journey
-    exact = journey._private.run(journey._served.snapshot(dataset), lower(core), timeout_seconds=30)
+    exact = journey.running._private.run(journey.running._served.snapshot(dataset), lower(core), timeout_seconds=30)
     calibration = calibrate([core.described], LaplacePrice(epsilon, Fraction(0)))
     bits = SystemBits()
     return [release(core.described, calibration, exact, bits=bits, confidence=Fraction(95, 100)) for _ in range(count)]

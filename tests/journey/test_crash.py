@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from privacy.refusal import ExecutionFailed
-from tests.journey.clinic import open_account, question, services_of, write_files
+from server.admitted import InFlight
+from tests.journey.clinic import open_account, question, services_of, stored, told, write_files
 from tests.journey.crash_child import SQL
 
 POINTS = (
@@ -73,18 +74,18 @@ def test_a_killed_query_is_charged_or_never_happened(home: Path, point: str) -> 
         asked = question(SQL, "crash", idempotency_key=key, reuse="none")
         if place < RESERVED_FROM:
             assert spent == 0
-            assert not services.journey.admit(asked).running
+            assert not isinstance(services.journey.admit(asked), InFlight)
         elif place < SETTLED_FROM:
             assert spent > Fraction(9, 10)
             with pytest.raises(ExecutionFailed):
                 services.journey.admit(asked)
         else:
             assert spent > Fraction(9, 10)
-            again = services.journey.admit(asked).stored
+            again = stored(services.journey.admit(asked))
             assert again is not None
             if point == "none":
                 assert again == child.stdout
-            assert services.journey.admit(asked).stored == again
+            assert stored(services.journey.admit(asked)) == again
             after = services.ledger.accounts(dataset="clinic", principal="crash")[0]
             assert before - after.remaining_epsilon() == spent
         assert not services.ledger.audit().findings
@@ -108,8 +109,7 @@ def test_a_killed_repeat_is_settled_or_never_happened(home: Path, stage: str) ->
         assert [q.state for q in known] == (["settled"] if stage in ("after_commit", "answered") else [])
         before = services.ledger.accounts(dataset="clinic", principal="crash")[0]
         asked = question(SQL, "crash", idempotency_key=key, reuse="own")
-        admitted = services.journey.admit(asked)
-        answer = admitted.stored or services.journey.complete(admitted)  # type: ignore[arg-type]
-        assert services.journey.admit(asked).stored == answer
+        answer = told(services.journey, asked)
+        assert stored(services.journey.admit(asked)) == answer
         assert services.ledger.accounts(dataset="clinic", principal="crash")[0] == before
         assert not services.ledger.audit().findings

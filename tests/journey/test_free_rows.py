@@ -15,7 +15,7 @@ from server.answer import Journey
 from server.errors import Problem
 from server.free_answers import ROW_BYTES, FreeAnswers
 from server.services import Services
-from tests.journey.clinic import open_account, question, services_of, write_files
+from tests.journey.clinic import open_account, question, services_of, told, write_files
 
 WIDE = "SELECT age, sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE salary > 1) AS m FROM people GROUP BY age, sex"
 
@@ -36,8 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 def asked(services: Services, who: str, sql: str = WIDE, **options: Any) -> bytes:
     """The bytes of an answer."""
-    admitted = services.journey.admit(question(sql, who, **options))
-    return admitted.stored or services.journey.complete(admitted)
+    return told(services.journey, question(sql, who, **options))
 
 
 def stored(services: Services, who: str) -> tuple[int, int]:
@@ -93,7 +92,8 @@ def test_free_answers_of_other_texts_have_an_allowance(home: Services, monkeypat
     journey = home.journey
     assert isinstance(journey, Journey)
     allowance = FreeAnswers(burst_bytes=200_000, bytes_per_second=1_000, clock=lambda: now[0])
-    monkeypatch.setattr(journey, "_free", allowance)
+    for part in (journey.admission, journey.running):
+        monkeypatch.setattr(part, "_free", allowance)
     answer = asked(home, "carla")
     refused = 0
     for number in range(30):

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from server.services import DatasetRefused, Services
-from tests.journey.clinic import open_account, question, services_of
+from tests.journey.clinic import open_account, question, services_of, told
 
 DATASET = """\
 version: 2
@@ -105,9 +105,7 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 def answered(services: Services, sql: str, dataset: str = "new", **options: Any) -> dict[str, Any]:
     """The answer with noise that no rounding shows."""
     asked = question(sql, "ann", dataset=dataset, epsilon="100", **options)
-    admitted = services.journey.admit(asked)
-    stored = admitted.stored if admitted.stored is not None else services.journey.complete(admitted)  # type: ignore[arg-type]
-    return dict(json.loads(stored))
+    return dict(json.loads(told(services.journey, asked)))
 
 
 def counted(services: Services, sql: str, dataset: str = "new") -> dict[Any, int]:

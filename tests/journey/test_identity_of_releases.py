@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from server.services import Services
-from tests.journey.clinic import DATASET, open_account, question, services_of, write_files
+from tests.journey.clinic import DATASET, open_account, question, services_of, told, write_files
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 MEAN = "SELECT AVG(cost) AS cost FROM visits"
@@ -28,8 +28,7 @@ def home(tmp_path: Path) -> Iterator[tuple[Services, Path]]:
 
 def asked(services: Services, sql: str, **options: Any) -> dict[str, Any]:
     """The answer to a question of anna's."""
-    admitted = services.journey.admit(question(sql, "anna", **options))
-    return dict(json.loads(admitted.stored or services.journey.complete(admitted)))
+    return dict(json.loads(told(services.journey, question(sql, "anna", **options))))
 
 
 def edited(services: Services, path: Path, before: str, after: str) -> None:
@@ -54,12 +53,12 @@ def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
     services, path = home
     first = {sql: asked(services, sql) for sql in (COUNT, MEAN)}
     edited(services, path, before, after)
-    for sql, told in first.items():
+    for sql, before_it in first.items():
         assert services.journey.estimate(question(sql, "anna"))["verdict"] == "free"
         again = asked(services, sql)
-        assert again["provenance"]["policy_version"] == told["provenance"]["policy_version"] + 1
+        assert again["provenance"]["policy_version"] == before_it["provenance"]["policy_version"] + 1
         assert again["accounting"]["charged"] == []
-        assert again["rows"] == told["rows"]
+        assert again["rows"] == before_it["rows"]
 
 
 @pytest.mark.parametrize(

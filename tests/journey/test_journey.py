@@ -12,20 +12,17 @@ import pytest
 from accountant.account import FilterKind
 from accountant.errors import BudgetExhausted, IdempotencyConflict, LedgerUnavailable
 from privacy.refusal import ExecutionFailed, Refused
-from server.moments import Moments
+from server.journey.moments import Moments
+from server.journey.visible import VisibleRun
 from server.services import Services
-from server.visible import VisibleRun
-from tests.journey.clinic import PEOPLE, question
+from tests.journey.clinic import PEOPLE, question, stored, told
 
 Analyst = Callable[..., str]
 
 
 def ask(services: Services, sql: str, principal: str, **options: Any) -> dict[str, Any]:
     """The answer of a question, as JSON."""
-    admitted = services.journey.admit(question(sql, principal, **options))
-    if admitted.stored is not None:
-        return dict(json.loads(admitted.stored))
-    return dict(json.loads(services.journey.complete(admitted)))
+    return dict(json.loads(told(services.journey, question(sql, principal, **options))))
 
 
 def remaining(services: Services, principal: str) -> Fraction:
@@ -143,7 +140,7 @@ def test_an_idempotency_key_charges_once(services: Services, analyst: Analyst) -
     first = services.journey.complete(services.journey.admit(asked))
     before = remaining(services, who)
     again = services.journey.admit(asked)
-    assert again.stored == first
+    assert stored(again) == first
     assert remaining(services, who) == before
     with pytest.raises(IdempotencyConflict):
         services.journey.admit(question("SELECT COUNT(*) FROM people", who, idempotency_key="k1"))
@@ -197,7 +194,7 @@ def test_a_failure_after_the_start_stays_charged(
 
         admitted = services.journey.admit(question(f"SELECT COUNT(*) FROM people WHERE age > {number}", who))
         with monkeypatch.context() as patch:
-            patch.setattr(services.journey._private, "run", fail)
+            patch.setattr(services.journey.running._private, "run", fail)
             with pytest.raises(ExecutionFailed) as caught:
                 services.journey.complete(admitted)
         assert caught.value.__cause__ is None
@@ -220,7 +217,7 @@ def test_an_engine_that_never_started_gives_the_charge_back(
     def unavailable(*_: Any, **__: Any) -> Any:
         raise ExecutionFailed(started=False)
 
-    monkeypatch.setattr(services.journey._private, "run", unavailable)
+    monkeypatch.setattr(services.journey.running._private, "run", unavailable)
     with pytest.raises(ExecutionFailed):
         services.journey.complete(admitted)
     assert remaining(services, who) == before
@@ -253,11 +250,11 @@ def test_what_the_ledger_could_not_give_back_is_not_called_void(
     def never_started(*_: object, **__: object) -> None:
         raise ExecutionFailed(started=False)
 
-    monkeypatch.setattr(journey._ledger, "void", unreachable)
+    monkeypatch.setattr(journey.admission._ledger, "void", unreachable)
     if step == "cancel":
         assert journey.cancel(admitted.query_id, who) == "reserved"
     else:
-        monkeypatch.setattr(journey._private, "run", never_started)
+        monkeypatch.setattr(journey.running._private, "run", never_started)
     with pytest.raises(ExecutionFailed) as caught:
         journey.complete(admitted)
     assert caught.value.started
@@ -272,7 +269,7 @@ def test_answers_appear_at_chosen_moments(services: Services, analyst: Analyst) 
         for spent, expected in [(0.001, 0.02), (0.0099, 0.02), (0.0201, 0.04), (0.03, 0.04), (0.9, 1.28)]:
             now = 100.0 + spent
             visible = VisibleRun(moments, part, 100.0, clock=lambda now=now: now, sleep=slept.append)
-            services.journey._until_visible(visible)  # type: ignore[attr-defined]
+            visible.wait()
             assert slept.pop() == pytest.approx(expected - spent)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from accountant.account import FilterKind
 from server.answer_rows import AnswerRows
-from server.repeats import Repeats, Told
+from server.journey.repeats import Repeats, Told
 from server.services import Services
-from tests.journey.clinic import question
+from tests.journey.clinic import question, stored
 
 Analyst = Callable[..., str]
 
@@ -26,8 +26,8 @@ COMPARED = ("columns", "rows", "standard_errors", "lows", "highs", "confidence",
 def asked(services: Services, sql: str, principal: str, **options: Any) -> tuple[dict[str, Any], bool]:
     """The answer, and whether `admit` had it."""
     admitted = services.journey.admit(question(sql, principal, **options))
-    content = admitted.stored or services.journey.complete(admitted)
-    return dict(json.loads(content)), admitted.stored is not None
+    content = stored(admitted)
+    return dict(json.loads(content or services.journey.complete(admitted))), content is not None
 
 
 def test_a_repeat_is_the_same_answer_for_nothing(
@@ -42,8 +42,8 @@ def test_a_repeat_is_the_same_answer_for_nothing(
     def touched(*_: object, **__: object) -> None:
         raise AssertionError("an engine was called")
 
-    monkeypatch.setattr(journey._private, "run", touched)
-    monkeypatch.setattr(journey._shell, "run", touched)
+    monkeypatch.setattr(journey.running._private, "run", touched)
+    monkeypatch.setattr(journey.running._shell, "run", touched)
     before = services.ledger.accounts(dataset="clinic", principal=who)
     second, settled = asked(services, SHELL, who)
     assert settled

@@ -13,7 +13,7 @@ from accountant.account import Limit
 from accountant.errors import IdempotencyConflict, LedgerBehind
 from privacy.refusal import Refused
 from server.services import Services
-from tests.journey.clinic import DATASET, open_account, question, services_of, write_files
+from tests.journey.clinic import DATASET, open_account, question, services_of, stored, write_files
 from tests.journey.test_http import Api
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -37,7 +37,7 @@ def settle(services: Services, who: str, key: str) -> bytes:
 
 def retried(services: Services, who: str, key: str) -> bytes | None:
     """The same request once more."""
-    return services.journey.admit(question(SQL, who, idempotency_key=key, reuse="none")).stored
+    return stored(services.journey.admit(question(SQL, who, idempotency_key=key, reuse="none")))
 
 
 def test_a_retry_is_answered_after_the_dataset_was_removed(home: tuple[Services, Path]) -> None:
@@ -70,7 +70,7 @@ def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: t
             retried(services, "carl", "key-other")
         assert retried(services, "carl", "key-policy") == answer
         asked = dataclasses.replace(question(SQL, "carl", idempotency_key="key-policy"), account="b_of_nobody")
-        assert services.journey.admit(asked).stored == answer
+        assert stored(services.journey.admit(asked)) == answer
     finally:
         path.write_text(DATASET)
         services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]

@@ -246,19 +246,19 @@ def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float 
     journey: Any = services.journey
     try:
         asked = [
-            journey.prepare(question(text.sql(salt), "watcher", dataset=name), services.catalogue.get(name))
+            journey.preparing.prepare(question(text.sql(salt), "watcher", dataset=name), services.catalogue.get(name))
             for name in WORLDS
         ]
     except Refused:
         return None
-    tick = journey.moments(check_work(asked[0].cores)).tick
-    snapshots = [journey._served.snapshot(services.catalogue.get(name)) for name in WORLDS]
+    tick = journey.pace.moments(check_work(asked[0].cores)).tick
+    snapshots = [journey.running._served.snapshot(services.catalogue.get(name)) for name in WORLDS]
     seen: list[list[float]] = [[], []]
     for _ in range(runs):
         for world, prepared in enumerate(asked):
             start = time.perf_counter()
             for statement in prepared.statements:
-                journey._private.run(snapshots[world], statement, timeout_seconds=60)
+                journey.running._private.run(snapshots[world], statement, timeout_seconds=60)
             seen[world].append(time.perf_counter() - start)
     here, there = map(statistics.median, seen)
     return (here - there) / float(tick)

@@ -26,6 +26,7 @@ from privacy.events import LaplaceEvent
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Sharing, Table
 from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
+from server.admitted import InFlight, Settled
 from server.question import Question
 from server.services import DatasetRefused, OtherName, RequestFinding
 from server.store.registry import EITHER, NotReplaced, NotThere, version_tag
@@ -65,8 +66,6 @@ class FakeAdmitted:
     """An admitted query."""
 
     query_id: str
-    stored: bytes | None = None
-    running: bool = False
     request: ReserveRequest | None = None
     question: Question | None = None
 
@@ -150,7 +149,7 @@ class FakeJourney:
         price = {"epsilon": "0.1", "delta": "0"}
         return {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
 
-    def admit(self, question: Question) -> FakeAdmitted:
+    def admit(self, question: Question) -> Settled | InFlight | FakeAdmitted:
         self.asked.append(question)
         if self.admit_error is not None:
             raise self.admit_error
@@ -186,7 +185,9 @@ class FakeJourney:
         if not reserved.fresh:
             if reserved.answer is None and reserved.state not in ("reserved", "running"):
                 raise ExecutionFailed(started=reserved.state != "failed_void")
-            return FakeAdmitted(reserved.query_id, stored=reserved.answer, running=reserved.answer is None)
+            return (
+                InFlight(reserved.query_id) if reserved.answer is None else Settled(reserved.query_id, reserved.answer)
+            )
         return FakeAdmitted(reserved.query_id, request=request, question=question)
 
     def complete(self, admitted: FakeAdmitted) -> bytes:

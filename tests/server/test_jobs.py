@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from server.admitted import Settled
 from server.errors import Problem
 from server.jobs import JobPool
 
@@ -22,8 +23,6 @@ class Admitted:
     """An admitted query."""
 
     query_id: str
-    stored: bytes | None = None
-    running: bool = False
 
 
 def test_a_request_that_goes_away_stops_nothing() -> None:
@@ -69,7 +68,7 @@ def test_refusals_and_stored_answers_give_their_place_back() -> None:
         for _ in range(3):
             with pytest.raises(Problem):
                 await pool.start(refuse, lambda _: b"", lambda _: None)
-            started = await pool.start(lambda: Admitted("q", stored=b"x"), lambda _: b"", lambda _: None)
+            started = await pool.start(lambda: Settled("q", b"x"), lambda _: b"", lambda _: None)
             assert started.answer is None
 
     asyncio.run(run())

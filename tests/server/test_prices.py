@@ -27,8 +27,8 @@ from privacy.unit import PrivacyUnit
 from server import pricing
 from server.calibrations import Calibrations
 from server.floor import RUNS, Floor, epsilon_min
+from server.journey.release_key import quality_of, release_key
 from server.pricing import _NO_GAUSSIAN, _ONE_GROUP, Priced, Wish, _unreachable
-from server.release_key import quality_of, release_key
 from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
 
 COUNT = Estimate("n", EstimateKind.ROWS, "n", integer=True)

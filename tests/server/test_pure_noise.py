@@ -10,7 +10,7 @@ import pytest
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.estimates import estimate_column
 from mechanisms.interval import two_sided_alpha
-from server.pure_noise import _rows_of_ratio, _rows_of_sum
+from server.journey.pure_noise import _rows_of_ratio, _rows_of_sum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC

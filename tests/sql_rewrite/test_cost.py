@@ -11,7 +11,7 @@ from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from privacy.unit import PrivacyUnit
-from server.moments import SHARE, moments_of
+from server.journey.moments import SHARE, moments_of
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import COSTS, OPERATORS_MAX, UNIT_NANOSECONDS_MAX, Work, check_work
 from sql_rewrite.functions import REGISTRY

@@ -1,10 +1,10 @@
-"""One run under its visible moments: how long it may take, and when what came of it shows (server/moments.py)."""
+"""One run under its visible moments: how long it may take, and when what came of it shows (moments.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from server.moments import Moments
+from server.journey.moments import Moments
 
 __all__ = ["VisibleRun"]
 
@@ -36,6 +36,6 @@ class VisibleRun:
         return max(left, 1e-3)
 
     def wait(self) -> None:
-        """Waits for the next visible moment (server/moments.py)."""
+        """Waits for the next visible moment (server/journey/moments.py)."""
         moment = self._moments.next(self._clock() - self._started, self._part)
         self._sleep(max(0.0, self._started + moment - self._clock()))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
@@ -28,13 +28,11 @@ from server.answer_rows import from_stored
 from server.derived import REASONS
 from server.errors import exhausted_words, finding_body
 from server.estimands import estimand, what_is_cut
+from server.journey.query import Asked, Paid, Prepared
+from server.journey.repeats import Told
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
-from server.repeats import Told
 from sql_rewrite.plan_warnings import answer_warnings
-
-if TYPE_CHECKING:
-    from server.admitted import Admitted, Prepared
 
 __all__ = ["Quote", "answer", "estimate"]
 
@@ -57,17 +55,14 @@ class Quote:
     """Keys of the cores, in the order of the plan."""
 
 
-def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
+def answer(asked: Asked, paid: Paid, told: Told, account: Account) -> bytes:
     """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
-    question, prepared, reserved = admitted.question, admitted.prepared, admitted.reserved
-    assert question is not None
-    assert prepared is not None
-    assert reserved is not None
+    question, prepared, priced = asked.question, asked.prepared, asked.priced
     rows = told.rows
     ids = [release.id for release in told.releases.values()]
-    own = {a.id for a in admitted.path if a.principal == question.principal}
+    own = {a.id for a in asked.path if a.principal == question.principal}
     body = {
-        "id": admitted.query_id,
+        "id": asked.query_id,
         "status": "settled",
         "columns": [
             {"name": name, "type": type_, "kind": kind, "interval": method}
@@ -97,24 +92,22 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
                     "epsilon": _epsilon(charged.epsilon, account),
                     "delta": decimal_text(charged.delta),
                 }
-                for charged in reserved.charged
+                for charged in paid.charged
                 if charged.account in own
             ],
-            "reused": bool(prepared.cores) and len(reserved.reused) == len(prepared.cores),
-            "share": _share(
-                sum((c.epsilon for c in reserved.charged if c.account == account.id), Fraction(0)), account
-            ),
+            "reused": bool(prepared.cores) and len(paid.reused) == len(prepared.cores),
+            "share": _share(sum((c.epsilon for c in paid.charged if c.account == account.id), Fraction(0)), account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": _own_text(
                 _own([e for release in told.releases.values() for e in release.events], account, prepared.plan.dataset),
                 account,
             ),
-            "saved": _saved(admitted.priced, len(reserved.reused) - len(reserved.read), len(prepared.cores), account),
+            "saved": _saved(priced, len(paid.reused) - len(paid.read), len(prepared.cores), account),
             "remaining": _remaining(account),
         },
         "provenance": {
             "releases": ids,
-            "noise": None if admitted.priced is None else admitted.priced.family,
+            "noise": None if priced is None else priced.family,
             "mechanisms": _mechanisms(prepared, told.notes),
             "policy_version": prepared.plan.dataset.policy_version,
             "data_version": prepared.plan.dataset.data_version,
@@ -122,7 +115,7 @@ def answer(admitted: Admitted, told: Told, account: Account) -> bytes:
             "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
         },
         "links": {
-            "self": f"/v1/queries/{admitted.query_id}",
+            "self": f"/v1/queries/{asked.query_id}",
             "releases": [f"/v1/releases/{release}" for release in ids],
             "budget": f"/v1/budgets/{account.id}",
         },

@@ -1,0 +1,261 @@
+"""Step 5: who pays, what was asked before, what can be repeated, and the reservation; and the way back from it.
+
+A retry is looked up before anything else: its answer was paid for, whatever became of the dataset, the policy or the
+limits since.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from accountant.account import Account
+from accountant.errors import BudgetExhausted, LedgerError, Nominal
+from accountant.ledger import Ledger
+from accountant.request import Reserved
+from privacy.policy import Dataset
+from privacy.refusal import ExecutionFailed, Finding, Refused
+from server import pricing
+from server.admitted import InFlight, Settled
+from server.answer_block import block_of
+from server.errors import Problem
+from server.free_answers import FreeAnswers
+from server.journey.charges import charges_of, repeat_key, request_of
+from server.journey.preparing import Preparing
+from server.journey.query import Admitted, Asked, Paid, Prepared, ToRun
+from server.journey.quoting import Quoting
+from server.journey.repeats import Repeats
+from server.journey.reuse import Reusable, Stored
+from server.journey.wire_answer import Quote, answer
+from server.log import logger
+from server.question import Question
+
+__all__ = ["Admission", "Served"]
+
+
+class Served(Protocol):
+    """Where the journey finds datasets and their snapshots."""
+
+    def get(self, name: str) -> Dataset | None:
+        """The dataset of that name at its current version."""
+
+    def snapshot(self, dataset: Dataset) -> Path:
+        """The file of its rows."""
+
+
+class Admission:
+    """Admits questions: from the question to a reservation, or to an answer that is stored already."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        served: Served,
+        preparing: Preparing,
+        stored: Stored,
+        repeats: Repeats,
+        free: FreeAnswers,
+        clock: Callable[[], float],
+    ) -> None:
+        self._ledger = ledger
+        self._served = served
+        self._preparing = preparing
+        self._stored = stored
+        self._repeats = repeats
+        self._free = free
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: dict[str, str] = {}
+
+    def quote(self, question: Question) -> tuple[Prepared, Quote]:
+        """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
+        dataset, path = self._paying(question)
+        prepared = self._preparing.prepare(question, dataset)
+        quoting = Quoting(question, prepared, path)
+        priced = quoting.price()
+        charges = charges_of(prepared, priced)
+        reusable = Reusable(self._stored, question, dataset, charges, path[0])
+        if priced is not None:
+            quoting.refuse(priced, self._stored, reusable)
+        return prepared, quoting.quote(priced, reusable, [charge.core_key for charge in charges])
+
+    def admit(self, question: Question) -> Admitted:
+        """Steps 2 to 5. Errors: Refused, Problem, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
+        started = self._clock()
+        if question.idempotency_key is not None:
+            earlier = self._ledger.earlier(question.principal, question.idempotency_key, question.body_hash)
+            if earlier is not None:
+                return _retried(earlier)
+        dataset, path = self._paying(question)
+        prepared = self._preparing.prepare(question, dataset)
+        query_id = f"q_{secrets.token_hex(12)}"
+        repeated = self._repeat(question, prepared, path, query_id)
+        if repeated is not None:
+            return _retried(repeated)
+        quoting = Quoting(question, prepared, path)
+        priced = quoting.price()
+        charges = charges_of(prepared, priced)
+        asked = Asked(
+            query_id=query_id, question=question, prepared=prepared, priced=priced, charges=charges, path=path
+        )
+        reusable = Reusable(self._stored, question, dataset, charges, path[0])
+        if self._free.wait_seconds(question.principal) and all(reusable.serve()):
+            self._refuse_free_answer(question)
+        if priced is not None:
+            quoting.refuse(priced, self._stored, reusable)
+        try:
+            reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
+        except BudgetExhausted as error:
+            raise _explained(error, priced, path) from error.__cause__
+        if reserved.answer is not None or not reserved.fresh:
+            return _retried(reserved)
+        with self._lock:
+            self._waiting[query_id] = question.principal
+        return ToRun(asked, Paid.of(reserved), started)
+
+    def cancel(self, query_id: str, principal: str) -> str:
+        """Voids a query of this process that did not reach the engine; returns its state afterwards.
+
+        "failed_void" is said only when the ledger has it: until then nobody knows that the charge is given back.
+        """
+        if self.take(query_id, principal):
+            return "failed_void" if self.void(query_id) else "reserved"
+        record = self._ledger.query(query_id)
+        return "unknown" if record is None or record.principal != principal else record.state
+
+    def abandon(self, query_id: str) -> None:
+        """Voids an admitted query whose turn never came (shutdown), cancelled or not."""
+        if self.take(query_id):
+            self.void(query_id)
+
+    def take(self, query_id: str, principal: str | None = None) -> bool:
+        """Ends a query's waiting, for one caller only: it runs, or it is voided. False for all who come later."""
+        with self._lock:
+            if principal is not None and self._waiting.get(query_id) != principal:
+                return False
+            return self._waiting.pop(query_id, None) is not None
+
+    def void(self, query_id: str) -> bool:
+        """Gives the charge of a query back that no engine saw; whether the ledger has it."""
+        try:
+            self._ledger.void(query_id)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+            return False
+        return True
+
+    def _repeat(
+        self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str
+    ) -> Reserved | None:
+        """Steps 4 to 8 in one transaction, for an answer that was told before and whose releases still serve.
+
+        No row is read and no shell runs: the answer is that of before under a new identifier. None when this process
+        has not told it, or when the ledger would take other releases or charge.
+        """
+        key = repeat_key(question, prepared, path[0])
+        told = None if question.reuse == "none" else self._repeats.get(key)
+        if told is None:
+            return None
+        reuse = Reusable(self._stored, question, prepared.plan.dataset, told.charges, path[0]).reuse
+        if reuse == "none":
+            return None
+        asked = Asked(
+            query_id=query_id,
+            question=question,
+            prepared=prepared,
+            priced=told.priced,
+            charges=told.charges,
+            path=path,
+        )
+        # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
+        state = (path[0].id, path[0].limit, path[0].spent)
+        again = self._repeats.again(key, state) if question.idempotency_key is None else None
+        if again is None:
+            self._refuse_free_answer(question)
+        content = answer(asked, Paid((), told.releases), told, path[0])
+        block = block_of(query_id, content)
+        shared = told.block.shared_with(block) if told.block is not None and block is not None else None
+        reserved = self._ledger.repeat(
+            request_of(asked, reuse),
+            {key: release.id for key, release in told.releases.items()},
+            content,
+            shared=shared,
+            again=again,
+        )
+        if reserved is not None and reserved.fresh:
+            self._free.take(question.principal, len(content) if shared is None else len(shared.own_part(content)))
+            if question.idempotency_key is None:
+                self._repeats.keep_again(key, state, query_id)
+        return reserved
+
+    def _refuse_free_answer(self, question: Question) -> None:
+        """Errors: Problem rate_limited when the principal has had too much stored for nothing lately."""
+        seconds = self._free.wait_seconds(question.principal)
+        if seconds:
+            raise Problem(
+                "rate_limited",
+                what="too many answers were stored for nothing",
+                why="Answers are kept forever, also those that cost nothing, so their size is limited by the hour.",
+                instead=("Send the question again later.", "Read stored answers with GET /v1/queries/{query_id}."),
+                headers={"Retry-After": str(seconds)},
+            )
+
+    def _paying(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
+        """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
+        dataset = self._served.get(question.dataset)
+        # Read in either case: the time of the refusal must not tell whether the dataset exists.
+        paths = self._ledger.spendable(question.dataset, question.principal)
+        if dataset is None or not paths:
+            raise Refused(
+                [
+                    Finding(
+                        code="unknown_dataset",
+                        what=f'dataset "{question.dataset[:63]}" is refused',
+                        why="It does not exist, or you have no account for it.",
+                        instead=(
+                            "GET /v1/datasets lists those you may ask",
+                            "ask an administrator for a budget: "
+                            "noisegate budget set --dataset NAME --principal YOU --epsilon 5 --delta 0.000001",
+                        ),
+                    )
+                ]
+            )
+        if question.account is None:
+            return dataset, tuple(paths[0])
+        own = next((path for path in paths if path[0].id == question.account), None)
+        if own is None:
+            raise Refused(
+                [
+                    Finding(
+                        code="no_budget",
+                        what="the asked account is refused",
+                        why="It is not an account of yours for this dataset, or it is frozen.",
+                        instead=("see GET /v1/budgets",),
+                    )
+                ]
+            )
+        return dataset, tuple(own)
+
+
+def _explained(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> BudgetExhausted:
+    """The ledger's refusal with what would fit, in the analyst's own words."""
+    if priced is not None:
+        error.delta_fits = pricing.delta_that_fits(path, priced.loss)
+        if error.account == path[0].id:
+            error.nominal = Nominal(
+                priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
+            )
+    return error
+
+
+def _retried(reserved: Reserved) -> Settled | InFlight:
+    """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
+    if reserved.answer is not None:
+        return Settled(reserved.query_id, reserved.answer)
+    if reserved.state not in ("reserved", "running"):
+        raise ExecutionFailed(started=reserved.state != "failed_void")
+    return InFlight(reserved.query_id)

@@ -1,0 +1,108 @@
+"""Steps 2 and 3: a text becomes cores with proved sensitivities and statements that the engine can plan, or is refused.
+
+A pure function of the text and public metadata, so what was prepared is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+
+from engines.shell import PlanFailed, ShellEngine, ShellInvalid
+from privacy.policy import Dataset
+from privacy.refusal import Finding, Refused
+from privacy.statement import Statement
+from server import answer_rows
+from server.journey.charges import text_key
+from server.journey.query import Prepared
+from server.question import Question
+from sql_rewrite.bound import bound
+from sql_rewrite.cost import check_work
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from sql_rewrite.memory import check_memory
+from sql_rewrite.plan_key import core_key
+from sql_rewrite.plan_warnings import plan_warnings
+
+__all__ = ["Preparing"]
+
+PLANS_KEPT = 512
+
+
+class Preparing:
+    """Prepares questions, and keeps the plans of those asked last. Safe to use from many threads."""
+
+    def __init__(self, shell: ShellEngine) -> None:
+        self._shell = shell
+        self._kept: OrderedDict[Hashable, Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def prepare(self, question: Question, dataset: Dataset) -> Prepared:
+        """Steps 2 and 3. Errors: Refused."""
+        key = text_key(question, dataset)
+        with self._lock:
+            known = self._kept.get(key)
+            if known is not None:
+                self._kept.move_to_end(key)
+                return known
+        prepared = self._prepared(question, dataset.bounded_by(question.contribution))
+        with self._lock:
+            self._kept[key] = prepared
+            while len(self._kept) > PLANS_KEPT:
+                self._kept.popitem(last=False)
+        return prepared
+
+    def forget(self) -> None:
+        """Forgets what was prepared."""
+        with self._lock:
+            self._kept.clear()
+
+    def _prepared(self, question: Question, dataset: Dataset) -> Prepared:
+        plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
+        cores = bound(plan)
+        # Before anything is written out, which may be long.
+        work = check_work(cores)
+        check_memory(cores)
+        types = None
+        if not plan.shell.trivial:
+            try:
+                types = self._shell.check(answer_rows.shapes(cores), plan.shell.sql, owner=question.principal)
+            except ShellInvalid:
+                raise Refused([_SHELL_REFUSED]) from None
+            answer_rows.check_types(types, plan.shell)
+        statements = tuple(lower(core) for core in cores)
+        self._check_plannable(statements, dataset, owner=question.principal)
+        return Prepared(
+            plan=plan,
+            cores=cores,
+            statements=statements,
+            keys=tuple(core_key(core, dataset) for core in cores),
+            types=types,
+            work=work,
+            warnings=plan_warnings(plan, cores),
+        )
+
+    def _check_plannable(self, statements: Sequence[Statement], dataset: Dataset, *, owner: str) -> None:
+        """Refuses what the engine cannot plan: on true data its error would be an outcome, and charged."""
+        if not statements:
+            return
+        try:
+            self._shell.plan(dataset, statements, owner=owner)
+        except PlanFailed:
+            raise Refused([_NOT_PLANNED]) from None
+
+
+_SHELL_REFUSED = Finding(
+    code="unsupported_sql",
+    what="the part above the aggregates is refused",
+    why="It does not fit the names and types of the released columns.",
+    instead=("check the types of comparisons and function arguments", "see docs/sql.md"),
+)
+
+_NOT_PLANNED = Finding(
+    code="cannot_be_planned",
+    what="the query is refused",
+    why="The engine cannot plan it on an empty copy of the tables. That is a fault of this server.",
+    instead=("write the expression in another way, or ask for its parts", "tell the operator"),
+)

@@ -1,0 +1,121 @@
+"""Step 4: the price of a query, what is refused for its price or its noise, and all that an estimate says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from accountant.account import Account
+from privacy.refusal import Refused
+from server import pricing
+from server.journey.charges import wish_of
+from server.journey.pure_noise import refuse_pure_noise
+from server.journey.query import Prepared
+from server.journey.reuse import Reusable, Stored
+from server.journey.wire_answer import Quote
+from server.question import Question
+from sql_rewrite.bound import BoundedCore
+
+__all__ = ["Quoting"]
+
+_CURVE = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+
+
+class Quoting:
+    """The prices of one query on one path of accounts."""
+
+    def __init__(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> None:
+        self._question = question
+        self._prepared = prepared
+        self._path = path
+        self._dataset = prepared.plan.dataset
+
+    def price(self) -> pricing.Priced | None:
+        """The price; None for a query that reads no rows. Errors: Refused."""
+        return self._price(wish_of(self._question)) if self._prepared.cores else None
+
+    def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
+        """Errors: Refused for a price below the floor, and for columns that would be noise alone.
+
+        Neither where stored releases answer for nothing; noise alone is told where it is asked for.
+        """
+        if priced.below_floor and not all(reusable.serve()):
+            raise pricing.below_floor(
+                priced,
+                self._prepared.described,
+                wish_of(self._question),
+                path=self._path,
+                dataset=self._dataset,
+                known=self._prepared.calibrations,
+            )
+        if not self._question.accept_noise:
+            refuse_pure_noise(
+                self._prepared.cores,
+                priced,
+                self._question.confidence,
+                self._dataset,
+                stored_rows=lambda core: self._most_rows(core, stored),
+                served=reusable.serve,
+            )
+
+    def _most_rows(self, core: BoundedCore, stored: Stored) -> float | None:
+        """By a stored count; None for hidden groups: those that were not shown may have any number of rows."""
+        if core.described.keys.domain is None:
+            return None
+        return stored.most_rows(self._prepared.counting_key(core), self._question)
+
+    def quote(self, priced: pricing.Priced | None, reusable: Reusable, keys: Sequence[str]) -> Quote:
+        """All that an estimate says about prices. `keys` are those of the cores, in the order of the plan."""
+        if priced is None:
+            return Quote(None, self._path, {}, [], (), None, keys)
+        return Quote(
+            priced, self._path, reusable.serving, self._curve(priced), self._families(priced), self._least(priced), keys
+        )
+
+    def _price(self, wish: pricing.Wish) -> pricing.Priced:
+        return pricing.price(
+            self._prepared.described, wish, path=self._path, dataset=self._dataset, known=self._prepared.calibrations
+        )
+
+    def _least(self, priced: pricing.Priced) -> Fraction | None:
+        """The least spend of a fresh run with this noise, None where no price would do."""
+        try:
+            return pricing.least_spend(
+                self._prepared.described,
+                priced.family,
+                priced.price.delta,
+                path=self._path,
+                dataset=self._dataset,
+                known=self._prepared.calibrations,
+            )[0]
+        except ValueError:
+            return None
+
+    def _families(self, priced: pricing.Priced) -> tuple[pricing.Priced, ...]:
+        """The query with each family of noise that could answer the wish, the chosen one first."""
+        try:
+            both = pricing.candidates(
+                self._prepared.described,
+                replace(wish_of(self._question), noise=None),
+                path=self._path,
+                dataset=self._dataset,
+                known=self._prepared.calibrations,
+            )
+        except Refused:
+            return (priced,)
+        return (priced, *(other for other in both if other.family != priced.family))
+
+    def _curve(self, priced: pricing.Priced) -> list[pricing.Priced]:
+        """The same query at a few spends below and above, as far as the policy allows them."""
+        points = []
+        for epsilon in (priced.epsilon * factor for factor in _CURVE):
+            if epsilon <= self._dataset.limits.epsilon_max and (epsilon * 10**12).denominator == 1:
+                wish = pricing.Wish(epsilon=epsilon, noise=self._question.noise, delta=self._question.delta)
+                try:
+                    point = self._price(wish)
+                except Refused:
+                    continue
+                if not point.below_floor:
+                    points.append(point)
+        return points

@@ -1,0 +1,108 @@
+"""Stored releases in place of fresh ones: who may use which, how old they may be, and which of them serve a query.
+
+One rule for all who ask it: the ledger (which decides, in its own transaction), estimates, refusals and repeats.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+from accountant.account import Account
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, Reuse, StoredRelease
+from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from privacy.policy import Dataset, Sharing
+from server.answer_rows import from_stored
+from server.journey.release_key import release_key
+from server.question import Question
+
+__all__ = ["Reusable", "Stored"]
+
+_SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
+_FAMILIES = (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0)))
+
+
+class Stored:
+    """The stored releases of the ledger."""
+
+    def __init__(self, ledger: Ledger, now: Callable[[], datetime.datetime]) -> None:
+        self._ledger = ledger
+        self.now = now
+
+    def serving(
+        self, charges: Sequence[CoreCharge], reuse: Reuse, principal: str, account: Account
+    ) -> dict[str, StoredRelease]:
+        """The releases that would serve for nothing, by core key: also those that the account paid to read."""
+        result: dict[str, StoredRelease] = {}
+        if reuse == "none":
+            return result
+        owner = None if reuse == "any" else principal
+        for charge in charges:
+            for key, least in charge.served_by:
+                release = self._ledger.find_release(key, quality=least, principal=owner)
+                if release is None and reuse == "charged":
+                    release = self._ledger.find_read(account.id, key, quality=least)
+                if release is not None:
+                    result[charge.core_key] = release
+                    break
+        return result
+
+    def most_rows(self, counting_key: str, question: Question) -> float | None:
+        """The most rows that any public group has by the asker's own stored count; None without one."""
+        for price in _FAMILIES:
+            key = release_key(counting_key, price, delta=Fraction(0))
+            found = self._ledger.find_release(key, principal=question.principal)
+            if found is not None:
+                columns = from_stored(found.body, "c0", question.confidence).columns
+                (counted,) = (column for column in columns if column.role != "key")
+                return max((float(high) for high in counted.highs or () if high is not None), default=None)
+        return None
+
+
+class Reusable:
+    """The stored releases that may serve one query. They are looked up when somebody asks, and once."""
+
+    def __init__(
+        self, stored: Stored, question: Question, dataset: Dataset, charges: Sequence[CoreCharge], account: Account
+    ) -> None:
+        self._stored = stored
+        self._question = question
+        self._dataset = dataset
+        self._charges = charges
+        self._account = account
+
+    @cached_property
+    def found(self) -> Mapping[str, StoredRelease]:
+        """Releases that would serve for nothing if they are not too old, by core key."""
+        return self._stored.serving(self._charges, self._allowed, self._question.principal, self._account)
+
+    @cached_property
+    def reuse(self) -> Reuse:
+        """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
+        if self._question.max_staleness_s is not None:
+            oldest = self._stored.now() - datetime.timedelta(seconds=self._question.max_staleness_s)
+            if any(release.created is not None and release.created < oldest for release in self.found.values()):
+                return "none"
+        return self._allowed
+
+    @cached_property
+    def serving(self) -> Mapping[str, StoredRelease]:
+        """Releases that serve for nothing, by core key."""
+        return {} if self.reuse == "none" else self.found
+
+    def serve(self) -> list[bool]:
+        """Of each core, whether a stored release serves it for nothing."""
+        return [charge.core_key in self.serving for charge in self._charges]
+
+    @property
+    def _allowed(self) -> Reuse:
+        """Which stored releases may serve, as the policy lets others' ones do."""
+        if self._question.reuse in ("own", "none"):
+            return "own" if self._question.reuse == "own" else "none"
+        asked = _SHARED[self._dataset.limits.releases_shared]
+        # How old a release is that nobody chose yet is not known: one's own can be looked at. Said here for all who
+        # ask: what the ledger does not reuse must not pass the floor as reusable.
+        return "own" if asked == "charged" and self._question.max_staleness_s is not None else asked

@@ -1,0 +1,247 @@
+"""Steps 6 to 8: rows to noisy tables, then the answer, stored and told.
+
+From the first statement on every failure is one opaque outcome, and the charge stays. Everything that anybody can watch
+(the slot that others wait for, the shell's workers, the ledger's entries and their times, a poll, the log) comes after
+the visible moment of the run.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from accountant.request import StoredRelease
+from engines.private import PrivateEngine, PrivateLease
+from engines.shell import ShellEngine
+from mechanisms import release as releasing
+from mechanisms.randomness import BitSource
+from privacy.refusal import ExecutionFailed
+from privacy.release import ReleasedTable
+from privacy.statement import Statement
+from server import answer_rows
+from server.answer_block import block_of
+from server.free_answers import FreeAnswers
+from server.journey.admission import Admission, Served
+from server.journey.charges import repeat_key
+from server.journey.moments import Moments, moments_of
+from server.journey.nonempty import without_empty
+from server.journey.query import Asked, ToRun
+from server.journey.repeats import Repeats, Told
+from server.journey.visible import VisibleRun
+from server.journey.wire_answer import answer
+from server.log import logger
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.cost import Work
+
+__all__ = ["Pace", "Running"]
+
+SHELL_SECONDS = 5.0
+"""Time of a shell over released numbers: they are small, and its workers are shared by all analysts."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """How time passes: the server's tick, how much slower than the reference machine this one is, its threads."""
+
+    tick_seconds: float = 0.01
+    engine_threads: int = 1
+    slowness: Callable[[], float] = lambda: 1.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def moments(self, work: Work) -> Moments:
+        """The visible moments of that work on this machine: a function of plans and declarations."""
+        slowness = max(1.0, self.slowness())
+        rows = work.row_nanoseconds / self.engine_threads
+        return moments_of(
+            unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
+            expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
+            tick_seconds=self.tick_seconds,
+        )
+
+    def begun(self, started: float) -> float:
+        """The moment from which visible moments are counted: that of the question, and the whole ticks it waited.
+
+        A thread waits with its query and becomes free at a visible moment, so how long others waited for it is no
+        secret. Counted from the question, every query that waits in line would wait that long once more, with its
+        thread: the line would take twice as long with each one.
+        """
+        return started + self.tick_seconds * max(0.0, (self.clock() - started) // self.tick_seconds)
+
+
+@dataclass(slots=True)
+class _Made:
+    """What a run has made so far, in the order of the cores.
+
+    `fresh` are releases that were paid for; `kept` are these once all are made and the visible moment has passed: what
+    fails afterwards does not lose them, and is no secret.
+    """
+
+    tables: list[ReleasedTable] = field(default_factory=list)
+    fresh: list[StoredRelease] = field(default_factory=list)
+    kept: list[StoredRelease] = field(default_factory=list)
+    used: dict[str, StoredRelease] = field(default_factory=dict)
+    """Fresh and stored ones without their bodies, by core key."""
+
+
+class Running:
+    """Runs admitted queries. Safe to use from many threads."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        admission: Admission,
+        private: PrivateEngine,
+        shell: ShellEngine,
+        served: Served,
+        bits: BitSource,
+        pace: Pace,
+        repeats: Repeats,
+        free: FreeAnswers,
+    ) -> None:
+        self._ledger = ledger
+        self._admission = admission
+        self._private = private
+        self._shell = shell
+        self._served = served
+        self._bits = bits
+        self._pace = pace
+        self._repeats = repeats
+        self._free = free
+
+    def complete(self, query: ToRun) -> bytes:
+        """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
+        if not self._admission.take(query.query_id):
+            # Cancelled: what the ledger says is certain, and nothing else is.
+            record = self._ledger.query(query.query_id)
+            raise ExecutionFailed(started=record is None or record.state != "failed_void")
+        with ExitStack() as slot:
+            lease: PrivateLease | None = None
+            refused = False
+            if query.reads_rows:
+                try:
+                    lease = slot.enter_context(self._private.lease(owner=query.asked.question.principal))
+                except ExecutionFailed:
+                    refused = True
+            if refused:
+                # The engine closes, or cannot start a worker: no row was read, so no visible moment is needed.
+                raise ExecutionFailed(started=not self._admission.void(query.query_id))
+            return self._complete(query, lease, slot)
+
+    def visible(self, query: ToRun) -> VisibleRun:
+        """The visible moments of a query that begins now, with the draw of its run."""
+        part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
+        begun = self._pace.begun(query.started)
+        return VisibleRun(self._pace.moments(query.work), part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
+
+    def _complete(self, query: ToRun, lease: PrivateLease | None, slot: ExitStack) -> bytes:
+        """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""
+        made = _Made()
+        visible = self.visible(query)
+        try:
+            self._release(query, made, lease, visible)
+            if made.fresh:
+                visible.wait()
+                slot.close()
+                made.kept.extend(made.fresh)
+            return self._post(query, made)
+        except ExecutionFailed as failure:
+            untouched = not failure.started and len(query.asked.prepared.cores) == 1
+            level, fields = logging.WARNING, {"code": "execution_failed"}
+        except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
+            untouched = False
+            level, fields = logging.ERROR, {"exception": type(error).__name__}
+        # Before the ledger and the log are told, which others can read.
+        visible.wait()
+        slot.close()
+        logger().log(level, "query_failed", query_id=query.query_id, **fields)
+        voided = untouched and self._admission.void(query.query_id)
+        if not untouched:
+            self._fail(query.query_id, made.kept)
+        raise ExecutionFailed(started=not voided)
+
+    def _fail(self, query_id: str, kept: Sequence[StoredRelease]) -> None:
+        """Keeps the charge, and what it bought."""
+        try:
+            self._ledger.fail(query_id, kept)
+        except LedgerError as error:
+            # The reservation counts as spent until a restart ends it.
+            logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
+
+    def _release(self, query: ToRun, made: _Made, lease: PrivateLease | None, visible: VisibleRun) -> None:
+        """Steps 6 and 7: a noisy table for each core, from rows or from a stored release."""
+        asked = query.asked
+        prepared, confidence = asked.prepared, asked.question.confidence
+        nonempty = dict(prepared.plan.nonempty)
+        for core, statement, charge in zip(prepared.cores, prepared.statements, asked.charges, strict=True):
+            stored = query.paid.reused.get(charge.core_key)
+            if stored is not None:
+                table = answer_rows.from_stored(stored.body, core.described.name, confidence)
+            else:
+                table = self._fresh(asked, core, statement, lease, visible)
+                stored = StoredRelease(
+                    id=f"r_{secrets.token_hex(12)}",
+                    core_key=charge.core_key,
+                    quality=charge.quality,
+                    principal=asked.question.principal,
+                    dataset=prepared.plan.dataset.name,
+                    query_id=query.query_id,
+                    events=charge.events,
+                    body=answer_rows.to_stored(table),
+                )
+                made.fresh.append(stored)
+            made.used[charge.core_key] = replace(stored, body=b"")
+            count = nonempty.get(core.core.name)
+            if count is not None and core.core.keys and core.described.keys.domain is not None:
+                table = without_empty(table, count)
+            made.tables.append(table)
+
+    def _fresh(
+        self, asked: Asked, core: BoundedCore, statement: Statement, lease: PrivateLease | None, visible: VisibleRun
+    ) -> ReleasedTable:
+        """One core's noisy table, from rows."""
+        assert asked.priced is not None
+        dataset = asked.prepared.plan.dataset
+        exact = self._private.run(
+            self._served.snapshot(dataset),
+            statement,
+            timeout_seconds=visible.seconds_left(dataset.limits.timeout_seconds),
+            lease=lease,
+        )
+        return releasing.release(
+            core.described, asked.priced.calibration, exact, bits=self._bits, confidence=asked.question.confidence
+        )
+
+    def _post(self, query: ToRun, made: _Made) -> bytes:
+        """Step 8: a function of released numbers alone. The shell over them, then the answer, stored and kept."""
+        asked = query.asked
+        question, prepared = asked.question, asked.prepared
+        try:
+            rows = answer_rows.assemble(
+                prepared.plan.shell,
+                prepared.types,
+                made.tables,
+                shell=self._shell,
+                confidence=question.confidence,
+                timeout_seconds=SHELL_SECONDS,
+                owner=question.principal,
+            )
+        except ExecutionFailed as failure:
+            # A shell that never started does not undo that rows were read: a refund would be a free answer.
+            raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None
+        told = Told(rows, tuple(table.notes for table in made.tables), made.used, asked.priced, asked.charges)
+        content = answer(asked, query.paid, told, self._ledger.standing(asked.path[0].id))
+        self._ledger.post(query.query_id, made.fresh, content)
+        if not query.paid.charged:
+            self._free.take(question.principal, len(content))
+        if made.used:
+            told = replace(told, block=block_of(query.query_id, content))
+            self._repeats.keep(repeat_key(question, prepared, asked.path[0]), told)
+        return content
