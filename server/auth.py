@@ -16,29 +16,29 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from server.errors import Problem, RequestFinding
+from server.roles import OVERSEEING, Role
 from server.services import Services
-from server.store.registry import KeyRefused
-from server.store.tables import ROLES
+from server.store.registry import KeyFault, KeyRefused
 
 __all__ = ["PUBLIC", "Access", "Caller", "access_of", "roles", "services_of", "undeclared_routes"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The principal behind a request. `name` is empty for a caller without a key on a route that allows it."""
+    """The principal behind a request. A caller without a key, on a route that allows it, has no name and no role."""
 
     name: str
-    role: str
+    role: Role | None
     key: str
     expires: str
 
     @property
     def oversees(self) -> bool:
         """Whether the caller sees what belongs to others: administrators and auditors."""
-        return self.role in ("admin", "auditor")
+        return self.role in OVERSEEING
 
 
-_NOBODY = Caller(name="", role="", key="", expires="")
+_NOBODY = Caller(name="", role=None, key="", expires="")
 
 
 def services_of(request: Request) -> Services:
@@ -52,8 +52,7 @@ class Access:
 
     __slots__ = ("allowed", "open_setting")
 
-    def __init__(self, allowed: frozenset[str], *, open_setting: str | None = None) -> None:
-        assert allowed <= set(ROLES)
+    def __init__(self, allowed: frozenset[Role], *, open_setting: str | None = None) -> None:
         self.allowed = allowed
         self.open_setting = open_setting
 
@@ -70,7 +69,7 @@ class Access:
             raise Problem(
                 "forbidden",
                 what="your role does not serve this operation",
-                why=f"It serves the roles {', '.join(role for role in ROLES if role in self.allowed)}.",
+                why=f"It serves the roles {', '.join(role for role in Role if role in self.allowed)}.",
                 instead=(
                     "Use a key of such a principal, or ask an administrator to do it.",
                     "GET /v1/me shows your role.",
@@ -83,10 +82,10 @@ PUBLIC = Access(frozenset())
 """For routes that everybody may call: documentation, health."""
 
 
-def roles(*names: str) -> Access:
+def roles(*allowed: Role) -> Access:
     """Lets these roles in, and nobody else."""
-    assert names
-    return Access(frozenset(names))
+    assert allowed
+    return Access(frozenset(allowed))
 
 
 async def _identify(request: Request, services: Services) -> Caller:
@@ -100,7 +99,7 @@ async def _identify(request: Request, services: Services) -> Caller:
         wait = limits.failed_keys.take(address)
         if wait:
             raise _too_many("too many wrong API keys from this address", wait) from None
-        what = "the request has no API key" if refused.reason == "missing" else "the API key is not accepted"
+        what = "the request has no API key" if refused.reason is KeyFault.MISSING else "the API key is not accepted"
         why, instead = _REASONS[refused.reason]
         raise Problem("unauthenticated", what, why, instead) from None
     wait = limits.requests.take(principal.name)
@@ -113,16 +112,19 @@ _SEND = "Send the header Authorization: Bearer ngk_... with an API key of this s
 _MAKE = "An administrator makes keys: POST /v1/keys, or on the server: noisegate key create NAME."
 
 _REASONS = {
-    "missing": ("Everything but the documentation and the health of this server needs a key.", (_SEND, _MAKE)),
-    "scheme": (
+    KeyFault.MISSING: ("Everything but the documentation and the health of this server needs a key.", (_SEND, _MAKE)),
+    KeyFault.SCHEME: (
         "Only API keys of this server are accepted: one header Authorization, the word Bearer, a key that begins with "
         "ngk_.",
         (_SEND, _MAKE),
     ),
-    "invalid": ("It is not a key of this server, or it was mistyped.", ("Copy the whole key again.", _MAKE)),
-    "expired": ("It has expired.", ("Ask an administrator for a new one.", _MAKE)),
-    "revoked": ("It was revoked.", ("Ask an administrator for a new one.", _MAKE)),
-    "disabled": ("Its principal is disabled.", ("Ask an administrator to enable it: PATCH /v1/principals/{name}.",)),
+    KeyFault.INVALID: ("It is not a key of this server, or it was mistyped.", ("Copy the whole key again.", _MAKE)),
+    KeyFault.EXPIRED: ("It has expired.", ("Ask an administrator for a new one.", _MAKE)),
+    KeyFault.REVOKED: ("It was revoked.", ("Ask an administrator for a new one.", _MAKE)),
+    KeyFault.DISABLED: (
+        "Its principal is disabled.",
+        ("Ask an administrator to enable it: PATCH /v1/principals/{name}.",),
+    ),
 }
 """Why a key is not accepted, and what to do; by the registry's word for it."""
 
@@ -130,11 +132,11 @@ _REASONS = {
 def _bearer(request: Request) -> str:
     headers = request.headers.getlist("authorization")
     if not headers:
-        raise KeyRefused("missing")
+        raise KeyRefused(KeyFault.MISSING)
     scheme, _, token = headers[0].partition(" ")
     token = token.strip()
     if len(headers) > 1 or scheme.lower() != "bearer" or not token.startswith("ngk_"):
-        raise KeyRefused("scheme")
+        raise KeyRefused(KeyFault.SCHEME)
     return token
 
 

@@ -17,7 +17,7 @@ from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
-from server.store.tables import ROLES
+from server.roles import Role
 
 __all__ = [
     "ANSWERS",
@@ -670,4 +670,4 @@ ANSWERS: tuple[type[BaseModel], ...] = (
 )
 """Models of answers."""
 
-assert ROLES == ("admin", "owner", "analyst", "dashboard", "auditor")
+assert tuple(Role) == ("admin", "owner", "analyst", "dashboard", "auditor")

@@ -15,6 +15,7 @@ from server.administration.refusal import (
     UnsuitableKey,
     UnsuitablePrincipal,
 )
+from server.roles import Role
 from server.store.registry import (
     LastAdministrator,
     NameTaken,
@@ -34,7 +35,7 @@ class CreatePrincipal:
     """A new principal with one role."""
 
     name: str
-    role: str
+    role: Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class ChangePrincipal:
     """Another role, or disabled or enabled again; None leaves it as it is."""
 
     name: str
-    role: str | None = None
+    role: Role | None = None
     disabled: bool | None = None
 
 
@@ -63,7 +64,7 @@ class GrantKey:
     """
 
     name: str
-    role: str | None = None
+    role: Role | None = None
     label: str = ""
     days: int | None = None
 
@@ -133,10 +134,10 @@ class People:
         except ValueError as error:
             raise ActRefused(UnsuitableKey(str(error))) from None
         found = self.registry.principal(request.name)
-        if found is not None and request.role not in (None, found.role):
-            raise ActRefused(OtherRole(found.name, role=found.role, wanted=str(request.role)))
+        if found is not None and request.role is not None and request.role is not found.role:
+            raise ActRefused(OtherRole(found.name, role=found.role, wanted=request.role))
         if found is None:
-            found = self.create_principal(CreatePrincipal(request.name, request.role or "analyst"), actor=actor)
+            found = self.create_principal(CreatePrincipal(request.name, request.role or Role.ANALYST), actor=actor)
         made = self.create_key(CreateKey(request.name, request.label, request.days), actor=actor)
         return Granted(found, made)
 

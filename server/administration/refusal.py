@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from accountant.account import Account, Limit
     from server.errors import RequestFinding
+    from server.roles import Role
 
 __all__ = [
     "Absent",
@@ -201,8 +202,8 @@ class OtherRole:
     """The principal has `role`, and a key of the role `wanted` was asked for."""
 
     name: str
-    role: str
-    wanted: str
+    role: Role
+    wanted: Role
 
 
 @dataclass(frozen=True, slots=True)

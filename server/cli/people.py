@@ -58,10 +58,11 @@ def create(
       noisegate key create operations --role admin --days 30
       noisegate key create nightly --role auditor --json
     """
+    from server import roles
     from server.administration.people import GrantKey, People
 
     place = Home(default_home(home))
-    wanted = GrantKey(name, None if role is None else role.value, label, days)
+    wanted = GrantKey(name, None if role is None else roles.Role(role.value), label, days)
     with place.opened() as (settings, _, registry):
         people = People(registry, settings.key_days)
 

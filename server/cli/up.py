@@ -380,7 +380,8 @@ class _Up:
     def _key(self, services: Services, name: str) -> str:
         """A key of that principal that works: the stored one, or a new one."""
         from server.administration.people import GrantKey, People
-        from server.store.registry import KeyRefused
+        from server.roles import Role
+        from server.store.registry import KeyFault, KeyRefused
 
         registry = services.registry
         stored = self._place.stored_key(name)
@@ -389,7 +390,7 @@ class _Up:
                 if registry.verify_key(stored)[0].name == name:
                     return stored
             except KeyRefused as refused:
-                if refused.reason == "disabled":
+                if refused.reason is KeyFault.DISABLED:
                     raise CommandFailed(
                         f'could not start: the principal "{name}" is disabled',
                         why="Its keys do not work, and this command shows working ones.",
@@ -398,7 +399,8 @@ class _Up:
                     ) from None  # fmt: skip
                 self.tell(f"the stored key of {name} does not work any more: making a new one")
         people = People(registry, services.settings.key_days)
-        made = people.grant_key(GrantKey(name, None if registry.principal(name) else name, "up"), actor=operator()).made
+        wanted = GrantKey(name, None if registry.principal(name) else Role(name), "up")
+        made = people.grant_key(wanted, actor=operator()).made
         self._place.store_key(name, made.text)
         return made.text
 

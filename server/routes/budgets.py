@@ -21,7 +21,8 @@ from server.administration.budgets import Budgets, ChangeBudget, OpenBudget, acc
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
-from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
+from server.roles import Role
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
 from server.wire import BudgetAnswer, BudgetBody, BudgetChangeBody, BudgetList, EntryList
 
@@ -116,7 +117,7 @@ async def _visible_account(services: Services, caller: Caller, budget_id: str) -
 )
 async def list_budgets(
     request: Request,
-    caller: Annotated[Caller, Depends(roles(*ALL_ROLES))],
+    caller: Annotated[Caller, Depends(roles(*Role))],
     dataset: Annotated[
         str | None, Query(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,62}$", description="Of this dataset only.")
     ] = None,
@@ -140,9 +141,7 @@ async def list_budgets(
         problems=("not_found",),
     ),
 )
-async def get_budget(
-    request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
-) -> Response:
+async def get_budget(request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/budgets/{budget_id}."""
     services = services_of(request)
     account = await _visible_account(services, caller, budget_id)
@@ -168,7 +167,7 @@ async def get_budget(
         problems=("conflict", "idempotency_conflict", "not_found"),
     ),
 )
-async def create_budget(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def create_budget(request: Request, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """POST /v1/budgets."""
     services = services_of(request)
     body, raw = await body_of(request, BudgetBody)
@@ -207,7 +206,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     ),
 )
 async def change_budget(
-    request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles("admin"))]
+    request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
 ) -> Response:
     """PATCH /v1/budgets/{budget_id}."""
     services = services_of(request)
@@ -239,7 +238,7 @@ async def change_budget(
 async def list_entries(
     request: Request,
     budget_id: str,
-    caller: Annotated[Caller, Depends(roles(*ALL_ROLES))],
+    caller: Annotated[Caller, Depends(roles(*Role))],
     count: Annotated[int, Query(ge=1, le=500, description="Entries per page.")] = 100,
     after: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
 ) -> Response:

@@ -37,9 +37,6 @@ Model = TypeVar("Model", bound=BaseModel)
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z", re.ASCII)
 _IMMUTABLE = "private, max-age=31536000, immutable"
 
-ALL_ROLES = ("admin", "owner", "analyst", "dashboard", "auditor")
-ASKING_ROLES = ("admin", "owner", "analyst")
-
 
 async def in_thread(function: Callable[[], T]) -> T:
     """Runs a blocking call (a database, a file) beside the event loop."""

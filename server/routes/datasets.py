@@ -16,7 +16,8 @@ from server.administration.datasets import AttachDataset, Document, ServedFile, 
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
-from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
+from server.roles import OVERSEEING, Role
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
 from server.store.registry import EITHER, version_tag
 from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
@@ -118,7 +119,7 @@ def _etag(dataset: Dataset) -> str:
         answers={200: (DatasetList, None)},
     ),
 )
-async def list_datasets(request: Request, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+async def list_datasets(request: Request, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/datasets."""
     services = services_of(request)
     accounts = await in_thread(lambda: services.ledger.accounts(principal=None if caller.oversees else caller.name))
@@ -151,9 +152,7 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
         problems=("not_found",),
     ),
 )
-async def get_dataset(
-    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
-) -> Response:
+async def get_dataset(request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/datasets/{dataset}."""
     found = await visible(services_of(request), caller, dataset)
     return json_response(dataset_body(found), headers={"ETag": _etag(found)})
@@ -171,7 +170,7 @@ async def get_dataset(
     ),
 )
 async def get_table(
-    request: Request, dataset: str, table: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
+    request: Request, dataset: str, table: str, caller: Annotated[Caller, Depends(roles(*Role))]
 ) -> Response:
     """GET /v1/datasets/{dataset}/tables/{table}."""
     found = (await visible(services_of(request), caller, dataset)).table(table)
@@ -203,7 +202,7 @@ def _source(body: DatasetBody) -> Document | ServedFile:
         problems=("dataset_refused", "conflict", "idempotency_conflict", "precondition_failed", "not_found"),
     ),
 )
-async def create_dataset(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def create_dataset(request: Request, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """POST /v1/datasets."""
     wanted = if_match(request)
     body, raw = await body_of(request, DatasetBody, large=True)
@@ -234,7 +233,7 @@ async def create_dataset(request: Request, caller: Annotated[Caller, Depends(rol
     ),
 )
 async def replace_dataset(
-    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin"))]
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
 ) -> Response:
     """PUT /v1/datasets/{dataset}."""
     name = identifier(dataset, "dataset")
@@ -258,7 +257,7 @@ async def replace_dataset(
     ),
 )
 async def remove_dataset(
-    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin"))]
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
 ) -> Response:
     """DELETE /v1/datasets/{dataset}."""
     services = services_of(request)
@@ -279,7 +278,7 @@ async def remove_dataset(
     ),
 )
 async def list_versions(
-    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles("admin", "auditor"))]
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*OVERSEEING))]
 ) -> Response:
     """GET /v1/datasets/{dataset}/versions."""
     registry = services_of(request).registry

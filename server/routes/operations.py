@@ -25,7 +25,8 @@ from server.errors import PROBLEMS
 from server.floor import RUNS
 from server.log import logger
 from server.metrics import CONTENT_TYPE_LATEST
-from server.routes.common import ALL_ROLES, describe, in_thread, json_response, not_found
+from server.roles import OVERSEEING, Role
+from server.routes.common import describe, in_thread, json_response, not_found
 from server.services import Check, Services
 from server.wire import (
     SQL_LENGTH_MAX,
@@ -54,7 +55,7 @@ _MECHANISMS = (
     {"name": "truncated_geometric", "loss": "approximate", "use": "keys, one group per unit"},
     {"name": "gaussian_threshold", "loss": "approximate", "use": "keys, several groups per unit"},
 )
-METRICS = Access(frozenset({"admin", "auditor"}), open_setting="metrics_open")
+METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open")
 """Administrators and auditors; everybody only when the server listens on loopback and the setting says so."""
 
 
@@ -76,7 +77,7 @@ def server_version() -> str:
         answers={200: (CapabilitiesAnswer, None)},
     ),
 )
-async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/capabilities."""
     services = services_of(request)
     settings = services.settings
@@ -109,7 +110,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
             },
             "releases_shared": {way.value: way.said for way in Sharing},
             "formats": await in_thread(formats.available),
-            "roles": list(ALL_ROLES),
+            "roles": [role.value for role in Role],
         }
     )
 

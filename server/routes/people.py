@@ -11,7 +11,8 @@ from starlette.responses import Response
 from server.administration.people import ChangePrincipal, CreateKey, CreatePrincipal, People
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
-from server.routes.common import ALL_ROLES, body_of, describe, identifier, in_thread, json_response, not_found
+from server.roles import Role
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
 from server.store.registry import Principal, StoredKey
 from server.wire import (
@@ -67,7 +68,7 @@ def _body(value: Principal | StoredKey) -> dict[str, Any]:
         answers={200: (MeAnswer, None)},
     ),
 )
-async def get_me(caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Response:
+async def get_me(caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/me."""
     return json_response({"name": caller.name, "role": caller.role, "key": caller.key, "expires": caller.expires})
 
@@ -84,7 +85,7 @@ async def get_me(caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]) -> Respo
 )
 async def list_principals(
     request: Request,
-    caller: Annotated[Caller, Depends(roles("admin"))],
+    caller: Annotated[Caller, Depends(roles(Role.ADMIN))],
     count: _Count = 100,
     after: _After = "",
 ) -> Response:
@@ -111,11 +112,11 @@ async def list_principals(
         problems=("conflict", "idempotency_conflict"),
     ),
 )
-async def create_principal(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def create_principal(request: Request, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """POST /v1/principals."""
     services = services_of(request)
     body, raw = await body_of(request, PrincipalBody)
-    wanted = CreatePrincipal(body.name, body.role)
+    wanted = CreatePrincipal(body.name, Role(body.role))
 
     def create() -> Response:
         created = _people(services).create_principal(wanted, actor=caller.name)
@@ -135,7 +136,7 @@ async def create_principal(request: Request, caller: Annotated[Caller, Depends(r
         problems=("not_found",),
     ),
 )
-async def get_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def get_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """GET /v1/principals/{name}."""
     registry = services_of(request).registry
     found = await in_thread(lambda: registry.principal(identifier(name, "principal")))
@@ -157,12 +158,14 @@ async def get_principal(request: Request, name: str, caller: Annotated[Caller, D
         problems=("not_found", "conflict"),
     ),
 )
-async def change_principal(request: Request, name: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def change_principal(
+    request: Request, name: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
+) -> Response:
     """PATCH /v1/principals/{name}."""
     services = services_of(request)
     wanted = identifier(name, "principal")
     body, _ = await body_of(request, PrincipalChangeBody)
-    change = ChangePrincipal(wanted, body.role, body.disabled)
+    change = ChangePrincipal(wanted, None if body.role is None else Role(body.role), body.disabled)
     return json_response(_body(await in_thread(lambda: _people(services).change_principal(change, actor=caller.name))))
 
 
@@ -178,7 +181,7 @@ async def change_principal(request: Request, name: str, caller: Annotated[Caller
 )
 async def list_keys(
     request: Request,
-    caller: Annotated[Caller, Depends(roles("admin"))],
+    caller: Annotated[Caller, Depends(roles(Role.ADMIN))],
     principal: Annotated[
         str | None, Query(pattern=r"^[a-z][a-z0-9_.-]{0,62}$", description="Of this principal only.")
     ] = None,
@@ -209,7 +212,7 @@ async def list_keys(
         problems=("not_found", "conflict", "idempotency_conflict"),
     ),
 )
-async def create_key(request: Request, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def create_key(request: Request, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """POST /v1/keys."""
     services = services_of(request)
     body, raw = await body_of(request, KeyBody)
@@ -234,7 +237,7 @@ async def create_key(request: Request, caller: Annotated[Caller, Depends(roles("
         problems=("not_found",),
     ),
 )
-async def get_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def get_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """GET /v1/keys/{key_id}."""
     registry = services_of(request).registry
     found = await in_thread(lambda: registry.key(identifier(key_id, "key")))
@@ -254,7 +257,7 @@ async def get_key(request: Request, key_id: str, caller: Annotated[Caller, Depen
         problems=("not_found",),
     ),
 )
-async def revoke_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles("admin"))]) -> Response:
+async def revoke_key(request: Request, key_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]) -> Response:
     """DELETE /v1/keys/{key_id}."""
     services = services_of(request)
     wanted = identifier(key_id, "key")

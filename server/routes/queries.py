@@ -35,9 +35,8 @@ from server.formats import (
 )
 from server.once import idempotency_key
 from server.question import Question
+from server.roles import ASKING, READING, Role
 from server.routes.common import (
-    ALL_ROLES,
-    ASKING_ROLES,
     account_visible,
     body_of,
     cached_response,
@@ -63,8 +62,6 @@ from server.wire import (
 __all__ = ["router"]
 
 router = APIRouter()
-
-_READING_ROLES = (*ASKING_ROLES, "auditor")
 
 _EXAMPLE_QUERY = {
     "dataset": "demo",
@@ -202,7 +199,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         problems=_REFUSALS,
     ),
 )
-async def create_estimate(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]) -> Response:
+async def create_estimate(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/estimates."""
     services = services_of(request)
     body, raw = await body_of(request, QueryBody)
@@ -237,7 +234,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
         problems=(*_REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
     ),
 )
-async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]) -> Response:
+async def create_query(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/queries: the only operation that spends."""
     deadline = time.monotonic()
     services = services_of(request)
@@ -330,7 +327,7 @@ async def _own_query(services: Services, caller: Caller, query_id: str) -> Query
 )
 async def list_queries(
     request: Request,
-    caller: Annotated[Caller, Depends(roles(*_READING_ROLES))],
+    caller: Annotated[Caller, Depends(roles(*READING))],
     count: Annotated[int, Query(ge=1, le=200, description="Queries per page.")] = 50,
     after: Annotated[
         str | None, Query(pattern=r"^[A-Za-z0-9_.-]{1,80}$", description="`next` of the page before.")
@@ -391,9 +388,7 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, Any]:
         problems=("not_acceptable", "not_found", "execution_failed", "query_void"),
     ),
 )
-async def get_query(
-    request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*_READING_ROLES))]
-) -> Response:
+async def get_query(request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*READING))]) -> Response:
     """GET /v1/queries/{query_id}."""
     sent_as = await _format(request)
     record = await _own_query(services_of(request), caller, query_id)
@@ -419,9 +414,7 @@ async def get_query(
         problems=("not_found", "conflict"),
     ),
 )
-async def cancel_query(
-    request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*ASKING_ROLES))]
-) -> Response:
+async def cancel_query(request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/queries/{query_id}:cancel."""
     services = services_of(request)
     record = await _own_query(services, caller, query_id)
@@ -446,9 +439,7 @@ async def cancel_query(
         problems=("not_acceptable", "not_found"),
     ),
 )
-async def get_release(
-    request: Request, release_id: str, caller: Annotated[Caller, Depends(roles(*ALL_ROLES))]
-) -> Response:
+async def get_release(request: Request, release_id: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/releases/{release_id}."""
     services = services_of(request)
     sent_as = await _format(request)

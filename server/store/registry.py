@@ -17,6 +17,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, text, update
@@ -24,9 +25,10 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from accountant.connection import open_engine
+from server.roles import Role
 from server.store import replies
 from server.store.keys import digest_of, make_key, split_key
-from server.store.tables import ROLES, api_keys, dataset_versions, principals, registry_events
+from server.store.tables import api_keys, dataset_versions, principals, registry_events
 
 __all__ = [
     "DATASET_NAME",
@@ -34,6 +36,7 @@ __all__ = [
     "NAME",
     "UNAVAILABLE",
     "DatasetVersion",
+    "KeyFault",
     "KeyRefused",
     "LastAdministrator",
     "NameTaken",
@@ -100,10 +103,21 @@ class NotReplaced(RegistryError):
         super().__init__(name)
 
 
+class KeyFault(StrEnum):
+    """Why a request has no key that works."""
+
+    MISSING = "missing"
+    SCHEME = "scheme"
+    INVALID = "invalid"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    DISABLED = "disabled"
+
+
 class KeyRefused(RegistryError):
     """The text is not a key that works now. `reason` is told only to a caller who proved to hold the secret."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: KeyFault) -> None:
         self.reason = reason
         super().__init__(reason)
 
@@ -113,7 +127,7 @@ class Principal:
     """Somebody or something that calls: a name, one role, times as ISO 8601 text in UTC."""
 
     name: str
-    role: str
+    role: Role
     created: str
     disabled: str | None = None
 
@@ -173,20 +187,20 @@ class Registry:
 
     # Principals
 
-    def create_principal(self, name: str, role: str, *, actor: str) -> Principal:
+    def create_principal(self, name: str, role: Role, *, actor: str) -> Principal:
         """A new principal. Errors: NameTaken; ValueError for a name or role that is not allowed."""
         if NAME.match(name) is None:
             raise ValueError("a principal's name starts with a small letter and has small letters, digits, _ . - only")
-        if role not in ROLES:
-            raise ValueError(f"a role is one of {', '.join(ROLES)}")
+        known = _role(role)
         with self._writing() as connection:
             if self._find_principal(connection, name) is not None:
                 raise NameTaken("there is a principal of this name")
-            row = {"name": name, "role": role, "created": self._now(), "disabled": None}
-            connection.execute(insert(principals).values(**row))
+            made = Principal(name=name, role=known, created=self._now())
+            values = {"name": name, "role": known.value, "created": made.created, "disabled": None}
+            connection.execute(insert(principals).values(**values))
             self._log(connection, actor=actor, action="principal_created", subject=name)
             connection.commit()
-        return Principal(**row)  # type: ignore[arg-type]
+        return made
 
     def principal(self, name: str) -> Principal | None:
         """The principal of that name."""
@@ -200,17 +214,16 @@ class Registry:
             return tuple(_principal(row) for row in connection.execute(query))
 
     def change_principal(
-        self, name: str, *, actor: str, role: str | None = None, disabled: bool | None = None
+        self, name: str, *, actor: str, role: Role | None = None, disabled: bool | None = None
     ) -> Principal:
         """Another role, or disabled (its keys stop working at once) or enabled again.
 
         Errors: NotThere, LastAdministrator, ValueError.
         """
-        if role is not None and role not in ROLES:
-            raise ValueError(f"a role is one of {', '.join(ROLES)}")
+        wanted = None if role is None else _role(role)
         with self._writing() as connection:
             # PostgreSQL: two administrators who disable each other at the same time wait for one another here.
-            administrators = select(principals).where(principals.c.role == "admin").with_for_update()
+            administrators = select(principals).where(principals.c.role == Role.ADMIN.value).with_for_update()
             others = [
                 row.name for row in connection.execute(administrators) if row.disabled is None and row.name != name
             ]
@@ -220,15 +233,15 @@ class Registry:
             now = self._now()
             after = Principal(
                 name=name,
-                role=before.role if role is None else role,
+                role=before.role if wanted is None else wanted,
                 created=before.created,
                 disabled=before.disabled if disabled is None else (before.disabled or now if disabled else None),
             )
-            was_administrator = before.role == "admin" and before.disabled is None
-            stays_administrator = after.role == "admin" and after.disabled is None
+            was_administrator = before.role is Role.ADMIN and before.disabled is None
+            stays_administrator = after.role is Role.ADMIN and after.disabled is None
             if was_administrator and not stays_administrator and not others:
                 raise LastAdministrator("no other enabled administrator would be left")
-            values = {"role": after.role, "disabled": after.disabled}
+            values = {"role": after.role.value, "disabled": after.disabled}
             connection.execute(update(principals).where(principals.c.name == name).values(**values))
             if after.role != before.role:
                 self._log(connection, actor=actor, action=f"role_{after.role}", subject=name)
@@ -309,7 +322,7 @@ class Registry:
         """
         parts = split_key(whole)
         if parts is None:
-            raise KeyRefused("invalid")
+            raise KeyRefused(KeyFault.INVALID)
         identifier, secret = parts
         with self._engine.connect() as connection:
             row = connection.exec_driver_sql(self._verify, {"key": identifier}).first()
@@ -317,18 +330,18 @@ class Registry:
         salt, expected = (bytes(16), bytes(32)) if row is None else (row.salt, row.digest)
         right = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
         if row is None or not right:
-            raise KeyRefused("invalid")
+            raise KeyRefused(KeyFault.INVALID)
         now = self._now()
         if row.revoked is not None:
-            raise KeyRefused("revoked")
+            raise KeyRefused(KeyFault.REVOKED)
         if row.expires <= now:
-            raise KeyRefused("expired")
+            raise KeyRefused(KeyFault.EXPIRED)
         if row.disabled is not None:
-            raise KeyRefused("disabled")
+            raise KeyRefused(KeyFault.DISABLED)
         key = _key(row)
         if key.last_used_day != now[:10]:
             self._note_use(identifier, now[:10])
-        return Principal(name=row.principal, role=row.role, created=row.since), key
+        return Principal(name=row.principal, role=Role(row.role), created=row.since), key
 
     def _note_use(self, identifier: str, day: str) -> None:
         try:
@@ -494,8 +507,16 @@ def _iso(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _role(role: Role) -> Role:
+    """The role, also where somebody passes its value. Errors: ValueError."""
+    try:
+        return Role(role)
+    except ValueError:
+        raise ValueError(f"a role is one of {', '.join(Role)}") from None
+
+
 def _principal(row: Row[Any]) -> Principal:
-    return Principal(name=row.name, role=row.role, created=row.created, disabled=row.disabled)
+    return Principal(name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled)
 
 
 def _key(row: Row[Any]) -> StoredKey:

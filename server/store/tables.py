@@ -19,10 +19,7 @@ from sqlalchemy import (
 
 from accountant.tables import NAMING_CONVENTION
 
-__all__ = ["ROLES", "api_keys", "dataset_versions", "metadata", "principals", "registry_events", "replies"]
-
-ROLES = ("admin", "owner", "analyst", "dashboard", "auditor")
-"""Every role; a principal has exactly one."""
+__all__ = ["api_keys", "dataset_versions", "metadata", "principals", "registry_events", "replies"]
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
 

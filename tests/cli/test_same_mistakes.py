@@ -30,6 +30,7 @@ from server.cli.home import Home
 from server.cli.refusals import failure_of_act
 from server.errors import RequestFinding, problem_body
 from server.jobs import JobPool
+from server.roles import Role
 from server.routes.refusals import problem_of_act
 from server.services import Services
 from server.store.registry import Registry
@@ -449,7 +450,7 @@ EXAMPLES: tuple[Refusal, ...] = (
     refused.UnsuitableBudget("people", "it is too deep"),
     refused.UnsuitableLimit("b_1", "a reason has characters"),
     refused.NameInUse("research"),
-    refused.OtherRole("research", role="analyst", wanted="admin"),
+    refused.OtherRole("research", role=Role.ANALYST, wanted=Role.ADMIN),
     refused.DisabledPrincipal("gone"),
     refused.LastAdmin(),
     refused.UnsuitablePrincipal("a name has letters"),
