@@ -34,6 +34,7 @@ from engines.handlers.connection import private_settings
 from engines.speed import probe_nanoseconds
 from privacy.policy import ColumnType
 from sql_rewrite.cost import COSTS, SPEED_REFERENCE, Cost
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, columns_of
 from sql_rewrite.functions import REGISTRY, build
 from sql_rewrite.lower_expression import ParameterList
@@ -188,7 +189,7 @@ class Bench:
     def nanoseconds(self, expressions: Sequence[Expression], *, sparse: bool) -> float:
         """Processor time of the whole table; with `sparse` one row of each vector needs the expressions."""
         parameters = ParameterList()
-        lowered = [lower_expression(expression, parameters) for expression in expressions]
+        lowered = [DUCKDB.write(lower_expression(expression, parameters)) for expression in expressions]
         if sparse:
             lowered = [f"CASE WHEN k % {VECTOR} = 77 THEN {text} END" for text in lowered]
         counted = ", ".join(f"count(o{n})" for n in range(len(lowered)))

@@ -202,7 +202,12 @@ def interval_of(expression: Expression) -> Interval:
 
 def needs_wide(expression: Expression) -> bool:
     """Whether an INTEGER expression may leave 64 bits, so that its SQL has the type HUGEINT instead of BIGINT."""
-    return expression.type is ColumnType.INTEGER and not interval_of(expression).inside(BIGINT)
+    if expression.type is not ColumnType.INTEGER:
+        return False
+    if isinstance(expression, Literal):
+        # Asked for every constant of every query: without making an interval of exact fractions.
+        return isinstance(expression.value, int) and not -(2**63) <= expression.value < 2**63
+    return expression.interval is not None and not expression.interval.inside(BIGINT)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

@@ -1,109 +1,86 @@
-"""Expressions to DuckDB SQL: everything in parentheses, names quoted and qualified, constants as bound parameters."""
+"""Expressions to the tree that a dialect writes: columns, constants as bound parameters, a guard where one is due."""
 
 from __future__ import annotations
 
 import datetime
 
 from privacy.policy import ColumnType
-from privacy.statement import Parameter
+from privacy.statement import Parameter as Value
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.scalars import Cast, Column, Decoded, EngineType, Finite, Null, Parameter, Scalar, engine_type
 
-__all__ = ["ParameterList", "lower", "quote", "sql_type"]
-
-_SQL_TYPES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
+__all__ = ["ParameterList", "lower"]
 
 
 class ParameterList:
-    """The bound values of one statement, numbered from $1. Equal values of one type share a number."""
+    """The bound values of one statement, numbered from 1. Equal values of one type share a number."""
 
     def __init__(self) -> None:
-        self._values: list[Parameter] = []
+        self._values: list[Value] = []
         self._numbers: dict[tuple[type, str], int] = {}
 
-    def add(self, value: Parameter) -> str:
-        """The placeholder of the value; callers cast it to an SQL type."""
+    def add(self, value: Value) -> int:
+        """The number of the value."""
         # repr tells 0.0 from -0.0 and the type tells True from 1; plain equality would not.
         key = (type(value), repr(value))
         number = self._numbers.get(key)
         if number is None:
             self._values.append(value)
             number = self._numbers[key] = len(self._values)
-        return f"${number}"
+        return number
 
     @property
-    def values(self) -> tuple[Parameter, ...]:
+    def values(self) -> tuple[Value, ...]:
         """The values in order of their numbers."""
         return tuple(self._values)
 
 
-def quote(name: str) -> str:
-    """A name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+def lower(expression: Expression, parameters: ParameterList) -> Scalar:
+    """The expression as a tree of type `engine_type(expression)`; constants are added to `parameters`.
 
-
-def sql_type(expression: Expression) -> str:
-    """The SQL type of the lowered expression; a wide INTEGER is a HUGEINT."""
-    return "HUGEINT" if needs_wide(expression) else _SQL_TYPES[expression.type]
-
-
-def lower(expression: Expression, parameters: ParameterList) -> str:
-    """The expression as SQL of type `sql_type(expression)`; constants are added to `parameters`.
-
-    Ensures: no stored value makes the SQL raise; a NUMBER is finite or NULL. A text column with public keys that
-    is the whole expression is left as it is stored (an ENUM); inside of expressions it is read as VARCHAR.
+    Ensures: no stored value makes it raise; a NUMBER is finite or NULL. A text column with public keys that
+    is the whole expression is left as it is stored (as a key); inside of expressions it is read as text.
     """
     if isinstance(expression, ColumnRef):
-        return _column(expression)
-    return _Lowering(parameters).sql(expression)
-
-
-def _column(column: ColumnRef) -> str:
-    return f"{quote(column.relation)}.{quote(column.name)}"
+        return Column(expression.relation, expression.name)
+    return _Lowering(parameters).value(expression)
 
 
 class _Lowering:
-    """The `Lowerer` that operators write their SQL with."""
+    """The `Lowerer` that operators make their nodes with."""
 
     def __init__(self, parameters: ParameterList) -> None:
         self._parameters = parameters
 
-    def sql(self, expression: Expression) -> str:
-        value = self.loose(expression)
+    def value(self, expression: Expression) -> Scalar:
+        node = self.loose(expression)
         if isinstance(expression, Call) and not expression.finite:
-            return f"(CASE WHEN isfinite({value}) THEN {value} END)"
-        return value
+            return Finite(node)
+        return node
 
-    def loose(self, expression: Expression) -> str:
+    def loose(self, expression: Expression) -> Scalar:
         if isinstance(expression, ColumnRef):
-            name = _column(expression)
-            # Snapshots store texts with public keys as ENUM, whose order and conversions are not those of text.
-            stored_as_enum = (
+            column = Column(expression.relation, expression.name)
+            # Snapshots store texts with public keys as keys, whose order and conversions are not those of text.
+            stored_as_key = (
                 expression.type is ColumnType.TEXT and expression.domain is not None and expression.other is None
             )
-            return f"CAST({name} AS VARCHAR)" if stored_as_enum else name
+            return Decoded(column) if stored_as_key else column
         if isinstance(expression, Literal):
             return self._literal(expression)
         return REGISTRY[expression.operator].lower(expression, self)
 
-    def integer(self, expression: Expression, *, wide: bool) -> str:
-        value = self.sql(expression)
+    def integer(self, expression: Expression, *, wide: bool) -> Scalar:
+        node = self.value(expression)
         if needs_wide(expression):
             assert wide, "a wide operand needs a wide operation"
-            return value
-        return f"CAST({value} AS HUGEINT)" if wide else value
+            return node
+        return Cast(node, EngineType.WIDE) if wide else node
 
-    def _literal(self, literal: Literal) -> str:
+    def _literal(self, literal: Literal) -> Scalar:
         value = literal.value
-        name = sql_type(literal)
         if value is None:
-            return f"CAST(NULL AS {name})"
+            return Null(engine_type(literal))
         assert isinstance(value, str | int | float | bool | datetime.date)
-        return f"CAST({self._parameters.add(value)} AS {name})"
+        return Parameter(self._parameters.add(value), engine_type(literal))

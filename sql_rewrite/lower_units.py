@@ -1,6 +1,6 @@
-"""What one unit adds to one group, as SQL: its rows allotted, its sums held to the worth of the allotted rows.
+"""What one unit adds to one group: its rows allotted, its sums held to the worth of the allotted rows.
 
-Four layers, each a SELECT over the one before. The second is there only where the bound over all groups may bind, the
+Four layers, each over the one before. The second is there only where the bound over all groups may bind, the
 third and fourth name what the integers of a vector are made of:
 
     1  per unit and group: n rows under each filter, and per statistic its rows n, sums x of T and y of T^2
@@ -22,8 +22,29 @@ from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding
 from sql_rewrite.expressions import canonical
+from sql_rewrite.relations import Count, Output, Relation, Sum, WithTotals
+from sql_rewrite.scalars import (
+    Arithmetic,
+    ArithmeticSymbol,
+    Case,
+    Cast,
+    Coalesce,
+    Comparison,
+    EngineType,
+    Extreme,
+    ExtremeName,
+    Held,
+    Junction,
+    Named,
+    Scalar,
+    Whole,
+)
 
-__all__ = ["UnitSums"]
+__all__ = ["ONE", "UnitSums", "difference", "under", "when"]
+
+WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
+
+ZERO, ONE = Whole(0), Whole(1)
 
 
 class UnitSums:
@@ -32,109 +53,96 @@ class UnitSums:
     def __init__(self, bounded: BoundedCore) -> None:
         self.contribution = bounded.contribution
         self.statistics = bounded.statistics
-        self.filters: dict[str, int] = {}
-        for item in bounded.statistics:
-            if _needs_rows(item):
-                self.filters.setdefault(_form(item), len(self.filters))
+        filters: dict[str, int] = {}
+        self.filters = {
+            item.statistic.name: filters.setdefault(_form(item), len(filters))
+            for item in bounded.statistics
+            if _needs_rows(item)
+        }
 
-    def partial(self) -> list[str]:
+    def partial(self) -> tuple[Output, ...]:
         """Layer 1: columns beside the unit and the keys."""
-        counted: dict[int, str] = {}
+        counted: dict[int, Output] = {}
         for item in self.statistics:
             if _needs_rows(item):
                 i = self._filter(item)
-                counted.setdefault(i, f'{_count(item, "1")} AS "n{i}"')
+                counted.setdefault(i, Output(_count(item, ONE), f"n{i}"))
         columns = list(counted.values())
         for item in self.statistics:
             columns += self._partial(item)
-        return columns
+        return tuple(columns)
 
-    def _partial(self, item: BoundedStatistic) -> list[str]:
+    def _partial(self, item: BoundedStatistic) -> list[Output]:
         name, kind = item.statistic.name, item.statistic.kind
-        t = f'"{name}t"'
-        total = f'SUM({_under(item, t)}) AS "{name}x"'
+        t = Named(f"{name}t")
         match kind:
             case StatisticKind.UNITS:
                 return []
             case StatisticKind.COUNT:
-                return [] if item.present is None else [f'{_count(item, _present(name))} AS "{name}n"']
+                return [] if item.present is None else [Output(_count(item, when(f"{name}h", ONE)), f"{name}n")]
             case StatisticKind.SUM:
-                return [total]
+                return [Output(Sum(under(item, t)), f"{name}x")]
             case StatisticKind.MOMENTS:
-                squares = [f'SUM({_under(item, f"{t} * {t}")}) AS "{name}y"'] if item.statistic.degree == 2 else []
-                return [total, f'COUNT({_under(item, t)}) AS "{name}n"', *squares]
+                total, rows = Output(Sum(under(item, t)), f"{name}x"), Output(Count(under(item, t)), f"{name}n")
+                if item.statistic.degree == 1:
+                    return [total, rows]
+                return [total, rows, Output(Sum(under(item, _open("*", t, t, INTEGER))), f"{name}y")]
             case _:
                 assert_never(kind)
 
-    def totals(self) -> dict[str, str]:
+    def totals(self) -> dict[str, Scalar]:
         """The unit's rows over all its groups, by name, for each filter under which they may be too many."""
         numbers = sorted({self._filter(item) for item in self.statistics if item.scaled})
         rows = self.contribution.rows
-        return {f"m{i}": f'CAST(SUM(CASE WHEN "n{i}" > {rows} THEN {rows} ELSE "n{i}" END) AS BIGINT)' for i in numbers}
+        return {f"m{i}": Cast(Sum(_at_most(Named(f"n{i}"), rows)), INTEGER) for i in numbers}
 
-    def with_totals(self, partial: str) -> str:
-        """Layer 2 over layer 1: `partial` with the totals of units that are beyond the bound, NULL for all others.
+    def with_totals(self, partial: Relation) -> Relation:
+        """Layer 2 over layer 1: `partial` with the totals of units that are beyond the bound, NULL for all others."""
+        totals = tuple([Output(value, name) for name, value in self.totals().items()])
+        return WithTotals(partial, totals, self.contribution.total) if totals else partial
 
-        A window over all units would cost four times as much: few units are beyond the bound. The row of no unit is
-        there so that some row always is: the engine skips a join with nothing, so that the first unit beyond the bound
-        would make all rows of the others look for their totals, and take longer.
-        """
-        totals = self.totals()
-        if not totals:
-            return partial
-        listed = ", ".join(f'{text} AS "{name}"' for name, text in totals.items())
-        beyond = " OR ".join(f"{text} > {self.contribution.total}" for text in totals.values())
-        names = ", ".join(f'"m"."{name}"' for name in totals)
-        nobody = ", ".join(["-1", *["CAST(NULL AS BIGINT)" for _ in totals]])
-        # Numbers of units are dense, and worth the engine's array; with many sums it would be a large one (lower.py).
-        unit = '"u"' if len(totals) <= 3 else "\"u\", CAST('' AS VARCHAR)"
-        return (
-            f'WITH "pp" AS MATERIALIZED ({partial}) SELECT "a".*, {names} FROM "pp" AS "a" LEFT JOIN '
-            f'(SELECT "u", {listed} FROM "pp" GROUP BY {unit} HAVING {beyond} UNION ALL SELECT {nobody}) AS "m" '
-            'ON ("a"."u" = "m"."u")'
-        )
-
-    def masses(self) -> tuple[list[str], list[str]]:
+    def masses(self) -> tuple[tuple[Output, ...], tuple[Output, ...]]:
         """Layer 3, in two steps: what values and rows are worth and the scaled vector; then the clipped sum."""
-        first: list[str] = []
-        second: list[str] = []
+        first: list[Output] = []
+        second: list[Output] = []
         for item in self.statistics:
             if item.statistic.kind is not StatisticKind.MOMENTS:
                 continue
             name, encoding = item.statistic.name, _encoding(item)
             size = encoding.highest**item.statistic.degree
-            first.append(f'{self._worth(item, size)} AS "{name}v"')
+            first.append(Output(self._worth(item, size), f"{name}v"))
             if item.statistic.counts_nulls:
-                first.append(f'{self._allotted(item, size)} AS "{name}a"')
+                first.append(Output(self._allotted(item, size), f"{name}a"))
             if item.bounding is not Bounding.CLIPPED:
-                x, y = (f'COALESCE("{name}{part}", 0)' for part in "xy")
-                first.append(f'{self._scaled(item, x if item.statistic.degree == 1 else y)} AS "{name}k"')
+                x, y = (Coalesce((Named(f"{name}{part}"), ZERO)) for part in "xy")
+                first.append(Output(self._scaled(item, x if item.statistic.degree == 1 else y), f"{name}k"))
                 if item.statistic.degree == 2:
-                    first.append(f'{self._scaled(item, f"({2 * encoding.highest} * {x} - {y})")} AS "{name}l"')
+                    doubled = _open("*", Whole(2 * encoding.highest), x)
+                    first.append(Output(self._scaled(item, difference(doubled, y)), f"{name}l"))
             if item.bounding is not Bounding.SCALED:
-                second.append(f'{self._clipped_moment(item)} AS "{name}s"')
-        return first, second
+                second.append(Output(self._clipped_moment(item), f"{name}s"))
+        return tuple(first), tuple(second)
 
-    def sums(self) -> list[str]:
+    def sums(self) -> tuple[Output, ...]:
         """Layer 4: every coordinate of every statistic."""
         columns = []
         for item in self.statistics:
             name = item.statistic.name
             if item.statistic.kind is StatisticKind.UNITS:
-                columns.append(f'COUNT(*) AS "{name}_0"')
+                columns.append(Output(Count(), f"{name}_0"))
                 continue
             bound = int(item.statistic.sensitivity.linf)
-            for i, text in enumerate(self._coordinates(item)):
-                columns.append(f'SUM({_narrow(text, bound)}) AS "{name}_{i}"')
-        return columns
+            for i, value in enumerate(self._coordinates(item)):
+                columns.append(Output(Sum(_narrow(value, bound)), f"{name}_{i}"))
+        return tuple(columns)
 
-    def _coordinates(self, item: BoundedStatistic) -> Sequence[str]:
+    def _coordinates(self, item: BoundedStatistic) -> Sequence[Scalar]:
         name, kind = item.statistic.name, item.statistic.kind
         match kind:
             case StatisticKind.COUNT:
                 return [self._counted(item)]
             case StatisticKind.SUM:
-                x, encoding = f'"{name}x"', _encoding(item)
+                x, encoding = Named(f"{name}x"), _encoding(item)
                 return [self._clipped(item, x, min(encoding.lowest, 0), max(encoding.highest, 0))]
             case StatisticKind.MOMENTS:
                 return self._moments(item)
@@ -143,70 +151,73 @@ class UnitSums:
             case _:
                 assert_never(kind)
 
-    def _moments(self, item: BoundedStatistic) -> list[str]:
-        name = item.statistic.name
-        v, k, s = f'"{name}v"', f'"{name}k"', f'"{name}s"'
+    def _moments(self, item: BoundedStatistic) -> list[Scalar]:
+        v, k, l, s, a = (Named(f"{item.statistic.name}{part}") for part in "vklsa")  # noqa: E741
+        parts: list[Scalar]
         match item.bounding:
             case Bounding.SCALED if item.statistic.degree == 2:
-                parts = [f'({v} - "{name}l")', f'("{name}l" - {k})', k]
+                parts = [difference(v, l), difference(l, k), k]
             case Bounding.SCALED:
-                parts = [f"({v} - {k})", k]
+                parts = [difference(v, k), k]
             case Bounding.CLIPPED:
                 assert item.statistic.degree == 1
-                parts = [f"({v} - {s})", s]
+                parts = [difference(v, s), s]
             case Bounding.BOTH:
                 assert item.statistic.degree == 1
-                parts = [f"({v} - GREATEST({k}, {s}))", f"LEAST({k}, {s})"]
+                parts = [difference(v, _extreme("greatest", k, s)), _extreme("least", k, s)]
                 if item.statistic.raised:
-                    parts.append(f"GREATEST({s} - {k}, 0)")
+                    parts.append(_extreme("greatest", _open("-", s, k), ZERO))
                 if item.statistic.lowered:
-                    parts.append(f"GREATEST({k} - {s}, 0)")
+                    parts.append(_extreme("greatest", _open("-", k, s), ZERO))
             case _:
                 assert_never(item.bounding)
         if item.statistic.counts_nulls:
-            parts.append(f'("{name}a" - {v})')
+            parts.append(difference(a, v))
         return parts
 
     # What rows are worth
 
     def _filter(self, item: BoundedStatistic) -> int:
-        return self.filters[_form(item)]
+        return self.filters[item.statistic.name]
 
-    def _rows(self, item: BoundedStatistic) -> str:
+    def _rows(self, item: BoundedStatistic) -> Scalar:
         """c: the unit's rows in the group, clipped to r."""
-        n = f'"n{self._filter(item)}"'
-        return f"CASE WHEN {n} > {item.rows} THEN {item.rows} ELSE {n} END"
+        return _at_most(Named(f"n{self._filter(item)}"), item.rows)
 
-    def _values(self, item: BoundedStatistic) -> str:
+    def _values(self, item: BoundedStatistic) -> Scalar:
         """c': those with a value, clipped to r."""
-        n = f'"{item.statistic.name}n"'
-        return f"CASE WHEN {n} > {item.rows} THEN {item.rows} ELSE {n} END"
+        return _at_most(Named(f"{item.statistic.name}n"), item.rows)
 
-    def _over(self, item: BoundedStatistic) -> str:
+    def _total(self, item: BoundedStatistic) -> Scalar:
+        """m: the unit's rows over all its groups, where they are too many."""
+        return Named(f"m{self._filter(item)}")
+
+    def _over(self, item: BoundedStatistic) -> Scalar:
         """Whether the unit has more rows than the bound over all groups: m > R."""
-        return f'"m{self._filter(item)}" > {self.contribution.total}'
+        return Comparison(">", self._total(item), Whole(self.contribution.total), closed=False)
 
-    def _fewer(self, item: BoundedStatistic) -> str:
+    def _fewer(self, item: BoundedStatistic) -> Scalar:
         """Whether the allotted part c R / m is less than the unit's rows with a value."""
-        m, total = f'"m{self._filter(item)}"', self.contribution.total
-        return f"{self._over(item)} AND ({self._rows(item)}) * {total} < {m} * ({self._values(item)})"
+        allotted = _open("*", self._rows(item), Whole(self.contribution.total))
+        there = _open("*", self._total(item), self._values(item))
+        return Junction("AND", (self._over(item), Comparison("<", allotted, there, closed=False)), closed=False)
 
-    def _part(self, item: BoundedStatistic, size: int) -> str:
+    def _part(self, item: BoundedStatistic, size: int) -> Scalar:
         """floor(size c R / m)."""
-        total = self.contribution.total * size
-        return f'(CAST({self._rows(item)} AS HUGEINT) * CAST({total} AS HUGEINT)) // "m{self._filter(item)}"'
+        worth = Arithmetic("*", Cast(self._rows(item), WIDE), Cast(Whole(self.contribution.total * size), WIDE), WIDE)
+        return _open("//", worth, self._total(item))
 
-    def _allotted(self, item: BoundedStatistic, size: int) -> str:
+    def _allotted(self, item: BoundedStatistic, size: int) -> Scalar:
         """What the unit's allotted rows are worth, at `size` each."""
-        whole = f"({self._rows(item)}) * {_wide(size)}"
-        return f"CASE WHEN {self._over(item)} THEN {self._part(item, size)} ELSE {whole} END" if item.scaled else whole
+        whole = _open("*", self._rows(item), _factor(size))
+        return _either(self._over(item), self._part(item, size), whole) if item.scaled else whole
 
-    def _worth(self, item: BoundedStatistic, size: int) -> str:
+    def _worth(self, item: BoundedStatistic, size: int) -> Scalar:
         """What the unit's rows with a value are worth: at most the allotted ones."""
-        whole = f"({self._values(item)}) * {_wide(size)}"
-        return f"CASE WHEN {self._fewer(item)} THEN {self._part(item, size)} ELSE {whole} END" if item.scaled else whole
+        whole = _open("*", self._values(item), _factor(size))
+        return _either(self._fewer(item), self._part(item, size), whole) if item.scaled else whole
 
-    def _counted(self, item: BoundedStatistic) -> str:
+    def _counted(self, item: BoundedStatistic) -> Scalar:
         size = 1 if item.statistic.encoding is None else item.statistic.encoding.highest
         if item.present is not None:
             return self._worth(item, size)
@@ -214,46 +225,47 @@ class UnitSums:
 
     # Values
 
-    def _scaled(self, item: BoundedStatistic, running: str) -> str:
+    def _scaled(self, item: BoundedStatistic, running: Scalar) -> Scalar:
         """A running sum of the vector, scaled to r rows and then to the allotted part of them."""
-        n, rows = f'"{item.statistic.name}n"', item.rows
-        text = f"CASE WHEN {n} > {rows} THEN ({running} * CAST({rows} AS HUGEINT)) // {n} ELSE {running} END"
+        n, rows = Named(f"{item.statistic.name}n"), Whole(item.rows)
+        more = Comparison(">", n, rows, closed=False)
+        value = _either(more, _open("//", Arithmetic("*", running, Cast(rows, WIDE), WIDE), n), running)
         if not item.scaled:
-            return text
-        m, total = f'"m{self._filter(item)}"', self.contribution.total
-        part = f"({text}) * (({self._rows(item)}) * {total}) // ({m} * ({self._values(item)}))"
-        return f"CASE WHEN {self._fewer(item)} THEN {part} ELSE {text} END"
+            return value
+        allotted = Arithmetic("*", self._rows(item), Whole(self.contribution.total), INTEGER)
+        there = Arithmetic("*", self._total(item), self._values(item), INTEGER)
+        return _either(self._fewer(item), _open("//", _open("*", value, allotted), there), value)
 
-    def _clipped(self, item: BoundedStatistic, x: str, lowest: int, highest: int) -> str:
+    def _clipped(self, item: BoundedStatistic, x: Scalar, lowest: int, highest: int, *, closed: bool = False) -> Scalar:
         """x held to the worth of the allotted rows, each between `lowest` <= 0 and `highest` >= 0."""
 
-        def most(limit: int) -> str:
-            whole = str(item.rows * limit)
+        def most(limit: int) -> Scalar:
+            whole = Whole(item.rows * limit)
             if not item.scaled or not limit:
                 return whole
-            return f"(CASE WHEN {self._over(item)} THEN {self._part(item, limit)} ELSE {whole} END)"
+            return Case(((self._over(item), self._part(item, limit)),), whole)
 
-        low, high = f"(-{most(-lowest)})", most(highest)
-        return f"CASE WHEN {x} < {low} THEN {low} WHEN {x} > {high} THEN {high} ELSE {x} END"
+        return Held(x, most(-lowest), most(highest), closed=closed)
 
-    def _clipped_moment(self, item: BoundedStatistic) -> str:
+    def _clipped_moment(self, item: BoundedStatistic) -> Scalar:
         """The clipped sum in steps above the lower bound, held to [0, v] whatever happened before."""
         name, encoding = item.statistic.name, _encoding(item)
+        v, k = Named(f"{name}v"), Named(f"{name}k")
         low = int(encoding.offset / encoding.step)
         high = low + encoding.highest
-        x = f'COALESCE("{name}x", 0)'
+        x: Scalar = Coalesce((Named(f"{name}x"), ZERO))
         if low:
-            x = f'({x} + {low} * CAST("{name}n" AS HUGEINT))'
-        text = f"({self._clipped(item, x, min(low, 0), max(high, 0))})"
-        v = f'"{name}v"'
+            x = Arithmetic("+", x, _open("*", Whole(low), Cast(Named(f"{name}n"), WIDE)), WIDE)
+        value = self._clipped(item, x, min(low, 0), max(high, 0), closed=True)
         if low:
-            shift = f"(CAST({v} AS HUGEINT) * {abs(low)}) // {encoding.highest}"
-            text = f"({text} {'-' if low > 0 else '+'} {shift})"
+            worth = Arithmetic("*", Cast(v, WIDE), Whole(abs(low)), WIDE)
+            shift = _open("//", worth, Whole(encoding.highest))
+            value = Arithmetic("-" if low > 0 else "+", value, shift, WIDE)
         if item.bounding is Bounding.BOTH and not item.statistic.lowered:
-            text = f'GREATEST({text}, "{name}k")'
+            value = _extreme("greatest", value, k)
         if item.bounding is Bounding.BOTH and not item.statistic.raised:
-            text = f'LEAST({text}, "{name}k")'
-        return f"GREATEST(0, LEAST({text}, {v}))"
+            value = _extreme("least", value, k)
+        return _extreme("greatest", ZERO, _extreme("least", value, v))
 
 
 def _needs_rows(item: BoundedStatistic) -> bool:
@@ -267,19 +279,42 @@ def _form(item: BoundedStatistic) -> str:
     return repr(None if item.filter is None else canonical(item.filter))
 
 
-def _under(item: BoundedStatistic, text: str) -> str:
-    """The expression on rows under the filter."""
-    return text if item.filter is None else f'CASE WHEN "{item.statistic.name}f" THEN {text} END'
+def when(name: str, value: Scalar) -> Scalar:
+    """The value where the named condition holds, else NULL."""
+    return Case(((Named(name), value),), closed=False)
 
 
-def _count(item: BoundedStatistic, condition: str) -> str:
-    """The number of rows under the filter for which an expression is not NULL."""
-    text = _under(item, condition)
-    return "COUNT(*)" if text == "1" else f"COUNT({text})"
+def under(item: BoundedStatistic, value: Scalar) -> Scalar:
+    """The value on rows under the statistic's filter, else NULL."""
+    return value if item.filter is None else when(f"{item.statistic.name}f", value)
 
 
-def _present(name: str) -> str:
-    return f'CASE WHEN "{name}h" THEN 1 END'
+def difference(left: Scalar, right: Scalar) -> Scalar:
+    """A difference of integers that may be of 128 bits."""
+    return Arithmetic("-", left, right, WIDE)
+
+
+def _count(item: BoundedStatistic, condition: Scalar) -> Scalar:
+    """The number of rows under the filter for which a value is not NULL."""
+    value = under(item, condition)
+    return Count() if value is ONE else Count(value)
+
+
+def _open(symbol: ArithmeticSymbol, left: Scalar, right: Scalar, kind: EngineType = WIDE) -> Scalar:
+    return Arithmetic(symbol, left, right, kind, closed=False)
+
+
+def _either(condition: Scalar, value: Scalar, otherwise: Scalar) -> Scalar:
+    return Case(((condition, value),), otherwise, closed=False)
+
+
+def _at_most(value: Scalar, most: int) -> Scalar:
+    return _either(Comparison(">", value, Whole(most), closed=False), Whole(most), value)
+
+
+def _extreme(which: ExtremeName, left: Scalar, right: Scalar) -> Scalar:
+    """The greater or lesser of two integers that are there."""
+    return Extreme(which, (left, right), (False, False))
 
 
 def _encoding(item: BoundedStatistic) -> Encoding:
@@ -287,11 +322,11 @@ def _encoding(item: BoundedStatistic) -> Encoding:
     return item.statistic.encoding
 
 
-def _wide(size: int) -> str:
+def _factor(size: int) -> Scalar:
     """A factor of a number of rows; wide where the product of both may leave 64 bits."""
-    return str(size) if size < 2**40 else f"CAST({size} AS HUGEINT)"
+    return Whole(size) if size < 2**40 else Cast(Whole(size), WIDE)
 
 
-def _narrow(text: str, bound: int) -> str:
+def _narrow(value: Scalar, bound: int) -> Scalar:
     """Casts a bounded partial sum to 64 bits where it fits: the outer sum is then much faster."""
-    return f"CAST({text} AS BIGINT)" if bound < 2**63 else text
+    return Cast(value, INTEGER) if bound < 2**63 else value

@@ -27,7 +27,7 @@ from sql_rewrite.expressions import (
     Literal,
     interval_of,
 )
-from sql_rewrite.functions import arithmetic, casts, dates, gathering, logic, ranges, texts
+from sql_rewrite.functions import arithmetic, casts, dates, gathering, logic, powers, ranges, texts
 from sql_rewrite.functions.operator import Operator, TypeRefused
 
 __all__ = ["REGISTRY", "Operator", "TypeRefused", "bounds_of", "build", "cast", "clip_columns"]
@@ -41,6 +41,7 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
         for operator in (
             *logic.OPERATORS,
             *arithmetic.OPERATORS,
+            *powers.OPERATORS,
             *texts.OPERATORS,
             *dates.OPERATORS,
             *casts.OPERATORS,

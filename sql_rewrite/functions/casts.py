@@ -10,9 +10,10 @@ from typing import Any
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal, interval_of, needs_wide
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.logic import as_literal
-from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, any_nullable, arity, refuse_types
+from sql_rewrite.functions.harmony import as_literal
+from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolved, any_nullable, arity, refuse_types
 from sql_rewrite.functions.reading import CHARACTERS_MAX, PATTERNS, read_text, to_integer, to_number
+from sql_rewrite.scalars import Cast, EngineType, ReadText, Scalar
 
 __all__ = ["OPERATORS"]
 
@@ -103,24 +104,19 @@ def _interval(target: ColumnType) -> Callable[[Sequence[Expression], Sequence[In
     return interval
 
 
-def _lower(target: ColumnType) -> Callable[[Call, Lowerer], str]:
-    name = _SQL_TYPES[target]
+def _lower(target: ColumnType) -> Lower:
+    kind = EngineType(target.value)
 
-    def lower(call: Call, lowerer: Lowerer) -> str:
+    def lower(call: Call, lowerer: Lowerer) -> Scalar:
         argument = call.arguments[0]
-        sql = lowerer.sql(argument)
+        value = lowerer.value(argument)
         if argument.type is target and not needs_wide(argument):
-            return sql
+            return value
         if argument.type is TEXT:
-            bare = f"trim({sql}, ' ')"
-            test = f"regexp_full_match({bare}, '{PATTERNS[target]}')"
-            if target in CHARACTERS_MAX:
-                # A text that fits the pattern has one byte for each character.
-                test = f"strlen({bare}) <= {CHARACTERS_MAX[target]} AND {test}"
-            return f"(CASE WHEN {test} THEN TRY_CAST({bare} AS {name}) END)"
+            return ReadText(value, kind, PATTERNS[target], CHARACTERS_MAX.get(target))
         if argument.type is BOOLEAN and target is NUMBER:
-            return f"CAST(CAST({sql} AS BIGINT) AS DOUBLE)"
-        return f"TRY_CAST({sql} AS {name})"
+            return Cast(Cast(value, EngineType.INTEGER), kind)
+        return Cast(value, kind, safe=True)
 
     return lower
 

@@ -9,7 +9,7 @@ from typing import Any
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.logic import harmonise
+from sql_rewrite.functions.harmony import harmonise
 from sql_rewrite.functions.operator import (
     Lowerer,
     Operator,
@@ -19,6 +19,17 @@ from sql_rewrite.functions.operator import (
     constant_text,
     expect,
     refuse_types,
+)
+from sql_rewrite.scalars import (
+    DatePart,
+    DatePartName,
+    DateTrunc,
+    EngineType,
+    EpochSeconds,
+    Function,
+    FunctionName,
+    Scalar,
+    UnitsBetween,
 )
 
 __all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS", "has_calendar_range", "moments_of"]
@@ -47,8 +58,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def _part(
-    name: str,
-    function: str,
+    name: DatePartName,
     forms: str,
     meaning: str,
     lower: int,
@@ -73,14 +83,14 @@ def _part(
         meaning=f"{meaning}, from {lower} to {upper}.",
         totality="Every date of the years 1 to 9999 has this part; infinite dates are not stored.",
         resolve=resolve,
-        lower=lambda call, lowerer: f"CAST({function}({lowerer.sql(call.arguments[0])}) AS BIGINT)",
+        lower=lambda call, lowerer: DatePart(name, lowerer.value(call.arguments[0])),
         reference=lambda call, values: reference(values[0]),
         range=interval,
         section="Dates",
     )
 
 
-def _name(name: str, forms: str, meaning: str, reference: Callable[[Any], str]) -> Operator:
+def _name(name: FunctionName, forms: str, meaning: str, reference: Callable[[Any], str]) -> Operator:
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 1)
         return Resolved((expect(forms, arguments[0], DATE, TIMESTAMP),), TEXT)
@@ -92,7 +102,7 @@ def _name(name: str, forms: str, meaning: str, reference: Callable[[Any], str]) 
         meaning=meaning,
         totality="Every date of the years 1 to 9999 has one of the names.",
         resolve=resolve,
-        lower=lambda call, lowerer: f"{name}({lowerer.sql(call.arguments[0])})",
+        lower=lambda call, lowerer: Function(name, (lowerer.value(call.arguments[0]),)),
         reference=lambda call, values: reference(values[0]),
         section="Dates",
     )
@@ -149,9 +159,9 @@ def _trunc(call: Call, values: Sequence[Any]) -> Any:
     return day if call.type is DATE else datetime.datetime(day.year, day.month, day.day)
 
 
-def _trunc_lower(call: Call, lowerer: Lowerer) -> str:
-    target = "DATE" if call.type is DATE else "TIMESTAMP"
-    return f"CAST(date_trunc('{_call_unit(call)}', {lowerer.sql(call.arguments[1])}) AS {target})"
+def _trunc_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    kind = EngineType.DATE if call.type is DATE else EngineType.TIMESTAMP
+    return DateTrunc(_call_unit(call), lowerer.value(call.arguments[1]), kind)
 
 
 # --- date_diff ---------------------------------------------------------------------------------------------------
@@ -262,9 +272,9 @@ def _difference(unit: str, first: Any, second: Any) -> int:
     return int(end - start)
 
 
-def _diff_lower(call: Call, lowerer: Lowerer) -> str:
-    first, second = (lowerer.sql(argument) for argument in call.arguments[1:])
-    return f"date_diff('{_call_unit(call)}', {first}, {second})"
+def _diff_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    first, second = (lowerer.value(argument) for argument in call.arguments[1:])
+    return UnitsBetween(_call_unit(call), first, second)
 
 
 # --- epoch -------------------------------------------------------------------------------------------------------
@@ -283,22 +293,18 @@ def _epoch(call: Call, values: Sequence[Any]) -> float:
 
 
 OPERATORS: tuple[Operator, ...] = (
-    _part("year", "year", "YEAR(d)", "The year", 1, 9999, lambda d: int(d.year)),
-    _part("quarter", "quarter", "QUARTER(d)", "The quarter", 1, 4, lambda d: int((d.month - 1) // 3 + 1)),
-    _part("month", "month", "MONTH(d)", "The month", 1, 12, lambda d: int(d.month)),
-    _part("day", "day", "DAY(d)", "The day of the month", 1, 31, lambda d: int(d.day)),
-    _part(
-        "day_of_week", "dayofweek", "DAYOFWEEK(d), DOW", "The weekday, Sunday is 0", 0, 6, lambda d: d.isoweekday() % 7
-    ),
-    _part("day_of_week_iso", "isodow", "ISODOW(d)", "The weekday, Monday is 1", 1, 7, lambda d: int(d.isoweekday())),
-    _part(
-        "day_of_year", "dayofyear", "DAYOFYEAR(d), DOY", "The day of the year", 1, 366, lambda d: d.timetuple().tm_yday
-    ),
-    _part("week", "week", "WEEK(d), WEEKOFYEAR", "The ISO week", 1, 53, lambda d: int(d.isocalendar()[1])),
-    _part("iso_year", "isoyear", "ISOYEAR(d)", "The ISO year", 1, 9999, lambda d: int(d.isocalendar()[0])),
-    _part("hour", "hour", "HOUR(t)", "The hour", 0, 23, lambda d: int(d.hour), timestamp=True),
-    _part("minute", "minute", "MINUTE(t)", "The minute", 0, 59, lambda d: int(d.minute), timestamp=True),
-    _part("second", "second", "SECOND(t)", "The whole second", 0, 59, lambda d: int(d.second), timestamp=True),
+    _part("year", "YEAR(d)", "The year", 1, 9999, lambda d: int(d.year)),
+    _part("quarter", "QUARTER(d)", "The quarter", 1, 4, lambda d: int((d.month - 1) // 3 + 1)),
+    _part("month", "MONTH(d)", "The month", 1, 12, lambda d: int(d.month)),
+    _part("day", "DAY(d)", "The day of the month", 1, 31, lambda d: int(d.day)),
+    _part("day_of_week", "DAYOFWEEK(d), DOW", "The weekday, Sunday is 0", 0, 6, lambda d: d.isoweekday() % 7),
+    _part("day_of_week_iso", "ISODOW(d)", "The weekday, Monday is 1", 1, 7, lambda d: int(d.isoweekday())),
+    _part("day_of_year", "DAYOFYEAR(d), DOY", "The day of the year", 1, 366, lambda d: d.timetuple().tm_yday),
+    _part("week", "WEEK(d), WEEKOFYEAR", "The ISO week", 1, 53, lambda d: int(d.isocalendar()[1])),
+    _part("iso_year", "ISOYEAR(d)", "The ISO year", 1, 9999, lambda d: int(d.isocalendar()[0])),
+    _part("hour", "HOUR(t)", "The hour", 0, 23, lambda d: int(d.hour), timestamp=True),
+    _part("minute", "MINUTE(t)", "The minute", 0, 59, lambda d: int(d.minute), timestamp=True),
+    _part("second", "SECOND(t)", "The whole second", 0, 59, lambda d: int(d.second), timestamp=True),
     _name("dayname", "DAYNAME(d)", "The weekday in English.", lambda d: DAY_NAMES[d.weekday()]),
     _name("monthname", "MONTHNAME(d)", "The month in English.", lambda d: MONTH_NAMES[d.month - 1]),
     Operator(
@@ -331,8 +337,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="Seconds since 1970-01-01 00:00:00, with the fraction.",
         totality="Microseconds within the years 1 to 9999 fit 64 bits; dividing by a million is finite.",
         resolve=_resolve_epoch,
-        # The engine's own epoch() drops microseconds of distant years; the division is rounded once.
-        lower=lambda call, lowerer: f"(CAST(epoch_us({lowerer.sql(call.arguments[0])}) AS DOUBLE) / 1000000::DOUBLE)",
+        lower=lambda call, lowerer: EpochSeconds(lowerer.value(call.arguments[0])),
         reference=_epoch,
         range=_epoch_range,
         section="Dates",

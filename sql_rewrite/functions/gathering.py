@@ -6,14 +6,15 @@ The server adds these operators around columns of keys; no SQL is mapped to them
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, arity
+from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolve, Resolved, arity
+from sql_rewrite.scalars import Gather, Scalar
 
 __all__ = ["OPERATORS", "gather_arguments"]
 
@@ -33,7 +34,7 @@ def gather_arguments(
     return "gather", (column, *(Literal(value, column.type) for value in (other, *values)))
 
 
-def _resolve(least: int, most: int) -> Any:
+def _resolve(least: int, most: int) -> Resolve:
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity("gather", arguments, least, most)
         assert all(isinstance(argument, Literal) for argument in arguments[1:])
@@ -55,58 +56,56 @@ def _range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> In
     return Interval(min(values), max(values)) if values else ranges.ZERO
 
 
-def _lower(test: str) -> Any:
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        column, other, *keys = (lowerer.sql(argument) for argument in call.arguments)
-        if not keys:
-            return f"(CASE WHEN ({column} IS NULL) THEN {column} ELSE {other} END)"
-        inside = f"{column} BETWEEN {keys[0]} AND {keys[1]}" if test == "range" else f"{column} IN ({', '.join(keys)})"
-        missing = f"({column} IS NULL) OR " if call.arguments[0].nullable else ""
-        return f"(CASE WHEN {missing}({inside}) THEN {column} ELSE {other} END)"
+def _lower(*, between: bool) -> Lower:
+    def lower(call: Call, lowerer: Lowerer) -> Scalar:
+        value, other, *keys = (lowerer.value(argument) for argument in call.arguments)
+        return Gather(value, other, tuple(keys), between=between, nullable=call.arguments[0].nullable)
 
     return lower
 
 
-def _gathered(call: Call, values: Sequence[Any]) -> Any:
-    value, other, *keys = values
-    return value if value is None or value in keys else other
+def _gathering(
+    name: str, forms: str, meaning: str, *, arguments: tuple[int, int], between: bool, is_key: Callable[..., bool]
+) -> Operator:
+    """The operator that keeps the values for which `is_key(value, *keys)` holds; `arguments` is the least and most."""
 
+    def reference(call: Call, values: Sequence[Any]) -> Any:
+        value, other, *keys = values
+        return value if value is None or is_key(value, *keys) else other
 
-def _gathered_range(call: Call, values: Sequence[Any]) -> Any:
-    value, other, low, high = values
-    return value if value is None or low <= value <= high else other
+    return Operator(
+        name=name,
+        forms=forms,
+        signature="a column and constants of its type -> that type",
+        meaning=meaning,
+        totality="It is a CASE over comparisons of one SQL type.",
+        resolve=_resolve(*arguments),
+        lower=_lower(between=between),
+        reference=reference,
+        range=_range,
+        nullable=_nullable,
+        strict=False,
+        copies=(3, 1),
+        section="Group keys",
+    )
 
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator(
-        name="gather",
-        forms="(made by the server from declared keys with another group)",
-        signature="a column and constants of its type -> that type",
-        meaning="The value when it is one of the keys or NULL, else the other value.",
-        totality="It is a CASE over comparisons of one SQL type.",
-        resolve=_resolve(2, 100_000),
-        lower=_lower("list"),
-        reference=_gathered,
-        range=_range,
-        nullable=_nullable,
-        strict=False,
-        copies=(3, 1),
-        section="Group keys",
+    _gathering(
+        "gather",
+        "(made by the server from declared keys with another group)",
+        "The value when it is one of the keys or NULL, else the other value.",
+        arguments=(2, 100_000),
+        between=False,
+        is_key=lambda value, *keys: value in keys,
     ),
-    Operator(
-        name="gather_range",
-        forms="(the same, for keys that are a range)",
-        signature="a column and constants of its type -> that type",
-        meaning="The value when it lies within the keys or is NULL, else the other value.",
-        totality="It is a CASE over comparisons of one SQL type.",
-        resolve=_resolve(4, 4),
-        lower=_lower("range"),
-        reference=_gathered_range,
-        range=_range,
-        nullable=_nullable,
-        strict=False,
-        copies=(3, 1),
-        section="Group keys",
+    _gathering(
+        "gather_range",
+        "(the same, for keys that are a range)",
+        "The value when it lies within the keys or is NULL, else the other value.",
+        arguments=(4, 4),
+        between=True,
+        is_key=lambda value, low, high: low <= value <= high,
     ),
 )
 """Entries of the allow-list that only the server uses."""

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import Call, Expression, Interval, Literal, interval_of, needs_wide
+from sql_rewrite.expressions import Call, Expression, Interval, Literal, needs_wide
 from sql_rewrite.functions import ranges
+from sql_rewrite.functions.harmony import harmonise, harmonised_sides
 from sql_rewrite.functions.operator import (
+    Lower,
     Lowerer,
     Operator,
     Resolved,
@@ -20,109 +22,33 @@ from sql_rewrite.functions.operator import (
     integer_operands,
     narrow,
     never,
-    refuse_types,
 )
-from sql_rewrite.functions.reading import read_text, to_number
+from sql_rewrite.functions.reading import to_number
+from sql_rewrite.scalars import (
+    Case,
+    Cast,
+    Clip,
+    Coalesce,
+    Comparison,
+    ComparisonSymbol,
+    EngineType,
+    Extreme,
+    ExtremeName,
+    IsNull,
+    Junction,
+    JunctionWord,
+    Member,
+    Not,
+    Null,
+    Scalar,
+)
 
-__all__ = ["OPERATORS", "as_literal", "harmonise", "harmonised_sql"]
+__all__ = ["OPERATORS"]
 
 IN_LIST_MAX = 1_000
 
 INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
 BOOLEAN, DATE, TIMESTAMP = ColumnType.BOOLEAN, ColumnType.DATE, ColumnType.TIMESTAMP
-
-
-# --- one type for several arguments ------------------------------------------------------------------------------
-
-
-def as_literal(literal: Literal, kind: ColumnType) -> Literal | None:
-    """The constant as one of another type of its family, or a text constant as a date; None when it is not one."""
-    value = literal.value
-    if value is None or literal.type is kind:
-        return Literal(value, kind)
-    if kind is NUMBER and isinstance(value, int) and literal.type is INTEGER:
-        return Literal(float(value), NUMBER)
-    if kind is TIMESTAMP and literal.type is DATE and isinstance(value, datetime.date):
-        return Literal(datetime.datetime(value.year, value.month, value.day), TIMESTAMP)
-    if literal.type is TEXT and isinstance(value, str) and kind in (DATE, TIMESTAMP):
-        moment = read_text(value, kind)
-        return None if moment is None else Literal(moment, kind)
-    return None
-
-
-def _convert(argument: Expression, kind: ColumnType) -> Expression | None:
-    """The argument as `kind` by an implicit conversion that SQL makes too, or None."""
-    if argument.type is kind:
-        return argument
-    if isinstance(argument, Literal):
-        return as_literal(argument, kind)
-    if kind is NUMBER and argument.type is INTEGER:
-        return Call(
-            "as_number",
-            (argument,),
-            NUMBER,
-            argument.nullable,
-            ranges.converted(interval_of(argument), wide=needs_wide(argument)),
-            weight=_weight(argument) + 1,
-            depth=_depth(argument) + 1,
-        )
-    if kind is TIMESTAMP and argument.type is DATE:
-        return Call(
-            "as_timestamp",
-            (argument,),
-            TIMESTAMP,
-            argument.nullable,
-            None,
-            weight=_weight(argument) + 1,
-            depth=_depth(argument) + 1,
-        )
-    return None
-
-
-def _weight(expression: Expression) -> int:
-    return expression.weight if isinstance(expression, Call) else 1
-
-
-def _depth(expression: Expression) -> int:
-    return expression.depth if isinstance(expression, Call) else 1
-
-
-def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expression, ...], ColumnType]:
-    """The arguments in one common type.
-
-    INTEGER beside NUMBER becomes NUMBER, DATE beside TIMESTAMP becomes TIMESTAMP, a text constant beside dates
-    becomes a date, a NULL constant becomes anything. Errors: TypeRefused for every other mixture.
-    """
-    typed = [a.type for a in arguments if not (isinstance(a, Literal) and a.value is None)]
-    kinds = set(typed)
-    constants = {a.type for a in arguments if not isinstance(a, Literal)}
-    if kinds & {DATE, TIMESTAMP} and TEXT in kinds and TEXT not in constants:
-        kinds.discard(TEXT)
-    if not kinds:
-        kind = arguments[0].type
-    elif len(kinds) == 1:
-        kind = next(iter(kinds))
-    elif kinds == {INTEGER, NUMBER}:
-        kind = NUMBER
-    elif kinds == {DATE, TIMESTAMP}:
-        kind = TIMESTAMP
-    else:
-        raise refuse_types(forms, arguments, "values of one kind", "CAST one side to the type of the other")
-    converted = [_convert(argument, kind) for argument in arguments]
-    if any(argument is None for argument in converted):
-        raise TypeRefused(
-            "unsupported_type",
-            f'"{forms}" is refused for a text constant that is not a {kind.value}',
-            "Dates and timestamps are written as '2024-02-29' and '2024-02-29 12:00:00'.",
-        )
-    return tuple(argument for argument in converted if argument is not None), kind
-
-
-def harmonised_sql(call: Call, arguments: Sequence[Expression], lowerer: Lowerer) -> tuple[list[str], bool]:
-    """Arguments of one language type in one SQL type (INTEGER may be BIGINT or HUGEINT). Says whether it is wide."""
-    if arguments and arguments[0].type is INTEGER:
-        return integer_operands(lowerer, arguments, wide=needs_wide(call))
-    return [lowerer.sql(argument) for argument in arguments], False
 
 
 # --- three-valued logic ------------------------------------------------------------------------------------------
@@ -158,11 +84,19 @@ def _or(call: Call, values: Sequence[Any]) -> Any:
     return None if any(value is None for value in values) else False
 
 
-def _junction_lower(word: str) -> Callable[[Call, Lowerer], str]:
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        return "(" + f" {word} ".join(lowerer.sql(argument) for argument in call.arguments) + ")"
-
-    return lower
+def _junction(name: str, word: JunctionWord, meaning: str, reference: Callable[[Call, Sequence[Any]], Any]) -> Operator:
+    return Operator(
+        name=name,
+        forms=f"a {word} b",
+        signature="BOOLEAN, ... -> BOOLEAN",
+        meaning=meaning,
+        totality="Three-valued logic has a result for each of the nine pairs.",
+        resolve=_resolve_junction(name, word),
+        lower=lambda call, lowerer: Junction(word, tuple([lowerer.value(argument) for argument in call.arguments])),
+        reference=reference,
+        strict=False,
+        section="Truth values",
+    )
 
 
 def _resolve_not(arguments: tuple[Expression, ...]) -> Resolved:
@@ -181,15 +115,15 @@ def _resolve_comparison(forms: str) -> Callable[[tuple[Expression, ...]], Resolv
     return resolve
 
 
-def _infix(symbol: str) -> Callable[[Call, Lowerer], str]:
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        sides, _ = harmonised_sql(call, call.arguments, lowerer)
-        return f"({sides[0]} {symbol} {sides[1]})"
+def _compared(symbol: ComparisonSymbol) -> Lower:
+    def lower(call: Call, lowerer: Lowerer) -> Scalar:
+        (left, right), _ = harmonised_sides(call, call.arguments, lowerer)
+        return Comparison(symbol, left, right)
 
     return lower
 
 
-def _comparison(name: str, symbol: str, meaning: str, reference: Callable[[Any, Any], bool]) -> Operator:
+def _comparison(name: str, symbol: ComparisonSymbol, meaning: str, reference: Callable[[Any, Any], bool]) -> Operator:
     return Operator(
         name=name,
         forms=f"a {symbol} b",
@@ -197,25 +131,53 @@ def _comparison(name: str, symbol: str, meaning: str, reference: Callable[[Any, 
         meaning=meaning,
         totality="Comparing two values of one SQL type is defined for every pair and raises nothing.",
         resolve=_resolve_comparison(f"a {symbol} b"),
-        lower=_infix(symbol),
+        lower=_compared(symbol),
         reference=lambda call, values: reference(values[0], values[1]),
         section="Comparison",
     )
 
 
-def _distinct(call: Call, values: Sequence[Any]) -> bool:
-    first, second = values
-    if first is None or second is None:
-        return (first is None) != (second is None)
-    return bool(first != second)
+def _distinction(name: str, symbol: ComparisonSymbol, meaning: str) -> Operator:
+    forms = "IS DISTINCT FROM" if symbol == "distinct" else "IS NOT DISTINCT FROM"
+
+    def reference(call: Call, values: Sequence[Any]) -> bool:
+        first, second = values
+        differ = (first is None) != (second is None) if first is None or second is None else bool(first != second)
+        return differ is (symbol == "distinct")
+
+    return Operator(
+        name=name,
+        forms=f"a {forms} b",
+        signature="two values of one kind -> BOOLEAN",
+        meaning=meaning,
+        totality="Comparing two values of one SQL type, or NULL, is defined for every pair.",
+        resolve=_resolve_comparison(forms),
+        lower=_compared(symbol),
+        reference=reference,
+        nullable=never,
+        strict=False,
+        section="NULL",
+    )
 
 
-def _resolve_is_null(forms: str) -> Callable[[tuple[Expression, ...]], Resolved]:
+def _null_test(name: str, forms: str, meaning: str, *, present: bool) -> Operator:
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 1)
         return Resolved(arguments, BOOLEAN)
 
-    return resolve
+    return Operator(
+        name=name,
+        forms=f"a {forms}",
+        signature="any -> BOOLEAN",
+        meaning=meaning,
+        totality="A test for NULL reads no value.",
+        resolve=resolve,
+        lower=lambda call, lowerer: IsNull(lowerer.value(call.arguments[0]), negated=present),
+        reference=lambda call, values: (values[0] is not None) is present,
+        nullable=never,
+        strict=False,
+        section="NULL",
+    )
 
 
 def _resolve_in(arguments: tuple[Expression, ...]) -> Resolved:
@@ -242,9 +204,9 @@ def _in(call: Call, values: Sequence[Any]) -> Any:
     return None if any(value is None for value in rest) else False
 
 
-def _in_lower(call: Call, lowerer: Lowerer) -> str:
-    sides, _ = harmonised_sql(call, call.arguments, lowerer)
-    return f"({sides[0]} IN ({', '.join(sides[1:])}))"
+def _in_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    (value, *listed), _ = harmonised_sides(call, call.arguments, lowerer)
+    return Member(value, tuple(listed))
 
 
 # --- CASE, COALESCE, NULLIF --------------------------------------------------------------------------------------
@@ -286,11 +248,11 @@ def _case(call: Call, values: Sequence[Any]) -> Any:
     return values[-1]
 
 
-def _case_lower(call: Call, lowerer: Lowerer) -> str:
-    branches, wide = harmonised_sql(call, _branches(call.arguments), lowerer)
-    conditions = [lowerer.sql(condition) for condition in call.arguments[:-1:2]]
-    pairs = " ".join(f"WHEN {c} THEN {b}" for c, b in zip(conditions, branches[:-1], strict=True))
-    return narrow(f"(CASE {pairs} ELSE {branches[-1]} END)", call, wide=wide)
+def _case_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    branches, wide = harmonised_sides(call, _branches(call.arguments), lowerer)
+    conditions = [lowerer.value(condition) for condition in call.arguments[:-1:2]]
+    pairs = tuple(zip(conditions, branches[:-1], strict=True))
+    return narrow(Case(pairs, branches[-1]), call, wide=wide)
 
 
 def _resolve_coalesce(arguments: tuple[Expression, ...]) -> Resolved:
@@ -308,9 +270,9 @@ def _coalesce_range(arguments: Sequence[Expression], intervals: Sequence[Interva
     return _hull_of(reached)
 
 
-def _coalesce_lower(call: Call, lowerer: Lowerer) -> str:
-    sides, wide = harmonised_sql(call, call.arguments, lowerer)
-    return narrow(f"COALESCE({', '.join(sides)})", call, wide=wide)
+def _coalesce_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    sides, wide = harmonised_sides(call, call.arguments, lowerer)
+    return narrow(Coalesce(tuple(sides)), call, wide=wide)
 
 
 def _resolve_nullif(arguments: tuple[Expression, ...]) -> Resolved:
@@ -327,40 +289,51 @@ def _resolve_nullif(arguments: tuple[Expression, ...]) -> Resolved:
     return Resolved((compared, marker, returned), returned.type)
 
 
-def _nullif_lower(call: Call, lowerer: Lowerer) -> str:
+def _nullif_lower(call: Call, lowerer: Lowerer) -> Scalar:
     compared, marker, returned = call.arguments
-    # Two SQL types may take part: the comparison's and the result's.
+    # Two engine types may take part: the comparison's and the result's.
     if compared.type is INTEGER:
         (left, right), _ = integer_operands(lowerer, (compared, marker), wide=False)
     else:
-        left, right = lowerer.sql(compared), lowerer.sql(marker)
-    value, wide = harmonised_sql(call, (returned,), lowerer)
-    return narrow(f"(CASE WHEN ({left} = {right}) THEN NULL ELSE {value[0]} END)", call, wide=wide)
+        left, right = lowerer.value(compared), lowerer.value(marker)
+    (value,), wide = harmonised_sides(call, (returned,), lowerer)
+    return narrow(Case(((Comparison("=", left, right), Null()),), value), call, wide=wide)
 
 
 # --- LEAST, GREATEST, clipping -----------------------------------------------------------------------------------
 
 
-def _resolve_extreme(forms: str) -> Callable[[tuple[Expression, ...]], Resolved]:
+def _extreme(
+    name: ExtremeName,
+    meaning: str,
+    reference: Callable[[Sequence[Any]], Any],
+    interval: Callable[[Sequence[Interval]], Interval],
+) -> Operator:
+    word = name.upper()
+
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity(forms, arguments, 1, 100)
-        converted, kind = harmonise(forms, arguments)
+        arity(word, arguments, 1, 100)
+        converted, kind = harmonise(word, arguments)
         return Resolved(converted, kind)
 
-    return resolve
+    def lower(call: Call, lowerer: Lowerer) -> Scalar:
+        sides, wide = harmonised_sides(call, call.arguments, lowerer)
+        nullable = tuple([argument.nullable for argument in call.arguments])
+        return narrow(Extreme(name, tuple(sides), nullable), call, wide=wide)
 
-
-def _extreme_lower(word: str) -> Callable[[Call, Lowerer], str]:
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        sides, wide = harmonised_sql(call, call.arguments, lowerer)
-        value = f"{word}({', '.join(sides)})"
-        tests = [f"({side} IS NULL)" for side, argument in zip(sides, call.arguments, strict=True) if argument.nullable]
-        if tests:
-            # The engine's own function skips NULL: a missing value would silently become the bound.
-            value = f"(CASE WHEN {' OR '.join(tests)} THEN NULL ELSE {value} END)"
-        return narrow(value, call, wide=wide)
-
-    return lower
+    return Operator(
+        name=name,
+        forms=f"{word}(a, b, ...)",
+        signature="values of one kind -> that kind",
+        meaning=f"{meaning}; NULL when any argument is NULL (DuckDB skips NULL, see below).",
+        totality="Comparing values of one SQL type is defined for every pair.",
+        resolve=resolve,
+        lower=lower,
+        reference=lambda call, values: reference(values),
+        range=lambda arguments, intervals: interval(intervals),
+        copies=(2,),
+        section="Arithmetic",
+    )
 
 
 def _resolve_clip(arguments: tuple[Expression, ...]) -> Resolved:
@@ -379,13 +352,9 @@ def _clip_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) 
     return ranges.largest((lower, ranges.smallest((value, upper))))
 
 
-def _clip_lower(call: Call, lowerer: Lowerer) -> str:
-    (value, low, high), wide = harmonised_sql(call, call.arguments, lowerer)
-    return narrow(
-        f"(CASE WHEN ({value} < {low}) THEN {low} WHEN ({value} > {high}) THEN {high} ELSE {value} END)",
-        call,
-        wide=wide,
-    )
+def _clip_lower(call: Call, lowerer: Lowerer) -> Scalar:
+    (value, low, high), wide = harmonised_sides(call, call.arguments, lowerer)
+    return narrow(Clip(value, low, high), call, wide=wide)
 
 
 # --- conversions that SQL makes by itself ------------------------------------------------------------------------
@@ -410,30 +379,8 @@ def _midnight(call: Call, values: Sequence[Any]) -> datetime.datetime:
 
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator(
-        name="and",
-        forms="a AND b",
-        signature="BOOLEAN, ... -> BOOLEAN",
-        meaning="False when one side is false, else NULL when one side is NULL, else true.",
-        totality="Three-valued logic has a result for each of the nine pairs.",
-        resolve=_resolve_junction("and", "AND"),
-        lower=_junction_lower("AND"),
-        reference=_and,
-        strict=False,
-        section="Truth values",
-    ),
-    Operator(
-        name="or",
-        forms="a OR b",
-        signature="BOOLEAN, ... -> BOOLEAN",
-        meaning="True when one side is true, else NULL when one side is NULL, else false.",
-        totality="Three-valued logic has a result for each of the nine pairs.",
-        resolve=_resolve_junction("or", "OR"),
-        lower=_junction_lower("OR"),
-        reference=_or,
-        strict=False,
-        section="Truth values",
-    ),
+    _junction("and", "AND", "False when one side is false, else NULL when one side is NULL, else true.", _and),
+    _junction("or", "OR", "True when one side is true, else NULL when one side is NULL, else false.", _or),
     Operator(
         name="not",
         forms="NOT a",
@@ -441,7 +388,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="The opposite; NULL for NULL.",
         totality="Three-valued logic has a result for true, false and NULL.",
         resolve=_resolve_not,
-        lower=lambda call, lowerer: f"(NOT {lowerer.sql(call.arguments[0])})",
+        lower=lambda call, lowerer: Not(lowerer.value(call.arguments[0])),
         reference=lambda call, values: not values[0],
         section="Truth values",
     ),
@@ -451,58 +398,10 @@ OPERATORS: tuple[Operator, ...] = (
     _comparison("<=", "<=", "Whether a sorts before b or is equal.", lambda a, b: bool(a <= b)),
     _comparison(">", ">", "Whether a sorts after b.", lambda a, b: bool(a > b)),
     _comparison(">=", ">=", "Whether a sorts after b or is equal.", lambda a, b: bool(a >= b)),
-    Operator(
-        name="is_null",
-        forms="a IS NULL",
-        signature="any -> BOOLEAN",
-        meaning="Whether the value is missing; never NULL.",
-        totality="A test for NULL reads no value.",
-        resolve=_resolve_is_null("IS NULL"),
-        lower=lambda call, lowerer: f"({lowerer.sql(call.arguments[0])} IS NULL)",
-        reference=lambda call, values: values[0] is None,
-        nullable=never,
-        strict=False,
-        section="NULL",
-    ),
-    Operator(
-        name="is_not_null",
-        forms="a IS NOT NULL",
-        signature="any -> BOOLEAN",
-        meaning="Whether the value is present; never NULL.",
-        totality="A test for NULL reads no value.",
-        resolve=_resolve_is_null("IS NOT NULL"),
-        lower=lambda call, lowerer: f"({lowerer.sql(call.arguments[0])} IS NOT NULL)",
-        reference=lambda call, values: values[0] is not None,
-        nullable=never,
-        strict=False,
-        section="NULL",
-    ),
-    Operator(
-        name="is_distinct_from",
-        forms="a IS DISTINCT FROM b",
-        signature="two values of one kind -> BOOLEAN",
-        meaning="Whether both differ, where NULL equals NULL; never NULL.",
-        totality="Comparing two values of one SQL type, or NULL, is defined for every pair.",
-        resolve=_resolve_comparison("IS DISTINCT FROM"),
-        lower=_infix("IS DISTINCT FROM"),
-        reference=_distinct,
-        nullable=never,
-        strict=False,
-        section="NULL",
-    ),
-    Operator(
-        name="is_not_distinct_from",
-        forms="a IS NOT DISTINCT FROM b",
-        signature="two values of one kind -> BOOLEAN",
-        meaning="Whether both are equal, where NULL equals NULL; never NULL.",
-        totality="Comparing two values of one SQL type, or NULL, is defined for every pair.",
-        resolve=_resolve_comparison("IS NOT DISTINCT FROM"),
-        lower=_infix("IS NOT DISTINCT FROM"),
-        reference=lambda call, values: not _distinct(call, values),
-        nullable=never,
-        strict=False,
-        section="NULL",
-    ),
+    _null_test("is_null", "IS NULL", "Whether the value is missing; never NULL.", present=False),
+    _null_test("is_not_null", "IS NOT NULL", "Whether the value is present; never NULL.", present=True),
+    _distinction("is_distinct_from", "distinct", "Whether both differ, where NULL equals NULL; never NULL."),
+    _distinction("is_not_distinct_from", "not distinct", "Whether both are equal, where NULL equals NULL; never NULL."),
     Operator(
         name="in",
         forms="a IN (1, 2, 3)",
@@ -559,32 +458,8 @@ OPERATORS: tuple[Operator, ...] = (
         strict=False,
         section="NULL",
     ),
-    Operator(
-        name="least",
-        forms="LEAST(a, b, ...)",
-        signature="values of one kind -> that kind",
-        meaning="The smallest argument; NULL when any argument is NULL (DuckDB skips NULL, see below).",
-        totality="Comparing values of one SQL type is defined for every pair.",
-        resolve=_resolve_extreme("LEAST"),
-        lower=_extreme_lower("LEAST"),
-        reference=lambda call, values: min(values),
-        range=lambda arguments, intervals: ranges.smallest(intervals),
-        copies=(2,),
-        section="Arithmetic",
-    ),
-    Operator(
-        name="greatest",
-        forms="GREATEST(a, b, ...)",
-        signature="values of one kind -> that kind",
-        meaning="The largest argument; NULL when any argument is NULL (DuckDB skips NULL, see below).",
-        totality="Comparing values of one SQL type is defined for every pair.",
-        resolve=_resolve_extreme("GREATEST"),
-        lower=_extreme_lower("GREATEST"),
-        reference=lambda call, values: max(values),
-        range=lambda arguments, intervals: ranges.largest(intervals),
-        copies=(2,),
-        section="Arithmetic",
-    ),
+    _extreme("least", "The smallest argument", min, ranges.smallest),
+    _extreme("greatest", "The largest argument", max, ranges.largest),
     Operator(
         name="clip",
         forms="(made by the server from declared value bounds)",
@@ -605,7 +480,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="The nearest double; made by the server where SQL converts by itself.",
         totality="Every integer within 2^126 has finite doubles beside it.",
         resolve=_resolve_as(NUMBER, INTEGER),
-        lower=lambda call, lowerer: f"CAST({lowerer.sql(call.arguments[0])} AS DOUBLE)",
+        lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.NUMBER),
         reference=lambda call, values: to_number(values[0], call.arguments[0]),
         range=_as_number_range,
         section="Conversion",
@@ -617,7 +492,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="Midnight of the day; made by the server where SQL converts by itself.",
         totality="Every date of the years 1 to 9999 has a midnight within the range of timestamps.",
         resolve=_resolve_as(TIMESTAMP, DATE),
-        lower=lambda call, lowerer: f"CAST({lowerer.sql(call.arguments[0])} AS TIMESTAMP)",
+        lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.TIMESTAMP),
         reference=_midnight,
         section="Conversion",
     ),

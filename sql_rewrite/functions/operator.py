@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, needs_wide
+from sql_rewrite.scalars import Cast, EngineType, Scalar
 
 __all__ = [
     "FAMILIES",
+    "Lower",
     "Lowerer",
     "Operator",
     "Resolved",
@@ -56,16 +58,16 @@ class TypeRefused(Exception):
 class Lowerer(Protocol):
     """What an operator's lowering may ask for. Implemented in `sql_rewrite.lower_expression`."""
 
-    def sql(self, expression: Expression) -> str:
-        """The argument as SQL in parentheses; a NUMBER is finite or NULL."""
+    def value(self, expression: Expression) -> Scalar:
+        """The argument; a NUMBER is finite or NULL."""
         ...
 
-    def loose(self, expression: Expression) -> str:
-        """The argument as SQL; a NUMBER may be an infinity or NaN where it will be turned into NULL later."""
+    def loose(self, expression: Expression) -> Scalar:
+        """The argument; a NUMBER may be an infinity or NaN where it will be turned into NULL later."""
         ...
 
-    def integer(self, expression: Expression, *, wide: bool) -> str:
-        """An INTEGER argument as SQL of type HUGEINT when `wide`, else BIGINT."""
+    def integer(self, expression: Expression, *, wide: bool) -> Scalar:
+        """An INTEGER argument of type WIDE when `wide`, else of 64 bits."""
         ...
 
 
@@ -79,6 +81,7 @@ class Resolved:
 
 Resolve = Callable[[tuple[Expression, ...]], Resolved]
 Range = Callable[[Sequence[Expression], Sequence[Interval]], Interval]
+Lower = Callable[[Call, Lowerer], Scalar]
 
 
 def any_nullable(arguments: Sequence[Expression]) -> bool:
@@ -108,8 +111,9 @@ class Operator:
     `forms` is the SQL that analysts write, `signature` the accepted types, `meaning` the result in one sentence,
     `totality` why no stored value can make it raise. `resolve` checks types and counts, `range` maps the
     arguments' intervals to the result's, `ceiling` is what the result can never leave whatever is known of the
-    arguments, `nullable` says whether the result may be NULL. `lower` writes SQL, `reference` is the definition
-    in Python: it gets the call and its arguments' values, infinities and NaN in its result mean NULL.
+    arguments, `nullable` says whether the result may be NULL. `lower` says what an engine has to compute, in nodes
+    that its dialect writes (sql_rewrite/scalars.py). `reference` is the definition in Python: it gets the call and its
+    arguments' values, infinities and NaN in its result mean NULL.
 
     `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called with NULL.
     `loose` operators keep an infinity or NaN of an argument visible in their result, so that one guard above the
@@ -124,7 +128,7 @@ class Operator:
     meaning: str
     totality: str
     resolve: Resolve
-    lower: Callable[[Call, Lowerer], str]
+    lower: Lower
     reference: Callable[[Call, Sequence[Any]], Any]
     range: Range = no_range
     ceiling: Interval | None = None
@@ -206,15 +210,15 @@ def constant_text(forms: str, argument: Expression, role: str, *, most: int) -> 
     return value
 
 
-def integer_operands(lowerer: Lowerer, arguments: Sequence[Expression], *, wide: bool) -> tuple[list[str], bool]:
-    """INTEGER arguments in one SQL type: HUGEINT when `wide` or one of them needs it. Says which it was."""
+def integer_operands(lowerer: Lowerer, arguments: Sequence[Expression], *, wide: bool) -> tuple[list[Scalar], bool]:
+    """INTEGER arguments in one engine type: WIDE when `wide` or one of them needs it. Says which it was."""
     wide = wide or any(needs_wide(argument) for argument in arguments)
     return [lowerer.integer(argument, wide=wide) for argument in arguments], wide
 
 
-def narrow(sql: str, call: Call, *, wide: bool) -> str:
-    """Back to BIGINT when the operation ran in HUGEINT and its result provably fits.
+def narrow(node: Scalar, call: Call, *, wide: bool) -> Scalar:
+    """Back to 64 bits when the operation ran in 128 and its result provably fits.
 
-    TRY_CAST although CAST cannot fail here: should the proof be wrong, a NULL is better than an error.
+    A safe cast although a plain one cannot fail here: should the proof be wrong, a NULL is better than an error.
     """
-    return f"TRY_CAST({sql} AS BIGINT)" if wide and not needs_wide(call) else sql
+    return Cast(node, EngineType.INTEGER, safe=True) if wide and not needs_wide(call) else node

@@ -11,6 +11,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.operator import (
+    Lower,
     Lowerer,
     Operator,
     Resolved,
@@ -21,6 +22,7 @@ from sql_rewrite.functions.operator import (
     constant_text,
     expect,
 )
+from sql_rewrite.scalars import Concatenation, Function, FunctionName, Like, Scalar
 
 __all__ = ["OPERATORS", "lower_case", "parse_pattern", "upper_case", "work"]
 
@@ -129,11 +131,8 @@ def _resolve_text(forms: str, kind: ColumnType = TEXT) -> Callable[[tuple[Expres
     return resolve
 
 
-def _call(name: str) -> Callable[[Call, Lowerer], str]:
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        return f"{name}({', '.join(lowerer.sql(argument) for argument in call.arguments)})"
-
-    return lower
+def _call(name: FunctionName) -> Lower:
+    return lambda call, lowerer: Function(name, tuple([lowerer.value(argument) for argument in call.arguments]))
 
 
 def _resolve_like(forms: str, *, fold: bool) -> Callable[[tuple[Expression, ...]], Resolved]:
@@ -167,15 +166,10 @@ def _escape(call: Call) -> str | None:
     return value
 
 
-def _like_lower(*, fold: bool, negated: bool) -> Callable[[Call, Lowerer], str]:
-    word = "NOT LIKE" if negated else "LIKE"
-
-    def lower(call: Call, lowerer: Lowerer) -> str:
-        text, pattern = (lowerer.sql(argument) for argument in call.arguments[:2])
-        if fold:
-            text, pattern = f"lower({text})", f"lower({pattern})"
-        ending = f" ESCAPE {lowerer.sql(call.arguments[2])}" if len(call.arguments) == 3 else ""
-        return f"({text} {word} {pattern}{ending})"
+def _like_lower(*, fold: bool, negated: bool) -> Lower:
+    def lower(call: Call, lowerer: Lowerer) -> Scalar:
+        text, pattern, *escape = (lowerer.value(argument) for argument in call.arguments)
+        return Like(text, pattern, escape[0] if escape else None, fold=fold, negated=negated)
 
     return lower
 
@@ -349,7 +343,7 @@ def _longest(expression: Expression) -> int | None:
     return None
 
 
-def _trim(name: str, forms: str, meaning: str, function: Callable[[str], str]) -> Operator:
+def _trim(name: FunctionName, forms: str, meaning: str, function: Callable[[str], str]) -> Operator:
     return Operator(
         name=name,
         forms=forms,
@@ -363,7 +357,7 @@ def _trim(name: str, forms: str, meaning: str, function: Callable[[str], str]) -
     )
 
 
-def _needle(name: str, forms: str, meaning: str, function: Callable[[str, str], bool]) -> Operator:
+def _needle(name: FunctionName, forms: str, meaning: str, function: Callable[[str, str], bool]) -> Operator:
     return Operator(
         name=name,
         forms=forms,
@@ -377,7 +371,7 @@ def _needle(name: str, forms: str, meaning: str, function: Callable[[str, str], 
     )
 
 
-def _piece(name: str, forms: str, meaning: str, reference: Callable[[Call, Sequence[Any]], str]) -> Operator:
+def _piece(name: FunctionName, forms: str, meaning: str, reference: Callable[[Call, Sequence[Any]], str]) -> Operator:
     return Operator(
         name=name,
         forms=forms,
@@ -458,7 +452,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="The texts one after another; NULL when one is NULL (in CONCAT, NULL is replaced by the empty text).",
         totality="At most 16 stored texts are joined in one value, so its size stays near that of the data.",
         resolve=_resolve_concat("||"),
-        lower=lambda call, lowerer: "(" + " || ".join(lowerer.sql(argument) for argument in call.arguments) + ")",
+        lower=lambda call, lowerer: Concatenation(tuple([lowerer.value(argument) for argument in call.arguments])),
         reference=lambda call, values: "".join(values),
         section="Text",
     ),
@@ -483,7 +477,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="Where it occurs first (1 is the first character), 0 when it does not; 1 for the empty text.",
         totality="Searching a constant is defined for every text, and a text has fewer than 2^32 characters.",
         resolve=_resolve_needle("POSITION", INTEGER),
-        lower=_call("strpos"),
+        lower=_call("position"),
         reference=lambda call, values: values[0].find(values[1]) + 1,
         range=_length_range,
         ceiling=TEXT_MAX,

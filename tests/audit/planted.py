@@ -33,8 +33,11 @@ from sql_rewrite import evaluate as evaluating
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.plan import Core
+from sql_rewrite.relations import Extended, Output, Relation, Steps, TableRows
+from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
 from tests.audit.harness import CURRENT
 
 __all__ = ["BUGS", "Bug", "change_sensitivity"]
@@ -164,9 +167,8 @@ def scaling_forgotten(patch: pytest.MonkeyPatch) -> None:
 def each_group_has_the_whole_total(patch: pytest.MonkeyPatch) -> None:
     """The bound over all groups is applied to one group at a time: a sum of caps."""
 
-    def with_totals(self: Any, partial: str) -> str:
-        named = [f'"n{name[1:]}" AS "{name}"' for name in self.totals()]
-        return f'SELECT {", ".join(["*", *named])} FROM ({partial}) AS "pp"'
+    def with_totals(self: Any, partial: Relation) -> Relation:
+        return Extended(partial, "pp", tuple(Output(Named(f"n{name[1:]}"), name) for name in self.totals()))
 
     patch.setattr(_UnitSums, "with_totals", with_totals)
 
@@ -176,9 +178,11 @@ def parts_rounded_up(patch: pytest.MonkeyPatch) -> None:
     """What a part of a row is worth is rounded up: several groups together leave the bound by a step each."""
     genuine = _UnitSums._part
 
-    def part(self: Any, item: BoundedStatistic, size: int) -> str:
-        worth, m = genuine(self, item, size).rsplit(" // ", 1)
-        return f"({worth} + {m} - 1) // {m}"
+    def part(self: Any, item: BoundedStatistic, size: int) -> Scalar:
+        down = genuine(self, item, size)
+        assert isinstance(down, Arithmetic)
+        more = lower_units.difference(Arithmetic("+", down.left, down.right, down.type), Whole(1))
+        return replace(down, left=more)
 
     patch.setattr(_UnitSums, "_part", part)
 
@@ -197,7 +201,9 @@ def l2_of_an_even_spread(patch: pytest.MonkeyPatch) -> None:
 @planted("moments .* changed by")
 def clipped_sum_not_a_part_of_its_rows(patch: pytest.MonkeyPatch) -> None:
     """The clipped sum of a count and a sum is all of the unit's values, whatever its allotted rows are worth."""
-    patch.setattr(_UnitSums, "_clipped_moment", lambda self, item: f'COALESCE("{item.statistic.name}x", 0)')
+    patch.setattr(
+        _UnitSums, "_clipped_moment", lambda self, item: Coalesce((Named(f"{item.statistic.name}x"), Whole(0)))
+    )
 
 
 @planted("moments .* changed by")
@@ -208,7 +214,8 @@ def two_sums_side_by_side(patch: pytest.MonkeyPatch) -> None:
     def coordinates(self: Any, item: BoundedStatistic) -> Any:
         parts = list(genuine(self, item))
         if item.bounding is Bounding.BOTH and item.statistic.raised:
-            parts[0], parts[2] = f'("{item.statistic.name}v" - "{item.statistic.name}k")', f'"{item.statistic.name}s"'
+            v, k, s = (Named(f"{item.statistic.name}{part}") for part in "vks")
+            parts[0], parts[2] = lower_units.difference(v, k), s
         return parts
 
     patch.setattr(_UnitSums, "_coordinates", coordinates)
@@ -221,7 +228,7 @@ def null_rows_beside_the_bound(patch: pytest.MonkeyPatch) -> None:
 
     def coordinates(self: Any, item: BoundedStatistic) -> Any:
         parts = list(genuine(self, item))
-        return [*parts[:-1], f'"{item.statistic.name}a"'] if item.statistic.counts_nulls else parts
+        return [*parts[:-1], Named(f"{item.statistic.name}a")] if item.statistic.counts_nulls else parts
 
     patch.setattr(_UnitSums, "_coordinates", coordinates)
 
@@ -231,7 +238,7 @@ def groups_of_a_unit_not_chosen(patch: pytest.MonkeyPatch) -> None:
     """A unit keeps all its groups."""
     genuine = _Lowering._units_summed
 
-    def summed(self: Any) -> str:
+    def summed(self: Any) -> Relation:
         contribution = replace(self.bounded.contribution, choose_groups=False)
         self.bounded = replace(self.bounded, contribution=contribution)
         return genuine(self)
@@ -243,11 +250,15 @@ def groups_of_a_unit_not_chosen(patch: pytest.MonkeyPatch) -> None:
 def groups_chosen_by_position(patch: pytest.MonkeyPatch) -> None:
     """The choice depends on the unit's number, which other units can change."""
     genuine = _Lowering._base
-    patch.setattr(
-        _Lowering,
-        "_base",
-        lambda self, *, with_unit: genuine(self, with_unit=with_unit).replace("unit$draw", "unit$id"),
-    )
+
+    def base(self: Any, *, with_unit: bool) -> Relation:
+        rows = genuine(self, with_unit=with_unit)
+        assert isinstance(rows, TableRows)
+        root = self.core.sources[0].relation
+        number = Output(Column(root, "unit$id"), "d")
+        return replace(rows, outputs=tuple(number if output.name == "d" else output for output in rows.outputs))
+
+    patch.setattr(_Lowering, "_base", base)
 
 
 @planted("units .* changed by")
@@ -260,7 +271,7 @@ def units_counted_as_rows(patch: pytest.MonkeyPatch) -> None:
             return bounded
         return replace(bounded, statistic=replace(bounded.statistic, kind=StatisticKind.COUNT), rows=BOUND_MAX)
 
-    def summed(self: Any) -> str:
+    def summed(self: Any) -> Relation:
         self.bounded = replace(self.bounded, statistics=tuple(rows(b) for b in self.bounded.statistics))
         return genuine(self)
 
@@ -278,8 +289,10 @@ def join_that_multiplies(patch: pytest.MonkeyPatch) -> None:
 @planted("changed by|expected")
 def join_without_condition(patch: pytest.MonkeyPatch) -> None:
     """Every row meets every row of the parent table."""
-    genuine = _Lowering._from
-    patch.setattr(_Lowering, "_from", lambda self: re.sub(r" ON \([^()]*\)", " ON (TRUE)", genuine(self)))
+    genuine = type(DUCKDB)._source
+    patch.setattr(
+        type(DUCKDB), "_source", lambda self, source: re.sub(r" ON \([^()]*\)", " ON (TRUE)", genuine(self, source))
+    )
 
 
 # Values
@@ -292,36 +305,40 @@ def values_not_clipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bounding, "clip_columns", lambda expression: expression)
     patch.setattr(_Builder, "_bounds", lambda self, family, argument: bounds(self, family, clip(argument)))
 
-    def encoded(self: Any, bounded: BoundedStatistic) -> str:
+    def encoded(self: Any, bounded: BoundedStatistic) -> Scalar:
         encoding, argument = bounded.statistic.encoding, bounded.argument
         assert encoding is not None
         assert argument is not None
         value = lower_expression.lower(argument, self.parameters)
-        scaled = f"ROUND((CAST({value} AS DOUBLE) - {float(encoding.offset)!r}) / {float(encoding.step)!r})"
+        return Steps(value, encoding.offset, encoding.step, encoding.lowest, encoding.highest)
+
+    def steps(self: Any, node: Steps) -> str:
+        scaled = f"ROUND((CAST({self.write(node.value)} AS DOUBLE) - {float(node.offset)!r}) / {float(node.step)!r})"
         return f"TRY_CAST({scaled} AS BIGINT)"
 
     patch.setattr(_Lowering, "_encoded", encoded)
+    patch.setitem(DUCKDB._writers, Steps, steps)
 
 
 @planted("expected")
 def null_becomes_the_upper_bound(patch: pytest.MonkeyPatch) -> None:
     """LEAST skips NULL, so a missing value becomes the highest one."""
-    genuine = _Lowering._encoded
+    genuine = DUCKDB._writers[Steps]
     guard = re.compile(r"\ACASE WHEN .* IS NULL THEN NULL ELSE (GREATEST\(.*\)) END\Z", re.DOTALL)
-    patch.setattr(_Lowering, "_encoded", lambda self, bounded: guard.sub(r"\1", genuine(self, bounded)))
+    patch.setitem(DUCKDB._writers, Steps, lambda self, node: guard.sub(r"\1", genuine(self, node)))
 
 
 @planted("expected")
 def infinities_kept(patch: pytest.MonkeyPatch) -> None:
     """A result that is not finite is clipped as a value instead of being NULL."""
-    patch.setattr(lower_expression._Lowering, "sql", lambda self, expression: self.loose(expression))
+    patch.setattr(lower_expression._Lowering, "value", lambda self, expression: self.loose(expression))
 
 
 @planted("expected")
 def filter_ignored(patch: pytest.MonkeyPatch) -> None:
     """FILTER (WHERE ...) is dropped."""
     _statistics(patch, "_vector", lambda bounded: replace(bounded, filter=None))
-    patch.setattr(lower_units, "_under", lambda item, text: text)
+    patch.setattr(lower_units, "under", lambda item, value: value)
 
 
 @planted("expected|changed by")
@@ -329,9 +346,9 @@ def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
     """Sums wrap at 62 bits."""
     genuine = _Lowering._split
 
-    def split(self: Any, name: str, *, count: bool) -> tuple[str, str]:
+    def split(self: Any, name: str, *, count: bool) -> tuple[Output, Output]:
         high, low = genuine(self, name, count=count)
-        return re.sub(r"^CAST\(.*AS BIGINT\) AS", "CAST(0 AS BIGINT) AS", high), low
+        return replace(high, value=Cast(Whole(0), EngineType.INTEGER)), low
 
     patch.setattr(_Lowering, "_split", split)
 

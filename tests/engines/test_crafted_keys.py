@@ -17,8 +17,9 @@ from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.statement import Statement
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
+from sql_rewrite.dialects.duckdb import SEED
 from sql_rewrite.lift import lift
-from sql_rewrite.lower import SEED, lower
+from sql_rewrite.lower import lower
 
 KEYS, OTHERS = 300, 40_000
 FIRST = 3

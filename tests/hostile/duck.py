@@ -18,6 +18,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType, KeyValue
 from privacy.statistic import Estimate, EstimateKind, Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift import lift
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
@@ -196,7 +197,7 @@ class Expressions:
     def planned(self, expression: Expression) -> list[Any]:
         """The value for every person, from the lowered SQL, which may never raise."""
         parameters = ParameterList()
-        sql = lower_expression(expression, parameters)
+        sql = DUCKDB.write(lower_expression(expression, parameters))
         rows = self.connection.execute(
             f'SELECT {sql} FROM "main"."people" AS "r0" ORDER BY "r0"."person_id"', list(parameters.values)
         ).fetchall()

@@ -15,6 +15,7 @@ import duckdb
 from hypothesis import strategies as st
 
 from privacy.policy import ColumnType
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import (
     Call,
@@ -28,7 +29,8 @@ from sql_rewrite.expressions import (
     walk,
 )
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.lower_expression import ParameterList, lower, sql_type
+from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.scalars import engine_type
 
 INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
 BOOLEAN, DATE, TIMESTAMP = ColumnType.BOOLEAN, ColumnType.DATE, ColumnType.TIMESTAMP
@@ -178,11 +180,13 @@ def run(expression: Expression, rows: Sequence[Row], settings: tuple[str, ...] =
     lists: list[Any] = [[row[key(column)] for row in rows] for column in columns]
     connection.execute(f"CREATE OR REPLACE TEMP TABLE t AS SELECT {', '.join(reads)}", lists)
     parameters = ParameterList()
-    sql = lower(expression, parameters)
+    sql = DUCKDB.write(lower(expression, parameters))
     answer = connection.execute(
         f"SELECT {sql}, typeof({sql}) FROM t ORDER BY row$number", list(parameters.values)
     ).fetchall()
-    assert {sql_type(expression)} >= {kind for _, kind in answer}, "the SQL type is not the promised one"
+    assert {DUCKDB.types[engine_type(expression)]} >= {kind for _, kind in answer}, (
+        "the SQL type is not the promised one"
+    )
     return [value for value, _ in answer]
 
 

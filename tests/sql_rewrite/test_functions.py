@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privacy.policy import ColumnType
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import (
     BIGINT,
@@ -649,20 +650,24 @@ def test_text_with_public_keys_sorts_as_text() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT unnest(['z', 'a', 'm'])::ENUM('z', 'a', 'm') AS s")
     parameters = ParameterList()
-    sql = lower(build("<", (column, text("n"))), parameters)
+    sql = DUCKDB.write(lower(build("<", (column, text("n"))), parameters))
     assert connection.execute(f"SELECT {sql} FROM t", list(parameters.values)).fetchall() == [
         (False,),
         (True,),
         (True,),
     ]
     parameters = ParameterList()
-    sql = lower(build("coalesce", (build("nullif", (column, text("a"))), text("other"))), parameters)
+    sql = DUCKDB.write(lower(build("coalesce", (build("nullif", (column, text("a"))), text("other"))), parameters))
     assert connection.execute(f"SELECT {sql} FROM t", list(parameters.values)).fetchall() == [
         ("z",),
         ("other",),
         ("m",),
     ]
-    assert connection.execute(f"SELECT {lower(column, parameters)} FROM t").fetchall() == [("z",), ("a",), ("m",)]
+    assert connection.execute(f"SELECT {DUCKDB.write(lower(column, parameters))} FROM t").fetchall() == [
+        ("z",),
+        ("a",),
+        ("m",),
+    ]
 
 
 def test_edge_values_cover_every_type() -> None:

@@ -1,0 +1,108 @@
+"""One type for several arguments: the conversions that SQL makes by itself, and no other."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Call, Expression, Literal, interval_of, needs_wide
+from sql_rewrite.functions import ranges
+from sql_rewrite.functions.operator import Lowerer, TypeRefused, integer_operands, refuse_types
+from sql_rewrite.functions.reading import read_text
+from sql_rewrite.scalars import Scalar
+
+__all__ = ["as_literal", "harmonise", "harmonised_sides"]
+
+INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
+DATE, TIMESTAMP = ColumnType.DATE, ColumnType.TIMESTAMP
+
+
+def as_literal(literal: Literal, kind: ColumnType) -> Literal | None:
+    """The constant as one of another type of its family, or a text constant as a date; None when it is not one."""
+    value = literal.value
+    if value is None or literal.type is kind:
+        return Literal(value, kind)
+    if kind is NUMBER and isinstance(value, int) and literal.type is INTEGER:
+        return Literal(float(value), NUMBER)
+    if kind is TIMESTAMP and literal.type is DATE and isinstance(value, datetime.date):
+        return Literal(datetime.datetime(value.year, value.month, value.day), TIMESTAMP)
+    if literal.type is TEXT and isinstance(value, str) and kind in (DATE, TIMESTAMP):
+        moment = read_text(value, kind)
+        return None if moment is None else Literal(moment, kind)
+    return None
+
+
+def _convert(argument: Expression, kind: ColumnType) -> Expression | None:
+    """The argument as `kind` by an implicit conversion that SQL makes too, or None."""
+    if argument.type is kind:
+        return argument
+    if isinstance(argument, Literal):
+        return as_literal(argument, kind)
+    if kind is NUMBER and argument.type is INTEGER:
+        return Call(
+            "as_number",
+            (argument,),
+            NUMBER,
+            argument.nullable,
+            ranges.converted(interval_of(argument), wide=needs_wide(argument)),
+            weight=_weight(argument) + 1,
+            depth=_depth(argument) + 1,
+        )
+    if kind is TIMESTAMP and argument.type is DATE:
+        return Call(
+            "as_timestamp",
+            (argument,),
+            TIMESTAMP,
+            argument.nullable,
+            None,
+            weight=_weight(argument) + 1,
+            depth=_depth(argument) + 1,
+        )
+    return None
+
+
+def _weight(expression: Expression) -> int:
+    return expression.weight if isinstance(expression, Call) else 1
+
+
+def _depth(expression: Expression) -> int:
+    return expression.depth if isinstance(expression, Call) else 1
+
+
+def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expression, ...], ColumnType]:
+    """The arguments in one common type.
+
+    INTEGER beside NUMBER becomes NUMBER, DATE beside TIMESTAMP becomes TIMESTAMP, a text constant beside dates
+    becomes a date, a NULL constant becomes anything. Errors: TypeRefused for every other mixture.
+    """
+    typed = [a.type for a in arguments if not (isinstance(a, Literal) and a.value is None)]
+    kinds = set(typed)
+    constants = {a.type for a in arguments if not isinstance(a, Literal)}
+    if kinds & {DATE, TIMESTAMP} and TEXT in kinds and TEXT not in constants:
+        kinds.discard(TEXT)
+    if not kinds:
+        kind = arguments[0].type
+    elif len(kinds) == 1:
+        kind = next(iter(kinds))
+    elif kinds == {INTEGER, NUMBER}:
+        kind = NUMBER
+    elif kinds == {DATE, TIMESTAMP}:
+        kind = TIMESTAMP
+    else:
+        raise refuse_types(forms, arguments, "values of one kind", "CAST one side to the type of the other")
+    converted = [_convert(argument, kind) for argument in arguments]
+    if any(argument is None for argument in converted):
+        raise TypeRefused(
+            "unsupported_type",
+            f'"{forms}" is refused for a text constant that is not a {kind.value}',
+            "Dates and timestamps are written as '2024-02-29' and '2024-02-29 12:00:00'.",
+        )
+    return tuple(argument for argument in converted if argument is not None), kind
+
+
+def harmonised_sides(call: Call, arguments: Sequence[Expression], lowerer: Lowerer) -> tuple[list[Scalar], bool]:
+    """Arguments of one language type in one engine type (INTEGER may be WIDE). Says whether it is wide."""
+    if arguments and arguments[0].type is INTEGER:
+        return integer_operands(lowerer, arguments, wide=needs_wide(call))
+    return [lowerer.value(argument) for argument in arguments], False

@@ -1,0 +1,203 @@
+"""The shapes of a statement: layers of named columns, each over the one before, which a dialect writes as text.
+
+A layer is a node as a value is one (sql_rewrite/scalars.py): it says which rows and columns it has, not how an engine
+is made to compute them. The values that only layers have are here too: rows as integers, sums, counts. Names of columns
+are ours: `u` is a unit's dense number, `d` its secret draw, `s` the salt of hidden keys; `k0`, `k1` are keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from sql_rewrite.scalars import Column, Node, Scalar
+
+__all__ = [
+    "ChosenGroups",
+    "Count",
+    "Extended",
+    "Grouped",
+    "Half",
+    "HiddenKey",
+    "JoinOn",
+    "KeyText",
+    "Output",
+    "Projected",
+    "Relation",
+    "Salted",
+    "Steps",
+    "Sum",
+    "TableRows",
+    "TableSource",
+    "WithTotals",
+]
+
+
+# --- rows to integers, and integers to sums ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Scalar):
+    """The nearest whole number of steps from the offset to a number, held to [lowest, highest]; NULL for NULL.
+
+    The number may be an integer. Total, and within its ends, whatever the value is. Offset and step are doubles.
+    """
+
+    value: Scalar
+    offset: Fraction
+    step: Fraction
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyText(Scalar):
+    """The first characters of a text. `cheap` says that the text may be written several times, as a column may."""
+
+    value: Scalar
+    characters: int
+    cheap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Scalar):
+    """The exact sum of integers over a group, in 128 bits; NULL are left out, and a sum of nothing is NULL."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Scalar):
+    """The number of rows of a group, or of those in which the value is not NULL."""
+
+    value: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Half(Scalar):
+    """A WIDE integer divided by 2^62 towards zero, or what remains (with its sign): how a sum leaves the engine."""
+
+    part: Literal["high", "low"]
+    value: Scalar
+
+
+# --- layers --------------------------------------------------------------------------------------------------------
+
+
+class Relation(Node):
+    """A layer of a statement."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a layer makes."""
+
+    value: Scalar
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOn:
+    """A many-to-one join: the child's column holds the parent's unique key. `outer` keeps rows without a parent."""
+
+    child: Column
+    parent: Column
+    outer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A stored table under the name that columns refer to it by; the first source of a statement has no join."""
+
+    table: str
+    relation: str
+    join: JoinOn | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows(Relation):
+    """One row for each row of the first source that meets the condition."""
+
+    outputs: tuple[Output, ...]
+    sources: tuple[TableSource, ...]
+    where: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGroups(Relation):
+    """The rows of so many groups of each unit, chosen by a hash that is keyed with the unit's draw.
+
+    The choice is a function of the unit's own rows and its draw alone: groups are ranked by the hash of draw and keys,
+    with the keys themselves as tie-break, because two keys with one hash must not share a rank.
+    """
+
+    rows: Relation
+    keys: tuple[str, ...]
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenKey:
+    """A key whose values are not public, of these all that a unit holds may be its own choice."""
+
+    name: str
+    text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Salted(Relation):
+    """The rows with a column `s` that follows from their hidden keys and a number that is drawn for each run.
+
+    Groups that have it as one more key lie where nobody can compute beforehand (sql_rewrite/lower.py says why).
+    """
+
+    rows: Relation
+    keys: tuple[HiddenKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(Relation):
+    """One row for each group: the columns `shown` of the keys `by`, and aggregates. Without keys one row in all.
+
+    `dense` says that the only key is the unit's number.
+    """
+
+    rows: Relation
+    alias: str
+    shown: tuple[str, ...]
+    by: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    dense: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithTotals(Relation):
+    """The rows, one for each unit and group, with totals of the unit over all its groups.
+
+    The totals are NULL for units of which none is beyond the limit. They are aggregates of 64 bits.
+    """
+
+    rows: Relation
+    totals: tuple[Output, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Extended(Relation):
+    """The rows with more columns."""
+
+    rows: Relation
+    alias: str
+    outputs: tuple[Output, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Projected(Relation):
+    """The rows with these columns alone."""
+
+    rows: Relation
+    alias: str
+    outputs: tuple[Output, ...]

@@ -1,0 +1,475 @@
+"""What an engine is asked to compute for one row or one group: a tree of typed nodes, which a dialect writes as text.
+
+The operators of `sql_rewrite/functions` and the statements of `lower` and `lower_units` make these nodes; none of them
+knows how an engine spells anything. A node says what its value is, for every value of its parts, and that nothing may
+raise; how that is reached in an engine (which function skips NULL, which cast raises, which division) is for its
+dialect (sql_rewrite/dialects), and a dialect that forgets a kind of node cannot be made.
+
+Integers are exact and of 64 bits, or of 128 bits where the type is WIDE; range analysis has proved that they fit.
+Numbers are IEEE doubles: arithmetic beyond the largest double gives an infinity, and what is not finite becomes NULL at
+the next `Finite` above. NULL in any part gives NULL, where a node does not say otherwise.
+
+`closed` nodes bring their own parentheses or need none. The others are written without, and whoever writes a node above
+them adds parentheses where its own operator binds tighter.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Literal
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Expression, needs_wide
+
+__all__ = [
+    "Arithmetic",
+    "ArithmeticSymbol",
+    "Case",
+    "Cast",
+    "Clip",
+    "Coalesce",
+    "Column",
+    "Comparison",
+    "ComparisonSymbol",
+    "Concatenation",
+    "DatePart",
+    "DatePartName",
+    "DateTrunc",
+    "DaysBetween",
+    "Decoded",
+    "DivisionSymbol",
+    "EngineType",
+    "EpochSeconds",
+    "Extreme",
+    "ExtremeName",
+    "Finite",
+    "Function",
+    "FunctionName",
+    "Gather",
+    "Guarded",
+    "GuardedName",
+    "Held",
+    "Holds",
+    "IsNull",
+    "Junction",
+    "JunctionWord",
+    "Like",
+    "Member",
+    "Named",
+    "Negate",
+    "Node",
+    "Not",
+    "Null",
+    "Parameter",
+    "Power",
+    "PowerDomain",
+    "ReadText",
+    "RoundDigits",
+    "RoundUnits",
+    "Scalar",
+    "TotalDivision",
+    "UnitsBetween",
+    "Whole",
+    "engine_type",
+]
+
+
+class EngineType(enum.Enum):
+    """The types that an engine must have: those of columns, and integers of 128 bits."""
+
+    INTEGER = "integer"
+    WIDE = "wide"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+_ENGINE_TYPES = {kind: EngineType(kind.value) for kind in ColumnType}
+
+
+def engine_type(expression: Expression) -> EngineType:
+    """The type that the expression has in an engine."""
+    return EngineType.WIDE if needs_wide(expression) else _ENGINE_TYPES[expression.type]
+
+
+ComparisonSymbol = Literal["=", "<>", "<", "<=", ">", ">=", "distinct", "not distinct"]
+"""How two values of one type compare, text by code point. The last two are never NULL, and NULL equals NULL."""
+
+JunctionWord = Literal["AND", "OR"]
+
+ExtremeName = Literal["least", "greatest"]
+
+ArithmeticSymbol = Literal["+", "-", "*", "//"]
+
+DivisionSymbol = Literal["/", "//", "%"]
+
+FunctionName = Literal[
+    "abs", "sign", "floor", "ceil", "trunc", "exp",
+    "lower", "upper", "length", "trim", "ltrim", "rtrim", "left", "right", "substr", "replace",
+    "starts_with", "ends_with", "contains", "position", "dayname", "monthname",
+]  # fmt: skip
+"""Functions that are defined for every value, with the meaning that docs/functions.md gives the operator."""
+
+GuardedName = Literal["sqrt", "ln", "log10", "log2"]
+"""Functions of a number that are defined on a half-line."""
+
+PowerDomain = Literal["everywhere", "not zero", "positive", "not negative", "depends on the exponent"]
+"""For which bases a power is a real number, with the exponent that it has."""
+
+DatePartName = Literal[
+    "year", "quarter", "month", "day", "day_of_week", "day_of_week_iso", "day_of_year", "week", "iso_year",
+    "hour", "minute", "second",
+]  # fmt: skip
+
+
+class Node:
+    """A part of a tree: a value, or a layer of rows."""
+
+    __slots__ = ()
+    closed = True
+
+
+class Scalar(Node):
+    """A value of one row or one group."""
+
+    __slots__ = ()
+
+
+# --- what is there ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Scalar):
+    """A column of a relation in scope, as it is stored."""
+
+    relation: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded(Scalar):
+    """The text of a column that the snapshot stores as one of its declared keys, which sort otherwise than text."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Scalar):
+    """A column that the layer below has given a name of ours."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Scalar):
+    """An integer that the statement itself holds: a bound or a factor, of 64 bits unless it is cast."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Scalar):
+    """A constant of the query as a bound parameter, numbered from 1."""
+
+    number: int
+    type: EngineType
+
+
+@dataclass(frozen=True, slots=True)
+class Null(Scalar):
+    """NULL, of a type unless its place gives it one."""
+
+    type: EngineType | None = None
+
+
+# --- conversions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Scalar):
+    """The value as another type. `safe` gives NULL for a value that the type does not hold; without it none is there.
+
+    From numbers to integers halves go to even. From integers to numbers the nearest double, from WIDE one nearby.
+    """
+
+    value: Scalar
+    type: EngineType
+    safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText(Scalar):
+    """A text, spaces at its ends apart, read as the type; NULL unless the pattern fits all of it and it is a value.
+
+    The pattern is regular, linear in time and without captures. `characters_max` is for patterns that fit longer texts.
+    """
+
+    value: Scalar
+    type: EngineType
+    pattern: str
+    characters_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finite(Scalar):
+    """The number, NULL where it is an infinity or NaN."""
+
+    value: Scalar
+
+
+# --- truth -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Holds(Scalar):
+    """Whether a condition is true; false where it is NULL."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull(Scalar):
+    """Whether the value is NULL, or is not."""
+
+    value: Scalar
+    negated: bool = False
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Scalar):
+    """The opposite truth value."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Junction(Scalar):
+    """AND or OR of several conditions, in three-valued logic."""
+
+    word: JunctionWord
+    parts: tuple[Scalar, ...]
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Scalar):
+    """Two values of one type compared."""
+
+    symbol: ComparisonSymbol
+    left: Scalar
+    right: Scalar
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Scalar):
+    """Whether the value is one of a list; NULL when it is not and the list holds NULL."""
+
+    value: Scalar
+    listed: tuple[Scalar, ...]
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Scalar):
+    """The value of the first condition that is true, else `otherwise` (NULL without one). All parts are total."""
+
+    pairs: tuple[tuple[Scalar, Scalar], ...]
+    otherwise: Scalar | None = None
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce(Scalar):
+    """The first value that is not NULL."""
+
+    parts: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme(Scalar):
+    """The least or the greatest value. NULL as soon as one part is NULL, which `nullable` says of each part."""
+
+    which: ExtremeName
+    parts: tuple[Scalar, ...]
+    nullable: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(Scalar):
+    """The value moved to the nearest bound when it lies outside."""
+
+    value: Scalar
+    lower: Scalar
+    upper: Scalar
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Scalar):
+    """An integer moved to the nearest end of [-below, above] when it lies outside; neither end is negative."""
+
+    value: Scalar
+    below: Scalar
+    above: Scalar
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Scalar):
+    """The value where it is NULL or one of the keys, else `other`. With `between`, the keys are the ends of a range."""
+
+    value: Scalar
+    other: Scalar
+    keys: tuple[Scalar, ...]
+    between: bool
+    nullable: bool
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Scalar):
+    """A sum, a difference, a product, or a quotient rounded towards zero by a divisor that is positive.
+
+    `type` is that of the result: exact for INTEGER and WIDE, which also hold every operand; rounded once for NUMBER.
+    """
+
+    symbol: ArithmeticSymbol
+    left: Scalar
+    right: Scalar
+    type: EngineType
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TotalDivision(Scalar):
+    """A quotient or what remains, NULL where the divisor is zero (which can be where `zero` says so).
+
+    / is of numbers. // cuts the fraction off towards zero, and % has the sign of the dividend; `type` is that of both
+    operands: INTEGER, WIDE or, for %, NUMBER. The type holds the result.
+    """
+
+    symbol: DivisionSymbol
+    left: Scalar
+    right: Scalar
+    type: EngineType
+    zero: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DaysBetween(Scalar):
+    """The number of days from the second date to the first."""
+
+    left: Scalar
+    right: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Negate(Scalar):
+    """The number with the other sign."""
+
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDigits(Scalar):
+    """A number rounded to so many decimals, halves away from zero; an infinity and NaN stay what they are."""
+
+    value: Scalar
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundUnits(Scalar):
+    """A WIDE integer rounded to the nearest multiple of an even unit, halves away from zero."""
+
+    value: Scalar
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded(Scalar):
+    """A root or a logarithm of a finite number, NULL where it is not defined (`guarded` says that this can be)."""
+
+    function: GuardedName
+    value: Scalar
+    guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Power(Scalar):
+    """A power of two finite numbers, NULL where it is not a real number, an infinity or NULL where it is too large."""
+
+    base: Scalar
+    exponent: Scalar
+    domain: PowerDomain
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Scalar):
+    """A function that is defined for every value."""
+
+    name: FunctionName
+    arguments: tuple[Scalar, ...]
+
+
+# --- text and dates --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Like(Scalar):
+    """Whether a text fits a pattern, both turned to lower case first with `fold`."""
+
+    value: Scalar
+    pattern: Scalar
+    escape: Scalar | None
+    fold: bool
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenation(Scalar):
+    """Texts one after another."""
+
+    parts: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart(Scalar):
+    """A part of a date or timestamp as an INTEGER. Sunday is 0, or 7 of the ISO week."""
+
+    part: DatePartName
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class DateTrunc(Scalar):
+    """The start of the year, quarter, month, week (Monday), day, hour, minute or second, of the value's own type."""
+
+    unit: str
+    value: Scalar
+    type: EngineType
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsBetween(Scalar):
+    """How many boundaries of the unit lie between two dates or timestamps, weeks as days by 7 towards zero."""
+
+    unit: str
+    first: Scalar
+    second: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSeconds(Scalar):
+    """Seconds since 1970, as the number of microseconds divided once."""
+
+    value: Scalar

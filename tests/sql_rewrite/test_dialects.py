@@ -1,0 +1,118 @@
+"""What an engine has to compute is said in no engine's words: a dialect that is not DuckDB's can write all of it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sql_rewrite.dialects.dialect import Dialect, kinds, writes
+from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
+from sql_rewrite.lower import _Lowering
+from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.scalars import Arithmetic, Case, Comparison, EngineType, IsNull, Junction, Named, Node, Scalar, Whole
+from tests.sql_rewrite.statements import cores, expressions
+
+ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SELECT |hash\(|md5|getvariable|::|COUNT\(")
+SQL_ROOM = Path(__file__).resolve().parents[2] / "sql_rewrite"
+WRITERS_OF_TREES = ("lower.py", "lower_units.py", "lower_expression.py", "relations.py", "scalars.py")
+
+
+class Outlines(DuckDB):
+    """A dialect that knows no SQL: a node is its name and its parts, whatever it is."""
+
+    def write(self, node: Node) -> str:
+        return self._outline(node)
+
+    def _outline(self, node: Any) -> str:
+        parts = [self._part(getattr(node, field.name)) for field in dataclasses.fields(node)]
+        return f"{type(node).__name__}({', '.join(parts)})"
+
+    def _part(self, value: object) -> str:
+        if isinstance(value, tuple):
+            return "[" + ", ".join(map(self._part, value)) + "]"
+        return self._outline(value) if dataclasses.is_dataclass(value) else str(value)
+
+
+@pytest.fixture(scope="module")
+def outlines() -> str:
+    """Every tree of the corpora, written by a dialect that knows no SQL."""
+    dialect = Outlines()
+    trees: list[str] = [dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed]
+    trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
+    return "\n".join(trees)
+
+
+def test_trees_hold_no_word_of_an_engine(outlines: str) -> None:
+    """Whatever DuckDB's SQL says in its own words comes from its dialect alone."""
+    assert ENGINE_WORDS.search(outlines) is None
+
+
+def test_every_kind_of_node_occurs(outlines: str) -> None:
+    """The corpora hold each kind of value and layer, so statements that stay the same keep all of the dialect."""
+    names = [kind.__name__ for kind in kinds()]
+    assert len(names) > 40
+    assert [name for name in names if f"{name}(" not in outlines] == []
+
+
+def test_a_dialect_that_forgets_a_node_is_no_dialect() -> None:
+    """A class without one of the writers cannot be defined, so no statement stops half-way."""
+    every = {f"_{kind.__name__}": writes(kind)(lambda self, node: "") for kind in kinds()}
+    assert type("Whole", (Dialect,), every)().write(A) == ""
+    del every["_Finite"]
+    with pytest.raises(TypeError, match="Finite"):
+        type("Broken", (Dialect,), every)
+
+
+@pytest.mark.parametrize("name", WRITERS_OF_TREES)
+def test_what_makes_trees_writes_no_sql(name: str) -> None:
+    """No string of these modules, documentation apart, is a piece of SQL."""
+    tree = ast.parse((SQL_ROOM / name).read_text())
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    said = {id(part.value) for body in bodies for part in body if isinstance(part, ast.Expr)}
+    strings = [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in said
+    ]
+    assert strings
+    assert [text for text in strings if ENGINE_WORDS.search(text)] == []
+
+
+A, B, C = Named("a"), Named("b"), Named("c")
+WIDE = EngineType.WIDE
+
+
+def _bare(symbol: Any, left: Scalar, right: Scalar) -> Arithmetic:
+    return Arithmetic(symbol, left, right, WIDE, closed=False)
+
+
+@pytest.mark.parametrize(
+    ("node", "sql"),
+    [
+        (_bare("*", _bare("+", A, B), C), '("a" + "b") * "c"'),
+        (_bare("+", A, _bare("*", B, C)), '"a" + "b" * "c"'),
+        (_bare("-", _bare("-", A, B), C), '"a" - "b" - "c"'),
+        (_bare("-", A, _bare("-", B, C)), '"a" - ("b" - "c")'),
+        (_bare("//", A, _bare("*", B, C)), '"a" // ("b" * "c")'),
+        (_bare("//", _bare("*", A, B), C), '"a" * "b" // "c"'),
+        (_bare("*", A, _bare("//", B, C)), '"a" * ("b" // "c")'),
+        (Comparison("<", _bare("+", A, B), C, closed=False), '"a" + "b" < "c"'),
+        (Comparison("=", Comparison("<", A, B, closed=False), C, closed=False), '("a" < "b") = "c"'),
+        (IsNull(Comparison("<", A, B, closed=False), closed=False), '("a" < "b") IS NULL'),
+        (
+            Junction("AND", (Junction("OR", (A, B), closed=False), Comparison(">", C, Whole(1), closed=False))),
+            '(("a" OR "b") AND "c" > 1)',
+        ),
+        (Junction("OR", (Junction("AND", (A, B), closed=False), C), closed=False), '"a" AND "b" OR "c"'),
+        (_bare("*", Case(((A, B),), C, closed=False), Whole(2)), '(CASE WHEN "a" THEN "b" ELSE "c" END) * 2'),
+        (Case(((A, _bare("+", B, C)),), closed=False), 'CASE WHEN "a" THEN "b" + "c" END'),
+    ],
+)
+def test_parentheses_stand_where_the_tree_would_be_read_otherwise(node: Scalar, sql: str) -> None:
+    """Nodes without parentheses of their own get them from what stands above, and only where they are needed."""
+    assert DUCKDB.write(node) == sql
