@@ -15,6 +15,7 @@ from engines.frames import Frame, FrameFault, columns_of, decode_integers, decod
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
 from engines.pool import Failure, Pool, WorkerLease, WorkerOptions
+from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
@@ -65,12 +66,14 @@ class PrivateLease:
 
 
 class PrivateEngine:
-    """Runs statements in worker processes. Safe to use from many threads.
+    """Runs statements in DuckDB, in worker processes. Safe to use from many threads.
 
     `workers` requests run at a time, each with `threads` threads and `memory_limit_mb` for the engine. Every worker may
     keep two snapshots open, and ends itself above `engines.memory.resident_limit_mb`. A worker is replaced after any
     failure and after `recycle_after` requests.
     """
+
+    capabilities: Final = Capabilities(dialect="duckdb", snapshots=True, stops_at_once=True)
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class PrivateEngine:
         *,
         timeout_seconds: float,
         owner: str = "",
-        lease: PrivateLease | None = None,
+        lease: EngineLease | None = None,
     ) -> Exact:
         """The exact groups and sums of a statement.
 
@@ -128,6 +131,7 @@ class PrivateEngine:
         Errors: ExecutionFailed for everything else, without a cause or context; its `started` is False only when
         the statement was provably never sent to a worker.
         """
+        assert lease is None or isinstance(lease, PrivateLease), "the lease is another engine's"
         request = _request(snapshot, statement)
         if request is None:
             self._incidents.note("engine_error", "unsent")

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accountant.ledger import Ledger
-from engines.private import PrivateEngine
+from engines.protocol import StatementEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
 from server.free_answers import FreeAnswers
@@ -32,6 +32,7 @@ from server.journey.reuse import Stored
 from server.journey.running import Pace, Running
 from server.journey.wire_answer import estimate
 from server.question import Question
+from sql_rewrite.dialects import DIALECTS
 
 __all__ = ["Journey"]
 
@@ -47,7 +48,7 @@ class Journey:
         self,
         *,
         ledger: Ledger,
-        private: PrivateEngine,
+        private: StatementEngine,
         shell: ShellEngine,
         served: Served,
         bits: BitSource,
@@ -56,7 +57,7 @@ class Journey:
         now: Callable[[], datetime.datetime] = _now,
     ) -> None:
         self.pace = pace if pace is not None else Pace()
-        self.preparing = Preparing(shell)
+        self.preparing = Preparing(shell, DIALECTS[private.capabilities.dialect])
         repeats = Repeats()
         free = free_answers if free_answers is not None else FreeAnswers()
         self.admission = Admission(

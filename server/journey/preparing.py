@@ -19,6 +19,7 @@ from server.journey.query import Prepared
 from server.question import Question
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
+from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
@@ -33,8 +34,10 @@ PLANS_KEPT = 512
 class Preparing:
     """Prepares questions, and keeps the plans of those asked last. Safe to use from many threads."""
 
-    def __init__(self, shell: ShellEngine) -> None:
+    def __init__(self, shell: ShellEngine, dialect: Dialect) -> None:
+        """Statements are written in the dialect of the engine that runs them."""
         self._shell = shell
+        self._dialect = dialect
         self._kept: OrderedDict[Hashable, Prepared] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -71,7 +74,7 @@ class Preparing:
             except ShellInvalid:
                 raise Refused([_SHELL_REFUSED]) from None
             answer_rows.check_types(types, plan.shell)
-        statements = tuple(lower(core) for core in cores)
+        statements = tuple(lower(core, self._dialect) for core in cores)
         self._check_plannable(statements, dataset, owner=question.principal)
         return Prepared(
             plan=plan,

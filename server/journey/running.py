@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 from accountant.request import StoredRelease
-from engines.private import PrivateEngine, PrivateLease
+from engines.protocol import EngineLease, StatementEngine
 from engines.shell import ShellEngine
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
@@ -98,7 +98,7 @@ class Running:
         *,
         ledger: Ledger,
         admission: Admission,
-        private: PrivateEngine,
+        private: StatementEngine,
         shell: ShellEngine,
         served: Served,
         bits: BitSource,
@@ -123,7 +123,7 @@ class Running:
             record = self._ledger.query(query.query_id)
             raise ExecutionFailed(started=record is None or record.state != "failed_void")
         with ExitStack() as slot:
-            lease: PrivateLease | None = None
+            lease: EngineLease | None = None
             refused = False
             if query.reads_rows:
                 try:
@@ -141,7 +141,7 @@ class Running:
         begun = self._pace.begun(query.started)
         return VisibleRun(self._pace.moments(query.work), part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
 
-    def _complete(self, query: ToRun, lease: PrivateLease | None, slot: ExitStack) -> bytes:
+    def _complete(self, query: ToRun, lease: EngineLease | None, slot: ExitStack) -> bytes:
         """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""
         made = _Made()
         visible = self.visible(query)
@@ -175,7 +175,7 @@ class Running:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
-    def _release(self, query: ToRun, made: _Made, lease: PrivateLease | None, visible: VisibleRun) -> None:
+    def _release(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> None:
         """Steps 6 and 7: a noisy table for each core, from rows or from a stored release."""
         asked = query.asked
         prepared, confidence = asked.prepared, asked.question.confidence
@@ -204,7 +204,7 @@ class Running:
             made.tables.append(table)
 
     def _fresh(
-        self, asked: Asked, core: BoundedCore, statement: Statement, lease: PrivateLease | None, visible: VisibleRun
+        self, asked: Asked, core: BoundedCore, statement: Statement, lease: EngineLease | None, visible: VisibleRun
     ) -> ReleasedTable:
         """One core's noisy table, from rows."""
         assert asked.priced is not None
