@@ -134,6 +134,7 @@ class Places:
 
     def __init__(self, places: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._turns = Turns(places, clock=clock)
+        self._clock = clock
         self._changed = threading.Condition()
         self._waiting: list[tuple[object, str]] = []
         self._closed = False
@@ -143,7 +144,7 @@ class Places:
 
         Give it back with `give`.
         """
-        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        deadline = math.inf if seconds is None else self._clock() + seconds
         ticket = (object(), owner)
         with self._changed:
             self._turns.arrive(owner)
@@ -152,7 +153,7 @@ class Places:
                 while not self._is_next(ticket):
                     if self._closed:
                         return False
-                    left = deadline - time.monotonic()
+                    left = deadline - self._clock()
                     if left <= 0:
                         return False
                     # Whose turn it is also changes as used time is forgotten, of which nobody is told.

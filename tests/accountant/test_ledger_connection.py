@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -101,10 +100,8 @@ def test_a_database_that_stays_away(open_ledger: Callable[..., Ledger], happens:
     asked = request(leaf, idempotency_key="k")
     with BrokenCommit(ledger, happens=happens):
         away[0] = True
-        began = time.monotonic()
         with pytest.raises(LedgerUnavailable):
             ledger.reserve(asked)
-        assert time.monotonic() - began < 10
     away[0] = False
     other = ledger.reserve(request(leaf))
     assert other.fresh

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -18,10 +18,14 @@ from engines.turns import HALF_LIFE_SECONDS, Places, Turns
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from server import answer_rows
+from server.journey.running import SHELL_SECONDS
 from server.errors import Problem
 from server.fair import FairThreads
 from server.jobs import JobPool
 from server.services import Services
+from tests.clocks import Clock
+from tests.engines.logs import capture_logs
+from tests.engines.workers import ENDED
 from tests.journey.clinic import question
 
 TABLE = ShellTable("t", (ShellColumn("n", ColumnType.INTEGER, tuple(range(2000))),))
@@ -30,19 +34,9 @@ SLOW = "SELECT count(*) AS c FROM t AS a, t AS b, t AS c, t AS d WHERE a.n * b.n
 GROUPS = "WITH t AS (SELECT age, COUNT(*) AS n FROM people GROUP BY age) "
 
 
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_turns_go_by_arrival_until_somebody_used_much() -> None:
     """Light owners are served in order; whoever used seconds goes last; used time is forgotten."""
-    clock = Clock()
+    clock = Clock(0.0)
     turns = Turns(1, clock=clock)
     for owner in "abc":
         turns.arrive(owner)
@@ -59,7 +53,7 @@ def test_turns_go_by_arrival_until_somebody_used_much() -> None:
 
 def test_the_last_place_is_not_for_whoever_used_much_while_others_are_about() -> None:
     """An owner alone may use every place; with somebody else about, one place stays free for them."""
-    clock = Clock()
+    clock = Clock(0.0)
     turns = Turns(2, clock=clock)
     turns.arrive("busy")
     turns.begin("busy")
@@ -75,7 +69,7 @@ def test_the_last_place_is_not_for_whoever_used_much_while_others_are_about() ->
 
 def test_no_place_stays_idle_where_everybody_used_much() -> None:
     """Two owners who both used much left the last of two places free for nobody, and ran one after the other."""
-    clock = Clock()
+    clock = Clock(0.0)
     turns = Turns(2, clock=clock)
     for owner in ("first", "second"):
         turns.arrive(owner)
@@ -93,15 +87,35 @@ def test_no_place_stays_idle_where_everybody_used_much() -> None:
 
 def test_places_are_given_back_and_waiting_ends() -> None:
     """Whoever waits longer than allowed gets nothing and takes nothing; whoever waits long enough gets the place."""
-    places = Places(1)
+    clock = Clock(0.0)
+    places = Places(1, clock=clock)
+    changed = places._changed = _Waits(clock)
     assert places.take("a", seconds=None)
-    begun = time.monotonic()
-    assert not places.take("b", seconds=0.2)
-    assert 0.1 < time.monotonic() - begun < 2
-    threading.Timer(0.2, places.give, ["a"]).start()
+    assert not places.take("b", seconds=2)
+    assert clock.now == 2
+    changed.at[4.0] = lambda: places.give("a")
     assert places.take("b", seconds=5)
+    assert clock.now == 4
     places.give("b")
     assert places.take("a", seconds=0)
+    assert clock.now == 4
+
+
+class _Waits(threading.Condition):
+    """A condition in whose waits nobody sleeps: the clock moves on by them, and what is due happens."""
+
+    def __init__(self, clock: Clock[float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self.at: dict[float, Callable[[], None]] = {}
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Moves the clock."""
+        assert timeout is not None
+        self._clock.now += timeout
+        for moment in [moment for moment in self.at if moment <= self._clock.now]:
+            self.at.pop(moment)()
+        return True
 
 
 def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
@@ -109,6 +123,9 @@ def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
     shell = ShellEngine(workers=2)
     try:
         assert shell.wait_ready()
+        clock = Clock(0.0)
+        runs, checks = _Recorded(2, clock), _Recorded(1, clock)
+        shell._pool._places._turns, shell._pool._brief._turns = runs, checks
         stop = threading.Event()
 
         def keep_asking() -> None:
@@ -118,40 +135,70 @@ def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
 
         with ThreadPoolExecutor(6) as threads:
             attacks = [threads.submit(keep_asking) for _ in range(6)]
-            time.sleep(0.5)
-            # The first one may come while the attacker is not yet known to be slow, and waits for one end.
-            waits = []
-            for _ in range(8):
-                begun = time.monotonic()
-                assert shell.run([TABLE], QUICK, timeout_seconds=1.5, owner="victim").rows == [(1999000,)]
-                waits.append(time.monotonic() - begun)
-                begun = time.monotonic()
-                assert shell.check([TABLE], QUICK, owner="victim") == (("s", "HUGEINT"),)
-                assert time.monotonic() - begun < 1.4
-                time.sleep(0.3)
-            stop.set()
+            try:
+                assert runs.full.wait(30)
+                clock.now = 2.0
+                for _ in range(8):
+                    assert shell.run([TABLE], QUICK, timeout_seconds=30, owner="victim").rows == [(1999000,)]
+                    assert shell.check([TABLE], QUICK, timeout_seconds=30, owner="victim") == (("s", "HUGEINT"),)
+            finally:
+                stop.set()
             for attack in attacks:
-                attack.result(timeout=30)
-        assert sorted(waits)[len(waits) // 2] < 1.0
+                attack.result(timeout=60)
+        # Whenever the victim came, it was next: the attacker, who had used much by then, began nothing before it.
+        log = runs.log
+        came = [place for place, step in enumerate(log) if step == ("arrive", "victim")]
+        assert len(came) == 8
+        for place in came:
+            assert next(step for step in log[place:] if step[0] == "begin") == ("begin", "victim")
+        # Slow queries do not take the place in which statements are checked.
+        assert {owner for _, owner in checks.log} == {"victim"}
     finally:
         shell.close()
 
 
+class _Recorded(Turns):
+    """Turns that are written down. `full` is set once every place was taken at the same time."""
+
+    def __init__(self, places: int, clock: Clock[float]) -> None:
+        super().__init__(places, clock=clock)
+        self.log: list[tuple[str, str]] = []
+        self.full = threading.Event()
+
+    def arrive(self, owner: str) -> None:
+        """Somebody asks."""
+        self.log.append(("arrive", owner))
+        super().arrive(owner)
+
+    def begin(self, owner: str) -> None:
+        """Somebody's turn."""
+        self.log.append(("begin", owner))
+        super().begin(owner)
+        if self.running == self._places:
+            self.full.set()
+
+
 def test_slow_queries_of_one_analyst_do_not_fill_the_server() -> None:
     """One owner cannot take every thread or the whole queue: another one's query is taken in and answered at once."""
+    clock = Clock(0.0)
     threads = FairThreads(ThreadPoolExecutor(2), 2)
+    turns = threads._turns = _Recorded(2, clock)
     free = threading.Event()
-    threads.submit("victim", lambda: None).result(timeout=5)
-    slow = [threads.submit("attacker", free.wait, 20) for _ in range(2)]
-    time.sleep(1.2)
-    later = [threads.submit("attacker", free.wait, 20) for _ in range(20)]
-    slow_ends = threading.Timer(0.1, free.set)
+    threads.submit("victim", lambda: None).result(timeout=60)
+    turns.full.clear()
+    slow = [threads.submit("attacker", free.wait, 60) for _ in range(2)]
+    assert turns.full.wait(60)
+    clock.now = 1.2
+    later = [threads.submit("attacker", free.wait, 60) for _ in range(20)]
     assert all(not work.done() for work in (*slow, *later))
-    slow_ends.start()
-    assert threads.submit("victim", lambda: "answered").result(timeout=5) == "answered"
+    asked = threads.submit("victim", lambda: "answered")
+    free.set()
+    assert asked.result(timeout=60) == "answered"
     for work in (*slow, *later):
-        assert work.result(timeout=20)
+        assert work.result(timeout=60)
     threads.close(cancel=False)
+    begun = [owner for step, owner in turns.log if step == "begin"]
+    assert begun == ["victim", "attacker", "attacker", "victim", *["attacker"] * 20]
 
     pool = JobPool(threads=1, queue=31)
 
@@ -201,12 +248,14 @@ def test_joins_of_released_numbers_do_not_make_answers_without_measure(
     assert len(first["rows"]) > 40
     spent = _charges(services, name)
     wide = ", ".join(f"x.n + {i} AS a{i}" for i in range(60))
-    for columns, joins in (("x.n", 3), (wide, 3), ("x.n", 5)):
-        tables = " CROSS JOIN ".join(("t AS x", "t AS y", "t AS z", "t AS v", "t AS w")[:joins])
-        begun = time.monotonic()
-        with pytest.raises(ExecutionFailed):
-            ask.complete(ask.admit(question(f"{GROUPS} SELECT {columns} FROM {tables}", name)))
-        assert time.monotonic() - begun < 12
+    with capture_logs() as logs:
+        for columns, joins in (("x.n", 3), (wide, 3), ("x.n", 5)):
+            tables = " CROSS JOIN ".join(("t AS x", "t AS y", "t AS z", "t AS v", "t AS w")[:joins])
+            with pytest.raises(ExecutionFailed):
+                ask.complete(ask.admit(question(f"{GROUPS} SELECT {columns} FROM {tables}", name)))
+    ended = [line["category"] for line in logs if line["event"] == "engine_worker"]
+    assert len(ended) == 3
+    assert set(ended) <= ENDED
     pairs = json.loads(ask.complete(ask.admit(question(GROUPS + "SELECT x.n - y.n AS d FROM t AS x, t AS y", name))))
     assert len(pairs["rows"]) == len(first["rows"]) ** 2
     assert _charges(services, name) == spent
@@ -223,20 +272,29 @@ def test_joins_of_released_numbers_do_not_make_answers_without_measure(
     ],
 )
 def test_bombs_of_allowed_functions_end_and_harm_nobody(
-    services: Services, attacker: Callable[..., str], expression: str
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch, expression: str
 ) -> None:
     """Time and memory of a shell end at its own worker: the next question is answered."""
     ones = "1" * 1900
     expression = expression.format(ones=ones, many=", ".join([f"concat(x.n, '{ones}')"] * 12))
     name = attacker()
     ask = services.journey
-    begun = time.monotonic()
+    pool = ask.running._shell._pool  # type: ignore[attr-defined]
+    call, allowed = pool.call, []
+
+    def counted(*arguments: Any, timeout_seconds: float, **options: Any) -> Any:
+        allowed.append(timeout_seconds)
+        return call(*arguments, timeout_seconds=timeout_seconds, **options)
+
+    monkeypatch.setattr(pool, "call", counted)
     try:
         answer = ask.complete(ask.admit(question(f"{GROUPS} SELECT {expression} AS v FROM t AS x", name)))
         assert len(answer) < 1 << 20
     except ExecutionFailed:
         pass
-    assert time.monotonic() - begun < 20
+    # That a worker ends when this is over, tests/engines/test_shell.py shows.
+    assert allowed
+    assert max(allowed) <= SHELL_SECONDS
     other = attacker()
     assert ask.complete(ask.admit(question(GROUPS + "SELECT MAX(n) AS m FROM t", other)))
 

@@ -7,7 +7,9 @@ import datetime
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from types import NoneType
 from typing import Any, NoReturn
 
 import pytest
@@ -19,39 +21,51 @@ from server.services import Services
 from tests.journey.clinic import question
 from tests.server.fakes import Api
 
-TICK = 0.6
 DERIVED = "SELECT COUNT(*) * 2 AS n FROM people WHERE age < {}"
 
 
-class SlowClock:
-    """A tick that is longer than any query of these tests."""
+class Held:
+    """The journey's sleep until a visible moment: says that it began, and ends when it is told."""
 
-    def __init__(self, journey: Any) -> None:
-        self.journey, self.before = journey, journey.pace.tick_seconds
+    def __init__(self, journey: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._began, self._over = threading.Event(), threading.Event()
+        self._seconds: list[float] = []
+        monkeypatch.setattr(journey.pace, "sleep", self._sleep)
+        # Longer than any query of these tests, so that there always is a wait.
+        monkeypatch.setattr(journey.pace, "tick_seconds", 60.0)
 
-    def __enter__(self) -> None:
-        self.journey.pace.tick_seconds = TICK
+    def _sleep(self, seconds: float) -> None:
+        self._seconds.append(seconds)
+        self._began.set()
+        assert self._over.wait(60)
 
-    def __exit__(self, *_: object) -> None:
-        self.journey.pace.tick_seconds = self.before
+    def wait(self) -> None:
+        """Until everything is computed and only the visible moment is waited for."""
+        assert self._began.wait(60)
+        assert self._seconds[0] > 0
+
+    def end(self) -> None:
+        """The visible moment."""
+        self._over.set()
 
 
 @pytest.mark.parametrize("sql", ["SELECT COUNT(*) AS n FROM people WHERE age < 31", DERIVED.format(31)])
 def test_a_poll_does_not_see_an_answer_before_its_visible_moment(
-    services: Services, attacker: Callable[..., str], sql: str
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     """The answer was stored when it was ready: GET told the running time to the millisecond."""
     name = attacker()
-    with SlowClock(services.journey):
-        begun = time.monotonic()
-        admitted = services.journey.admit(question(sql, name, reuse="none"))  # type: ignore[attr-defined]
-        runner = threading.Thread(target=services.journey.complete, args=(admitted,))
-        runner.start()
-        while time.monotonic() < begun + TICK * 0.8:
-            record = services.ledger.query(admitted.query_id)
-            assert record is not None
-            assert record.state in ("reserved", "running")
-            time.sleep(0.02)
+    held = Held(services.journey, monkeypatch)
+    admitted = services.journey.admit(question(sql, name, reuse="none"))  # type: ignore[attr-defined]
+    runner = threading.Thread(target=services.journey.complete, args=(admitted,))
+    runner.start()
+    try:
+        held.wait()
+        record = services.ledger.query(admitted.query_id)
+        assert record is not None
+        assert record.state in ("reserved", "running")
+    finally:
+        held.end()
         runner.join()
     record = services.ledger.query(admitted.query_id)
     assert record is not None
@@ -62,21 +76,29 @@ def test_a_poll_does_not_see_an_answer_before_its_visible_moment(
 def test_the_entries_of_an_account_do_not_tell_how_long_a_query_ran(
     services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
-    """An analyst reads the moments of the reserve and of the end: they lie a visible moment apart."""
+    """An analyst reads the moments of the reserve and of the end: the end is written at a visible moment."""
     name = attacker()
     if fails:
         monkeypatch.setattr(services.journey.running._private, "run", _failed)  # type: ignore[attr-defined]
-    with SlowClock(services.journey):
-        admitted = services.journey.admit(question(DERIVED.format(32), name, reuse="none"))  # type: ignore[attr-defined]
-        if fails:
-            with pytest.raises(ExecutionFailed):
-                services.journey.complete(admitted)
-        else:
-            services.journey.complete(admitted)
+    held = Held(services.journey, monkeypatch)
+    admitted = services.journey.admit(question(DERIVED.format(32), name, reuse="none"))  # type: ignore[attr-defined]
     (account,) = services.ledger.accounts(dataset="clinic", principal=name)
-    moments = {entry.kind: entry.moment for entry in services.ledger.entries(account.id)}
-    ended = moments["fail" if fails else "post"]
-    assert ended - moments["reserve"] > datetime.timedelta(seconds=TICK * 0.8)
+
+    def kinds() -> set[str]:
+        return {entry.kind for entry in services.ledger.entries(account.id)}
+
+    with ThreadPoolExecutor(1) as threads:
+        completed = threads.submit(services.journey.complete, admitted)
+        try:
+            held.wait()
+            assert not {"fail", "post"} & kinds()
+            at = datetime.datetime.now(datetime.UTC)
+        finally:
+            held.end()
+        assert isinstance(completed.exception(timeout=60), ExecutionFailed if fails else NoneType)
+    (ended,) = [entry for entry in services.ledger.entries(account.id) if entry.kind in ("fail", "post")]
+    assert ended.kind == ("fail" if fails else "post")
+    assert ended.moment >= at
 
 
 def _failed(*_: object, **__: object) -> NoReturn:
@@ -122,7 +144,11 @@ def test_a_private_engine_that_never_started_does(
     assert _spent(services, name) == 0
 
 
-def test_readiness_does_not_depend_on_what_runs(services: Services) -> None:
+def _nobody_waits(*_: object) -> NoReturn:
+    raise AssertionError("a check of readiness waits")
+
+
+def test_readiness_does_not_depend_on_what_runs(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """/readyz needs no key: it waited for an idle worker, and so told anybody when a query ended."""
     checks = {check.name: check.run for check in services.checks}
     for engine, name in ((services.journey.running._private, "engine"), (services.journey.running._shell, "shell")):  # type: ignore[attr-defined]
@@ -130,12 +156,13 @@ def test_readiness_does_not_depend_on_what_runs(services: Services) -> None:
         pool = engine._pool
         taken = []
         while pool._idle:
-            taken.append(pool._take(time.monotonic() + 5))
+            taken.append(pool._take(time.monotonic() + 60))
         try:
-            begun = time.monotonic()
-            checks[name]()
-            # One that waited for a worker would wait for all ten seconds of `wait_ready`.
-            assert time.monotonic() - begun < 5
+            # One that waited for a worker would wait in vain.
+            with monkeypatch.context() as patch:
+                for waiting in ("wait_ready", "lease", "call", "_take"):
+                    patch.setattr(pool, waiting, _nobody_waits)
+                checks[name]()
         finally:
             for worker in taken:
                 pool._finish(worker, healthy=True)

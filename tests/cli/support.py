@@ -169,7 +169,7 @@ def serving_url(serving: Serving, home: Path) -> str:
     raise AssertionError("the server is not ready")
 
 
-def gone(process: int, *, seconds: float = 5) -> bool:
+def gone(process: int, *, seconds: float = 60) -> bool:
     """Whether the process ends in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

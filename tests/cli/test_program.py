@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -99,7 +98,6 @@ def test_help_comes_at_once() -> None:
 
 def test_module_runs(tmp_path: Path) -> None:
     """`python -m server.cli` passes on the exit code, and standard output is free of messages of failure."""
-    started = time.monotonic()
     ran = subprocess.run(
         [sys.executable, "-m", "server.cli", "key", "list", "--home", str(tmp_path / "none")],
         capture_output=True,
@@ -109,7 +107,6 @@ def test_module_runs(tmp_path: Path) -> None:
     )
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "there is no ledger" in ran.stderr
-    assert time.monotonic() - started < 30
 
 
 # Words

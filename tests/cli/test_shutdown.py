@@ -18,6 +18,7 @@ import pytest
 from server.jobs import JobPool
 from server.shutdown import Closing, Deadline, Pause
 from tests.cli.support import Serving, cli, serving_url
+from tests.clocks import Clock
 
 SECONDS = 4.0
 
@@ -31,8 +32,25 @@ class Admitted:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_shutdown_does_not_take_its_time_twice_nor_answer_500(home: Path, number: signal.Signals) -> None:
-    """Twice the setting and a bare 500 for each request that waited; now 202 with the query, by one deadline."""
+def test_a_shutdown_does_not_answer_500(home: Path, number: signal.Signals) -> None:
+    """A bare 500 for each request that waited; now 202 with the query, and everything in order afterwards."""
+    _shut_down(home, number)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_shutdown_does_not_take_its_time_twice(home: Path, number: signal.Signals) -> None:
+    """Twice the setting, measured; test_a_shutdown_that_was_announced_has_one_deadline counts without measuring."""
+    begun, ended, answered = _shut_down(home, number)
+    assert ended - begun < SECONDS + 1.5
+    assert max(answered) - begun < SECONDS
+
+
+def _shut_down(home: Path, number: signal.Signals) -> tuple[float, float, list[float]]:
+    """Six waiting requests and half a one, then the signal; checks all but times, and returns these.
+
+    When the signal was sent, when the process had ended, and when the requests were answered.
+    """
     at = ("--home", str(home))
     key = cli("key", "create", "ann", "--json", *at).json["key"]
     budget = ("budget", "set", "--dataset", "people", "--epsilon", "5", "--delta", "0.000001", *at)
@@ -62,16 +80,14 @@ def test_a_shutdown_does_not_take_its_time_twice_nor_answer_500(home: Path, numb
         half = threads.submit(_half_a_body, url, key)
         time.sleep(2.0)
         begun = time.monotonic()
-        stopped = serving.stop(number, seconds=4 * SECONDS)
-        ended = time.monotonic() - begun
+        stopped = serving.stop(number, seconds=60)
+        ended = time.monotonic()
         answers = [one.result(timeout=30) for one in asked]
         assert stopped.code == 0
-        assert ended < SECONDS + 1.5
-        for response, when in answers:
+        for response, _ in answers:
             assert response.status_code == 202, response.text
             assert response.json()["status"] in ("reserved", "running")
             assert response.headers["location"] == f"/v1/queries/{response.json()['id']}"
-            assert when - begun < SECONDS
         status, document = half.result(timeout=30)
         assert (status, document["code"], document["charged"]) == (503, "unavailable", False)
     assert all(json.loads(line) for line in stopped.err.splitlines()), "logs are JSON lines"
@@ -85,6 +101,7 @@ def test_a_shutdown_does_not_take_its_time_twice_nor_answer_500(home: Path, numb
             states.append((again.status_code, again.json()["code"], again.json()["charged"]))
         assert set(states) == {(409, "query_void", False), (500, "execution_failed", True)}
         assert serving.stop().code == 0
+    return begun, ended, [when for _, when in answers]
 
 
 def _half_a_body(url: str, key: str) -> tuple[int, dict[str, object]]:
@@ -104,37 +121,45 @@ def _half_a_body(url: str, key: str) -> tuple[int, dict[str, object]]:
 
 def test_a_shutdown_that_was_announced_has_one_deadline() -> None:
     """`stop` when the signal comes, `close` when the connections have ended: the second one starts no new time."""
-    now = [100.0]
-    deadline = Deadline(clock=lambda: now[0])
+    clock = Clock(100.0)
+    deadline = Deadline(clock=clock)
     assert not deadline.begun
     assert deadline.begin(20)
-    now[0] = 110.0
+    clock.now = 110.0
     assert not deadline.begin(20)
     assert (deadline.left(), deadline.left_to_wait()) == (10.0, 9.0)
-    now[0] = 130.0
+    clock.now = 130.0
     assert (deadline.left(), deadline.left_to_wait()) == (0.0, 0.0)
 
     pool = JobPool(threads=1, queue=2)
     gate = threading.Event()
 
-    async def run() -> None:
-        started = await pool.start(lambda: Admitted("a"), lambda _: b"x" * gate.wait(30), lambda _: None)
-        assert started.answer is not None
-        waiting = asyncio.create_task(pool.wait(started.answer, seconds=30))
-        await asyncio.sleep(0.05)
-        begun = time.monotonic()
-        pool.stop(seconds=0.8)
-        assert pool.stopping
-        assert await waiting is None
-        # Far from both 0.6 seconds, which are meant, and the 30 of the caller.
-        assert 0.4 < time.monotonic() - begun < 15
-        # A request that comes to wait now does not wait at all.
-        assert await pool.wait(started.answer, seconds=30) is None
+    pool._deadline = clocked = Deadline(clock=clock)
+    ended: list[str] = []
 
-    begun = time.monotonic()
+    async def run() -> None:
+        started = await pool.start(lambda: Admitted("a"), lambda _: b"x" * gate.wait(600), lambda _: None)
+        assert started.answer is not None
+        waiting = asyncio.create_task(pool.wait(started.answer, seconds=600))
+        waiting.add_done_callback(lambda _: ended.append("waiting"))
+        while not pool._leaving:
+            await asyncio.sleep(0.01)
+        pool.stop(seconds=0.8)
+        ended.append("stopped")
+        assert pool.stopping
+        assert clocked.left_to_wait() == pytest.approx(0.6)
+        # By itself it would wait for ten minutes more.
+        assert await waiting is None
+        clock.now += 0.7
+        # A request that comes to wait now does not wait at all.
+        assert await pool.wait(started.answer, seconds=600) is None
+
     asyncio.run(run())
-    assert pool.close(seconds=30) == 1
-    assert time.monotonic() - begun < 15
+    # The end has the time that is left, and not thirty seconds of its own.
+    assert ended == ["stopped", "waiting"]
+    assert clocked.left() == pytest.approx(0.1)
+    assert pool.close(seconds=600) == 1
+    assert clocked.left() == pytest.approx(0.1)
     gate.set()
 
 
@@ -171,9 +196,7 @@ def test_a_pause_that_ends_early_does_not_return() -> None:
     pause = Pause()
     pause.sleep(0.0)
     threading.Timer(0.1, pause.close).start()
-    begun = time.monotonic()
     with pytest.raises(Closing):
-        pause.sleep(30)
-    assert time.monotonic() - begun < 5
+        pause.sleep(600)
     with pytest.raises(Closing):
         pause.sleep(1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import os
-import time
-import traceback
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +20,8 @@ from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, S
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from tests.engines.logs import capture_logs
+from tests.engines.workers import BOMBS, CANARY, ENDED, assert_says_nothing
 
-CANARY = "CANARY4711"
 RELEASE = ShellTable(
     "release",
     (
@@ -146,7 +144,7 @@ def test_empty_tables_and_results(shell: ShellEngine) -> None:
 
 
 def test_large_releases(shell: ShellEngine) -> None:
-    """100,000 groups pass in reasonable time and in order."""
+    """100,000 groups pass in order, and well within a run's time."""
     count = 100_000
     table = ShellTable(
         "big",
@@ -156,20 +154,19 @@ def test_large_releases(shell: ShellEngine) -> None:
             ShellColumn("x", ColumnType.NUMBER, [i / 2 for i in range(count)]),
         ),
     )
-    begin = time.monotonic()
     rows = run(shell, "SELECT k, n, x FROM big ORDER BY n DESC", (), table).rows
-    assert time.monotonic() - begin < 5
     assert len(rows) == count
     assert rows[0] == (f"k{count - 1}", count - 1, (count - 1) / 2)
 
 
 def test_check_binds_without_running(shell: ShellEngine) -> None:
-    """Names and types come from empty tables; the expression is not computed."""
-    begin = time.monotonic()
+    """Names and types come from empty tables; the expression is not computed: it would outlast the check's time."""
     described = shell.check(
-        (RELEASE,), "SELECT city, n / 2 AS h, n * 2 AS d, $1 AS p, sleep_ms(60000) AS z FROM release WHERE n > $1", (7,)
+        (RELEASE,),
+        "SELECT city, n / 2 AS h, n * 2 AS d, $1 AS p, sleep_ms(600000) AS z FROM release WHERE n > $1",
+        (7,),
+        timeout_seconds=60,
     )
-    assert time.monotonic() - begin < 5
     assert described[:3] == (("city", "VARCHAR"), ("h", "DOUBLE"), ("d", "BIGINT"))
     assert [name for name, _ in described] == ["city", "h", "d", "p", "z"]
 
@@ -199,13 +196,7 @@ def test_what_does_not_bind_is_invalid_without_words(
     processes = shell.process_ids()
     with capture_logs() as logs, pytest.raises(ShellInvalid) as caught:
         shell.check((RELEASE,), sql)
-    error = caught.value
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    written = capfd.readouterr()
-    for text in (repr(error), str(error.args), "".join(traceback.format_exception(error)), written.out, written.err):
-        assert CANARY not in text
-        assert "Error:" not in text
+    assert_says_nothing(caught.value, capfd, logs)
     assert logs == []
     assert shell.process_ids() == processes
 
@@ -284,18 +275,16 @@ def test_hostile_texts_reach_nothing(shell: ShellEngine, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT count(*) FROM range(1000000000000)",
-        "SELECT length(repeat('x', 2000000000) || repeat('y', 2000000000))",
-        "SELECT list_sum([x + 1 for x in range(100000000)])",
+        *(f"SELECT {bomb}" for bomb in BOMBS),
         "SELECT * FROM range(100000000)",
         "SELECT sleep_ms(60000)",
     ],
 )
 def test_bombs_end_and_the_next_run_works(shell: ShellEngine, sql: str) -> None:
-    """Runs that eat time or memory end in time; the shell goes on."""
-    begin = time.monotonic()
-    assert fails(shell, sql, seconds=1.0).started
-    assert time.monotonic() - begin < 4
+    """Runs that eat time or memory (some would succeed in the end) are ended; the shell goes on."""
+    with capture_logs() as logs:
+        assert fails(shell, sql, seconds=1.0).started
+    assert {line["category"] for line in logs} <= ENDED
     assert run(shell, "SELECT count(*) FROM release").rows == [(3,)]
 
 
@@ -306,10 +295,9 @@ def test_check_is_bounded_too() -> None:
         assert shell.wait_ready()
         # The binder computes a constant LIMIT.
         text = "SELECT n FROM release LIMIT (CAST(list_sum([x + 1 for x in range(100000000)]) AS BIGINT))"
-        begin = time.monotonic()
-        with pytest.raises(ShellInvalid):
+        with capture_logs() as logs, pytest.raises(ShellInvalid):
             shell.check((RELEASE,), text, timeout_seconds=0.5)
-        assert time.monotonic() - begin < 3
+        assert [line["category"] for line in logs] == ["timeout"]
         assert shell.check((RELEASE,), "SELECT n FROM release") == (("n", "BIGINT"),)
     finally:
         shell.close()
@@ -321,11 +309,7 @@ def test_errors_say_nothing(shell: ShellEngine, capfd: pytest.CaptureFixture[str
     with capture_logs() as logs:
         failure = fails(shell, "SELECT CAST(v AS INTEGER) FROM release", table)
     assert failure.started
-    assert failure.__cause__ is None
-    assert failure.__context__ is None
-    written = capfd.readouterr()
-    shown = (repr(failure), "".join(traceback.format_exception(failure)), written.out, written.err, repr(logs))
-    assert not [text for text in shown if CANARY in text or "Error:" in text]
+    assert_says_nothing(failure, capfd, logs)
 
 
 def test_values_of_another_type_are_never_sent(shell: ShellEngine) -> None:

@@ -20,20 +20,11 @@ from server.jobs import JobPool
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from server.store.registry import Registry
+from tests.clocks import Clock
 from tests.server.fakes import Api, FakeCatalogue, FakeJourney, FakeRegistrar, clinic
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = datetime.datetime(2026, 3, 1, 12, 0, tzinfo=datetime.UTC)
-
-
-@dataclass
-class Clock:
-    """A clock that stands until it is moved."""
-
-    now: datetime.datetime = NOW
-
-    def __call__(self) -> datetime.datetime:
-        return self.now
 
 
 @dataclass
@@ -48,7 +39,7 @@ class World:
     journey: FakeJourney
     catalogue: FakeCatalogue
     registrar: FakeRegistrar
-    clock: Clock
+    clock: Clock[datetime.datetime]
     root: Account
     account: Account
 
@@ -75,13 +66,13 @@ def database(migrated: Path, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> Clock[datetime.datetime]:
     """The registry's clock."""
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture
-def registry(database: str, clock: Clock) -> Iterator[Registry]:
+def registry(database: str, clock: Clock[datetime.datetime]) -> Iterator[Registry]:
     """A registry on a fresh database."""
     made = Registry(database, secret=SECRET, clock=clock)
     yield made
@@ -111,7 +102,7 @@ def populated(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Popul
     shutil.copy(migrated, path)
     url = f"sqlite:///{path}"
     ledger = Ledger(url, instance="test")
-    registry = Registry(url, secret=SECRET, clock=Clock())
+    registry = Registry(url, secret=SECRET, clock=Clock(NOW))
     ids: list[str] = []
     for principal in (None, "analyst"):
         made = ledger.create_account(
@@ -134,7 +125,7 @@ def populated(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Popul
 
 
 @pytest.fixture
-def world(populated: Populated, clock: Clock, settings: Settings, tmp_path: Path) -> Iterator[World]:
+def world(populated: Populated, clock: Clock[datetime.datetime], settings: Settings, tmp_path: Path) -> Iterator[World]:
     """An application with fresh copies of everything."""
     path = tmp_path / "ledger.sqlite"
     shutil.copy(populated.path, path)

@@ -19,6 +19,7 @@ from server.store.registry import (
     Registry,
     VersionConflict,
 )
+from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
     empty_postgresql_url,
     postgresql_server,
@@ -27,7 +28,7 @@ from tests.databases import (  # noqa: F401 - fixtures are found by their names
     sqlite_template,
     sqlite_url,
 )
-from tests.server.conftest import NOW, SECRET, Clock
+from tests.server.conftest import NOW, SECRET
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
@@ -71,7 +72,7 @@ def test_the_database_does_not_hold_the_secret(registry: Registry, database: str
     assert digest_of(secret, salt=b"1" * 16, pepper=SECRET) != digest_of(secret, salt=b"1" * 16, pepper=SECRET[::-1])
 
 
-def test_a_key_lives_until_it_expires_or_is_revoked(registry: Registry, clock: Clock) -> None:
+def test_a_key_lives_until_it_expires_or_is_revoked(registry: Registry, clock: Clock[datetime.datetime]) -> None:
     """It identifies its principal, and is refused with its reason from the moment on that it ends."""
     registry.create_principal("ina", "analyst", actor="test")
     made = registry.create_key("ina", label="x", days=1, actor="test")
@@ -105,7 +106,9 @@ def test_a_guess_learns_nothing(registry: Registry) -> None:
             registry.verify_key(wrong)
 
 
-def test_another_secret_of_the_server_accepts_no_key(registry: Registry, database: str, clock: Clock) -> None:
+def test_another_secret_of_the_server_accepts_no_key(
+    registry: Registry, database: str, clock: Clock[datetime.datetime]
+) -> None:
     """A copy of the database without the server's secret is of no use."""
     registry.create_principal("ina", "analyst", actor="test")
     made = registry.create_key("ina", label="x", days=1, actor="test")
@@ -115,7 +118,7 @@ def test_another_secret_of_the_server_accepts_no_key(registry: Registry, databas
     stranger.close()
 
 
-def test_the_last_use_is_a_day(registry: Registry, clock: Clock) -> None:
+def test_the_last_use_is_a_day(registry: Registry, clock: Clock[datetime.datetime]) -> None:
     """The day of last use is written once a day, and no hour is kept."""
     registry.create_principal("ina", "analyst", actor="test")
     made = registry.create_key("ina", label="x", days=9, actor="test")

@@ -7,7 +7,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -133,14 +132,12 @@ def steps(text: str, limit: int = metered.STEPS_MAX) -> int:
 
 @pytest.mark.parametrize("name", list(DOUBLING))
 def test_texts_that_double_the_work_run_out_of_steps(name: str) -> None:
-    """Shows that steps grow exponentially with such a text, and that the meter ends the work soon."""
+    """Shows that steps grow exponentially with such a text, and that the meter ends the work: not after 2^30 steps."""
     text = DOUBLING[name]
     grown = [steps(text(n)) for n in (4, 6, 8, 10)]
     assert grown[3] / grown[2] > 1.8
-    begun = time.process_time()
     with pytest.raises(metered.TooManySteps):
         steps(text(30))
-    assert time.process_time() - begun < 1
 
 
 def test_steps_depend_on_the_text_only() -> None:
