@@ -10,19 +10,14 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import pytest
 
-from engines.private import PrivateEngine
-from engines.shell import ShellEngine
-from engines.snapshot import TableSource, build_snapshot
 from privacy.bounds import ContributionBound
-from tests.test_huge_epsilon import Clinic, declared, write_rows
+from tests.plain_clinic import Clinic, open_clinic
 
 BOUNDS = [(3, 2, 3), (2, 2, 2), (4, 2, 3), (6, 2, 3), (20, 2, 20), (1, 2, 1)]
 """Rows per unit, groups per unit (there are two kinds), rows per unit and group. People have up to nine visits."""
@@ -34,17 +29,8 @@ LIMITS = {"days - 20": (-20, 40), "cost": (0, 5000)}
 @pytest.fixture(scope="module")
 def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clinic]:
     """One snapshot for all bounds: it does not depend on them."""
-    folder = tmp_path_factory.mktemp("estimands")
-    source = folder / "plain.duckdb"
-    write_rows(source)
-    dataset = declared()
-    sources = [TableSource(table.name, source, "duckdb", table.name) for table in dataset.tables]
-    snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
-    with ExitStack() as stack:
-        plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
-        private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
-        shell = stack.enter_context(closing(ShellEngine(workers=1)))
-        yield Clinic(dataset, snapshot.path, private, shell, plain)
+    with open_clinic(tmp_path_factory.mktemp("estimands")) as opened:
+        yield opened
 
 
 def bounded(clinic: Clinic, bounds: tuple[int, int, int]) -> Clinic:

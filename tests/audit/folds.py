@@ -25,6 +25,7 @@ from engines.snapshot import described_column
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
+from tests.audit.grammar import DEAD, REALS, TRUTHS, WHOLES, WORDS, Grammar
 
 __all__ = ["DATASET", "PEOPLE", "VARIANTS", "Question", "make_question", "write_world"]
 
@@ -175,12 +176,54 @@ def make_question(seed: int, *, filters: int = 10) -> Question:
 
 _NUMBERS = ("n", "m", "same", "j")
 
+_WHOLES = (
+    *(form for form in WHOLES if "*" not in form),
+    "({wholecase})",
+    "(CASE WHEN {truth0} THEN {whole0} WHEN {never} THEN {whole0} ELSE NULL END)",
+    "NULLIF({whole}, {whole0})",
+    "[year|month|dayofyear|week]({moment})",
+    "date_diff('[day|month|year]', {day}, {dayedge})",
+    "[LEAST|GREATEST]({whole}, {whole0})",
+)
+_REALS = (
+    *REALS,
+    "({realcase})",
+    "(CASE WHEN {truth0} THEN {whole0} ELSE {real0} END)",
+    "COALESCE({real}, {real0})",
+    "[EXP|LN]({real})",
+)
+_WORDS = (
+    *WORDS,
+    "({wordcase})",
+    "SUBSTR({words}, [1|2|6], [0|1|4])",
+    "NULLIF({words}, {wordedge})",
+    "CAST({moment} AS VARCHAR)",
+    "REPLACE({words}, 'ward', 'w')",
+    "dayname({moment})",
+)
+_TRUTHS = (
+    *TRUTHS,
+    "({wordcases} IN ([NULL, |]{wordedges}))",
+    "({wordcases} NOT IN ({wordedges}))",
+    "({numbercases} IN ({numberedges}))",
+    "({numbercases} {compare} {whole0})",
+    "({daycases} {compare} {dayedge})",
+    "({truthcase})",
+    "({whole} {compare} {whole0})",
+    "({real} {compare} {real0})",
+    "({words} {compare} {words0})",
+    "({words} LIKE '[ward%|w_rd 4|%9|1%]')",
+    "(COALESCE({truth}, {truth0}))",
+    "({whole} IN ({numberedges}))",
+)
+_DEAD = (*DEAD, "'a' = 'b'", "({d} < DATE '0001-01-01' OR {d} IS DISTINCT FROM {d})")
 
-class _Folds:
-    """Makers take a depth and return SQL text of their type."""
+
+class _Folds(Grammar):
+    """One question; its forms are those of the other generator, and more around the worlds' edges."""
 
     def __init__(self, r: random.Random) -> None:
-        self.r = r
+        super().__init__(r)
         self.scope = ["v"]
 
     def question(self, filters: int) -> Question:
@@ -281,22 +324,11 @@ class _Folds:
 
     # Typed expressions
 
-    def never(self) -> str:
+    def never(self, depth: int = 0) -> str:
         """A condition that no row meets, seen or unseen by the optimizer."""
-        return self.r.choice(
-            [
-                lambda: "FALSE",
-                lambda: "1 = 2",
-                lambda: f"({(n := self._of(*_NUMBERS))} > 5 AND {n} < 3)",
-                lambda: f"{(x := self._of('x'))} <> {x}",
-                lambda: f"{(s := self._of('s'))} < {s}",
-                lambda: f"({(d := self._of('d'))} < DATE '0001-01-01' OR {d} IS DISTINCT FROM {d})",
-                lambda: "NULL",
-                lambda: "'a' = 'b'",
-            ]
-        )()
+        return self.r.choice(_DEAD).format(n=self._of(*_NUMBERS), x=self._of("x"), w=self._of("s"), d=self._of("d"))
 
-    def always(self) -> str:
+    def always(self, depth: int = 0) -> str:
         """A condition that every row without NULL meets."""
         return self.r.choice(
             [
@@ -340,7 +372,7 @@ class _Folds:
         r = self.r
         if depth > 0 and r.random() < 0.25:
             return self._folded()
-        compare = r.choice(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+        compare = self.compare(0)
         simple: list[Callable[[], str]] = [
             lambda: f"{self._of(*_NUMBERS)} {compare} {self._number()}",
             lambda: f"{self._of('x', 'y')} {compare} {self._real()}",
@@ -359,107 +391,91 @@ class _Folds:
         ]
         if depth <= 0 or r.random() < 0.2:
             return f"({r.choice(simple)()})"
-        some = self.truth
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} AND {some(depth - 1)})",
-                lambda: f"({some(depth - 1)} OR {some(depth - 2)})",
-                lambda: f"(NOT {some(depth - 1)})",
-                lambda: (
-                    f"({self._case(depth, self._word)} IN ({', '.join(['NULL'][: r.randint(0, 1)] + self._words())}))"
-                ),
-                lambda: f"({self._case(depth, self._word)} NOT IN ({', '.join(self._words())}))",
-                lambda: f"({self._case(depth, self._number)} IN ({', '.join(self._numbers())}))",
-                lambda: f"({self._case(depth, self._number)} {compare} {self.whole(depth - 2)})",
-                lambda: f"({self._case(depth, self._day)} {compare} {self._day()})",
-                lambda: f"({self._case(depth, lambda: some(0))})",
-                lambda: f"({self.whole(depth - 1)} {compare} {self.whole(depth - 2)})",
-                lambda: f"({self.real(depth - 1)} {compare} {self.real(depth - 2)})",
-                lambda: f"({self.words(depth - 1)} {compare} {self.words(depth - 2)})",
-                lambda: f"({self.words(depth - 1)} LIKE '{r.choice(['ward%', 'w_rd 4', '%9', '1%'])}')",
-                lambda: f"(COALESCE({some(depth - 1)}, {some(0)}))",
-                lambda: f"({self.whole(depth - 1)} IN ({', '.join(self._numbers())}))",
-            ]
-        )()
+        return self.one_of(_TRUTHS, depth)
 
-    def _words(self) -> list[str]:
-        return [self._word() for _ in range(self.r.choice([1, 2, 2, 5, 8]))]
+    def whole(self, depth: int) -> str:
+        """An INTEGER."""
+        if depth <= 0 or self.r.random() < 0.3:
+            return self._of(*_NUMBERS) if self.r.random() < 0.8 else self._number()
+        return self.one_of(_WHOLES, depth)
 
-    def _numbers(self) -> list[str]:
-        return [self._number() for _ in range(self.r.choice([1, 2, 2, 5, 8]))]
+    def real(self, depth: int) -> str:
+        """A NUMBER."""
+        if depth <= 0 or self.r.random() < 0.3:
+            return self._of("x", "y") if self.r.random() < 0.8 else self._real()
+        return self.one_of(_REALS, depth)
+
+    def words(self, depth: int) -> str:
+        """A TEXT."""
+        if depth <= 0 or self.r.random() < 0.3:
+            return self._of("s", "s", "k") if self.r.random() < 0.8 else self._word()
+        return self.one_of(_WORDS, depth)
+
+    def day(self, depth: int) -> str:
+        """A DATE of a row."""
+        return self._of("d")
+
+    def moment(self, depth: int) -> str:
+        """A DATE or TIMESTAMP of a row."""
+        return self._of("d", "t")
+
+    def compare(self, depth: int) -> str:
+        """A comparison."""
+        return self.r.choice(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"])
+
+    # Constants and lists of them
+
+    def dayedge(self, depth: int) -> str:
+        """A DATE near an edge."""
+        return self._day()
+
+    def wordedge(self, depth: int) -> str:
+        """A TEXT near an edge."""
+        return self._word()
+
+    def wordedges(self, depth: int) -> str:
+        """A list of texts."""
+        return ", ".join(self._word() for _ in range(self.r.choice([1, 2, 2, 5, 8])))
+
+    def numberedges(self, depth: int) -> str:
+        """A list of numbers."""
+        return ", ".join(self._number() for _ in range(self.r.choice([1, 2, 2, 5, 8])))
+
+    # CASE with branches that are dead, or alive for all, or decided by an edge
 
     def _case(self, depth: int, value: Callable[[], str]) -> str:
-        """CASE with a branch that is dead, or alive for all, or decided by an edge."""
         r = self.r
         whens = [
-            (r.choice([self.never, self.always, lambda: self.truth(depth - 2), lambda: self.truth(0)])(), value())
+            (r.choice([self.never, self.always, lambda: self.truth(depth - 1), lambda: self.truth(0)])(), value())
             for _ in range(r.choice([1, 2, 2, 3]))
         ]
         body = " ".join(f"WHEN {condition} THEN {then}" for condition, then in whens)
         return f"CASE {body}{r.choice(['', ' ELSE NULL', f' ELSE {value()}'])} END"
 
-    def whole(self, depth: int) -> str:
-        """An INTEGER."""
-        r = self.r
-        if depth <= 0 or r.random() < 0.3:
-            return self._of(*_NUMBERS) if r.random() < 0.8 else self._number()
-        some = self.whole
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} + {some(0)})",
-                lambda: f"({some(depth - 1)} - {some(0)})",
-                lambda: f"({some(depth - 1)} // {some(0)})",
-                lambda: f"({some(depth - 1)} % {some(0)})",
-                lambda: f"ABS({some(depth - 1)})",
-                lambda: f"({self._case(depth, lambda: some(0))})",
-                lambda: f"(CASE WHEN {self.truth(0)} THEN {some(0)} WHEN {self.never()} THEN {some(0)} ELSE NULL END)",
-                lambda: f"COALESCE({some(depth - 1)}, {some(0)})",
-                lambda: f"NULLIF({some(depth - 1)}, {some(0)})",
-                lambda: f"CAST({self.real(depth - 1)} AS BIGINT)",
-                lambda: f"TRY_CAST({self.words(depth - 1)} AS BIGINT)",
-                lambda: f"LENGTH({self.words(depth - 1)})",
-                lambda: f"{r.choice(['year', 'month', 'dayofyear', 'week'])}({self._of('d', 't')})",
-                lambda: f"date_diff('{r.choice(['day', 'month', 'year'])}', {self._of('d')}, {self._day()})",
-                lambda: f"{r.choice(['LEAST', 'GREATEST'])}({some(depth - 1)}, {some(0)})",
-            ]
-        )()
+    def wholecase(self, depth: int) -> str:
+        """Of INTEGERs."""
+        return self._case(depth, lambda: self.whole(0))
 
-    def real(self, depth: int) -> str:
-        """A NUMBER."""
-        r = self.r
-        if depth <= 0 or r.random() < 0.3:
-            return self._of("x", "y") if r.random() < 0.8 else self._real()
-        some = self.real
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} {r.choice('+-*/')} {some(0)})",
-                lambda: f"CAST({self.whole(depth - 1)} AS DOUBLE)",
-                lambda: f"({self._case(depth, lambda: some(0))})",
-                lambda: f"(CASE WHEN {self.truth(0)} THEN {self.whole(0)} ELSE {some(0)} END)",
-                lambda: f"COALESCE({some(depth - 1)}, {some(0)})",
-                lambda: f"NULLIF({some(depth - 1)}, {self._real()})",
-                lambda: f"{r.choice(['SQRT', 'ABS', 'FLOOR', 'EXP', 'LN'])}({some(depth - 1)})",
-                lambda: f"ROUND({some(depth - 1)}, 1)",
-            ]
-        )()
+    def realcase(self, depth: int) -> str:
+        """Of NUMBERs."""
+        return self._case(depth, lambda: self.real(0))
 
-    def words(self, depth: int) -> str:
-        """A TEXT."""
-        r = self.r
-        if depth <= 0 or r.random() < 0.3:
-            return self._of("s", "s", "k") if r.random() < 0.8 else self._word()
-        some = self.words
-        return r.choice(
-            [
-                lambda: f"{r.choice(['UPPER', 'LOWER', 'TRIM'])}({some(depth - 1)})",
-                lambda: f"({some(depth - 1)} || {some(0)})",
-                lambda: f"SUBSTR({some(depth - 1)}, {r.choice([1, 2, 6])}, {r.choice([0, 1, 4])})",
-                lambda: f"({self._case(depth, lambda: some(0))})",
-                lambda: f"COALESCE({some(depth - 1)}, {some(0)})",
-                lambda: f"NULLIF({some(depth - 1)}, {self._word()})",
-                lambda: f"CAST({self.whole(depth - 1)} AS VARCHAR)",
-                lambda: f"CAST({self._of('d', 't')} AS VARCHAR)",
-                lambda: f"REPLACE({some(depth - 1)}, 'ward', 'w')",
-                lambda: f"dayname({self._of('d', 't')})",
-            ]
-        )()
+    def wordcase(self, depth: int) -> str:
+        """Of TEXTs."""
+        return self._case(depth, lambda: self.words(0))
+
+    def truthcase(self, depth: int) -> str:
+        """Of BOOLEANs."""
+        return self._case(depth, lambda: self.truth(0))
+
+    def wordcases(self, depth: int) -> str:
+        """Of constant texts."""
+        return self._case(depth, self._word)
+
+    def numbercases(self, depth: int) -> str:
+        """Of constant numbers."""
+        return self._case(depth, self._number)
+
+    def daycases(self, depth: int) -> str:
+        """Of constant dates."""
+        return self._case(depth, self._day)

@@ -17,6 +17,7 @@ from typing import Any
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, Other, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
+from tests.audit.grammar import DEAD, REALS, TRUTHS, WHOLES, WORDS, Grammar
 
 __all__ = ["Query", "Row", "Scene", "make_query", "make_scene", "owner_of", "restricted", "without_rows"]
 
@@ -353,11 +354,11 @@ def make_query(scene: Scene, seed: int) -> Query:
     return _Grammar(random.Random(seed), scene.dataset).query()
 
 
-class _Grammar:
-    """One query. Expression makers take a depth and return SQL text of their type."""
+class _Grammar(Grammar):
+    """One query."""
 
     def __init__(self, r: random.Random, dataset: Dataset) -> None:
-        self.r = r
+        super().__init__(r)
         self.dataset = dataset
         self.columns: list[tuple[str, Column]] = []
         self.parameters: dict[str, Any] = {}
@@ -489,25 +490,7 @@ class _Grammar:
         r = self.r
         if depth == 0 or r.random() < 0.4:
             return column if column is not None and r.random() < 0.75 else self._constant([0, 1, -1, 3, 50, 2**53 + 1])
-        some = self.whole
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} + {some(depth - 1)})",
-                lambda: f"({some(depth - 1)} - {some(depth - 1)})",
-                lambda: f"({some(depth - 1)} * {some(0)})",
-                lambda: f"({some(depth - 1)} // {some(0)})",
-                lambda: f"({some(depth - 1)} % {some(0)})",
-                lambda: f"ABS({some(depth - 1)})",
-                lambda: f"SIGN({self.real(depth - 1)})",
-                lambda: f"LENGTH({self.words(depth - 1)})",
-                lambda: f"{r.choice(['year', 'month', 'day', 'quarter'])}({self.day(depth - 1)})",
-                lambda: f"CAST({self.real(depth - 1)} AS BIGINT)",
-                lambda: f"TRY_CAST({self.words(depth - 1)} AS BIGINT)",
-                lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {some(depth - 1)} ELSE {some(0)} END",
-                lambda: f"COALESCE({some(depth - 1)}, {some(0)})",
-                lambda: f"date_diff('day', {self.day(0)}, {self.day(0)})",
-            ]
-        )()
+        return self.one_of(WHOLES, depth)
 
     def real(self, depth: int) -> str:
         """A NUMBER."""
@@ -515,22 +498,7 @@ class _Grammar:
         r = self.r
         if depth == 0 or r.random() < 0.4:
             return column if column is not None and r.random() < 0.75 else r.choice(["0.5", "1e6", "-2.25", "1e200"])
-        some = self.real
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} {r.choice('+-*/')} {some(depth - 1)})",
-                lambda: f"({some(depth - 1)} * {some(0)})",
-                lambda: f"SQRT({some(depth - 1)})",
-                lambda: f"ABS({some(depth - 1)})",
-                lambda: f"FLOOR({some(depth - 1)})",
-                lambda: f"ROUND({some(depth - 1)}, 1)",
-                lambda: f"CAST({self.whole(depth - 1)} AS DOUBLE)",
-                lambda: f"({self.whole(depth - 1)} / {self.whole(0)})",
-                lambda: f"LEAST({some(depth - 1)}, {some(0)})",
-                lambda: f"NULLIF({some(depth - 1)}, 0.5)",
-                lambda: f"CASE WHEN {self.truth(depth - 1)} THEN {some(depth - 1)} END",
-            ]
-        )()
+        return self.one_of(REALS, depth)
 
     def words(self, depth: int) -> str:
         """A TEXT."""
@@ -538,19 +506,7 @@ class _Grammar:
         r = self.r
         if depth == 0 or r.random() < 0.5:
             return column if column is not None and r.random() < 0.8 else self._constant(_TEXTS)
-        some = self.words
-        return r.choice(
-            [
-                lambda: f"LOWER({some(depth - 1)})",
-                lambda: f"UPPER({some(depth - 1)})",
-                lambda: f"TRIM({some(depth - 1)})",
-                lambda: f"({some(depth - 1)} || {some(0)})",
-                lambda: f"SUBSTR({some(depth - 1)}, 1, 2)",
-                lambda: f"LEFT({some(depth - 1)}, 1)",
-                lambda: f"CAST({self.whole(depth - 1)} AS VARCHAR)",
-                lambda: f"COALESCE({some(depth - 1)}, {some(0)})",
-            ]
-        )()
+        return self.one_of(WORDS, depth)
 
     def day(self, depth: int) -> str:
         """A DATE."""
@@ -569,7 +525,6 @@ class _Grammar:
         column = self._of(lambda c: c.type is T.BOOLEAN)
         r = self.r
         compare = r.choice(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"])
-        some = self.truth
         simple: list[Callable[[], str]] = [
             lambda: f"{self.whole(depth)} {compare} {self.whole(0)}",
             lambda: f"{self.real(depth)} {compare} {self.real(0)}",
@@ -585,19 +540,13 @@ class _Grammar:
         ]
         if depth == 0 or r.random() < 0.55:
             return r.choice(simple)()
-        return r.choice(
-            [
-                lambda: f"({some(depth - 1)} AND {some(depth - 1)})",
-                lambda: f"({some(depth - 1)} OR {some(depth - 1)})",
-                lambda: f"(NOT {some(depth - 1)})",
-            ]
-        )()
+        return self.one_of(TRUTHS, depth)
 
     def _folded(self) -> str:
         """What optimizers fold by the extremes of columns: dead branches, contradictions, comparisons at the edges."""
         r = self.r
         n, x, w = self.whole(0), self.real(0), self.words(0)
-        dead = r.choice(["FALSE", "1 = 2", f"({n} > 5 AND {n} < 3)", f"{x} <> {x}", f"{w} < {w}", "NULL"])
+        dead = r.choice(DEAD).format(n=n, x=x, w=w)
         edge = r.choice(
             [
                 f"{x} > {r.choice(['1e200', '-1e200', '60.25', '128'])} AND {n} >= 0",

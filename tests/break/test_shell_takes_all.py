@@ -18,10 +18,10 @@ from engines.turns import HALF_LIFE_SECONDS, Places, Turns
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from server import answer_rows
-from server.journey.running import SHELL_SECONDS
 from server.errors import Problem
 from server.fair import FairThreads
 from server.jobs import JobPool
+from server.journey.running import SHELL_SECONDS
 from server.services import Services
 from tests.clocks import Clock
 from tests.engines.logs import capture_logs

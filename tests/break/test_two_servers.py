@@ -26,8 +26,9 @@ from server.admitted import InFlight
 from server.build import build_services
 from server.services import Services
 from server.settings import Settings
+from tests.clocks import Clock
 from tests.databases import postgresql_server, postgresql_template, postgresql_url
-from tests.journey.clinic import open_account, question, stored, write_files
+from tests.journey.clinic import attach, open_account, question, stored, write_files
 
 __all__ = ["postgresql_server", "postgresql_template", "postgresql_url"]
 
@@ -59,7 +60,7 @@ def pair(url: str, tmp_path: Path) -> Iterator[Pair]:
                 stack.callback(close)
             stack.callback(services.jobs.close, seconds=5)
             if not servers:
-                services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+                attach(services, path)
             servers.append(services)
         yield servers[0], servers[1]
 
@@ -130,16 +131,6 @@ def test_a_recovery_leaves_the_living_alone(pair: Pair) -> None:
     assert first.ledger.audit().findings == ()
 
 
-class Clock:
-    """A clock that can be set."""
-
-    def __init__(self) -> None:
-        self.now = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
-
-    def __call__(self) -> datetime.datetime:
-        return self.now
-
-
 def reserve(ledger: Ledger, account: str, query_id: str) -> None:
     """Charges epsilon 1."""
     event = LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(1))
@@ -154,7 +145,7 @@ def reserve(ledger: Ledger, account: str, query_id: str) -> None:
 @pytest.mark.parametrize("hours", [2, -2, 24 * 400])
 def test_a_clock_that_jumps_costs_answers_and_never_budget(url: str, hours: int) -> None:
     """One server's clock jumps while the other's query is open: it may be taken for dead, but nothing is given back."""
-    clock, jumping = Clock(), Clock()
+    clock, jumping = (Clock(datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)) for _ in range(2))
     with (
         Ledger(url, instance="a", clock=clock, lease_seconds=5) as first,
         Ledger(url, instance="b", clock=jumping, lease_seconds=5) as second,

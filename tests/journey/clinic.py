@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,6 +89,20 @@ def services_of(home: Path) -> Iterator[Services]:
             close()
 
 
+def attach(services: Services, path: Path) -> None:
+    """Attaches the dataset of a file, in the test's name."""
+    services.registrar.attach_path(path, actor="test")
+
+
+@contextmanager
+def clinic_in(home: Path) -> Iterator[tuple[Services, Path]]:
+    """The services of a home with the clinic attached, and the clinic's dataset file."""
+    path = write_files(home / "sources")
+    with services_of(home) as services:
+        attach(services, path)
+        yield services, path
+
+
 def open_account(
     ledger: Any,
     principal: str,
@@ -139,3 +154,8 @@ def question(sql: str, principal: str, **options: Any) -> Question:
         "body_hash": hashlib.sha256(sql.encode()).hexdigest(),
     }
     return Question(**{**values, **options})
+
+
+def answer_to(services: Services, asked: Question) -> dict[str, Any]:
+    """The answer of a question, read."""
+    return dict(json.loads(told(services.journey, asked)))

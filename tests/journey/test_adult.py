@@ -19,7 +19,7 @@ from server.services import Services
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
-from tests.journey.clinic import open_account, question, services_of
+from tests.journey.clinic import attach, open_account, question, services_of
 
 ADULT = os.environ.get("NOISEGATE_ADULT_CSV", "")
 
@@ -70,7 +70,7 @@ def adult(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     (source / "adult.csv").symlink_to(Path(ADULT).resolve())
     (source / "adult.yaml").write_text(DATASET)
     with services_of(home) as services:
-        services.registrar.attach_path(source / "adult.yaml", actor="test")  # type: ignore[attr-defined]
+        attach(services, source / "adult.yaml")
         open_account(services.ledger, "ann", epsilon="100000", dataset="adult")
         yield services
 

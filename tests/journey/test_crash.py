@@ -12,7 +12,7 @@ import pytest
 
 from privacy.refusal import ExecutionFailed
 from server.admitted import InFlight
-from tests.journey.clinic import open_account, question, services_of, stored, told, write_files
+from tests.journey.clinic import clinic_in, open_account, question, services_of, stored, told
 from tests.journey.crash_child import SQL
 
 POINTS = (
@@ -45,9 +45,7 @@ SETTLED_FROM = POINTS.index("post.after_commit")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the clinic and one account, closed."""
     folder = tmp_path_factory.mktemp("crash")
-    path = write_files(folder / "sources")
-    with services_of(folder) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    with clinic_in(folder) as (services, _):
         open_account(services.ledger, "crash")
     return folder
 

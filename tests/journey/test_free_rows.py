@@ -15,7 +15,8 @@ from server.answer import Journey
 from server.errors import Problem
 from server.free_answers import ROW_BYTES, FreeAnswers
 from server.services import Services
-from tests.journey.clinic import open_account, question, services_of, told, write_files
+from tests.clocks import Clock
+from tests.journey.clinic import attach, open_account, question, services_of, told, write_files
 
 WIDE = "SELECT age, sex, COUNT(*) AS n, COUNT(*) FILTER (WHERE salary > 1) AS m FROM people GROUP BY age, sex"
 
@@ -30,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     )
     path.write_text(file)
     with services_of(folder) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+        attach(services, path)
         yield services
 
 
@@ -88,10 +89,10 @@ def test_a_repeat_with_a_key_stores_a_reference(home: Services) -> None:
 def test_free_answers_of_other_texts_have_an_allowance(home: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """New texts over one release, texts over no rows and keyed repeats end in 429; paying and rereading go on."""
     open_account(home.ledger, "carla")
-    now = [0.0]
+    clock = Clock(0.0)
     journey = home.journey
     assert isinstance(journey, Journey)
-    allowance = FreeAnswers(burst_bytes=200_000, bytes_per_second=1_000, clock=lambda: now[0])
+    allowance = FreeAnswers(burst_bytes=200_000, bytes_per_second=1_000, clock=clock)
     for part in (journey.admission, journey.running):
         monkeypatch.setattr(part, "_free", allowance)
     answer = asked(home, "carla")
@@ -112,22 +113,22 @@ def test_free_answers_of_other_texts_have_an_allowance(home: Services, monkeypat
     assert record is not None
     assert record.answer == answer
     asked(home, "carla", "SELECT COUNT(*) FROM visits")
-    now[0] += allowance.wait_seconds("carla")
+    clock.now += allowance.wait_seconds("carla")
     asked(home, "carla", "SELECT 1 AS one")
 
 
 def test_the_allowance_fills_up_and_is_ones_own() -> None:
     """It is overdrawn by at most one answer, comes back with time up to the burst, and is counted by principal."""
-    now = [0.0]
-    free = FreeAnswers(burst_bytes=10_000, bytes_per_second=100, clock=lambda: now[0])
+    clock = Clock(0.0)
+    free = FreeAnswers(burst_bytes=10_000, bytes_per_second=100, clock=clock)
     assert free.wait_seconds("anna") == 0
     free.take("anna", 12_000 - ROW_BYTES)
     assert free.wait_seconds("anna") == 21
     assert free.wait_seconds("berta") == 0
-    now[0] += 20
+    clock.now += 20
     assert free.wait_seconds("anna") == 1
-    now[0] += 1
+    clock.now += 1
     assert free.wait_seconds("anna") == 0
-    now[0] += 10_000
+    clock.now += 10_000
     free.take("anna", 10_001 - ROW_BYTES)
     assert free.wait_seconds("anna") == 1

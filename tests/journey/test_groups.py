@@ -6,7 +6,6 @@ The data is small and the noise of epsilon 100 is far below one half, so release
 from __future__ import annotations
 
 import csv
-import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from server.services import DatasetRefused, Services
-from tests.journey.clinic import open_account, question, services_of, told
+from tests.journey.clinic import answer_to, attach, open_account, question, services_of
 
 DATASET = """\
 version: 2
@@ -97,15 +96,14 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     home = tmp_path_factory.mktemp("groups")
     with services_of(home) as services:
         for name, text in (("new", DATASET), ("old", OLD)):
-            services.registrar.attach_path(write(home / "sources", name, text), actor="test")  # type: ignore[attr-defined]
+            attach(services, write(home / "sources", name, text))
             open_account(services.ledger, "ann", epsilon="100000", dataset=name)
         yield services
 
 
 def answered(services: Services, sql: str, dataset: str = "new", **options: Any) -> dict[str, Any]:
     """The answer with noise that no rounding shows."""
-    asked = question(sql, "ann", dataset=dataset, epsilon="100", **options)
-    return dict(json.loads(told(services.journey, asked)))
+    return answer_to(services, question(sql, "ann", dataset=dataset, epsilon="100", **options))
 
 
 def counted(services: Services, sql: str, dataset: str = "new") -> dict[Any, int]:
@@ -233,7 +231,7 @@ def test_values_outside_of_keys_are_refused_at_attach(
     assert old in DATASET
     path = write(tmp_path, "refused", DATASET.replace(old, new))
     with pytest.raises(DatasetRefused) as caught:
-        groups.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+        attach(groups, path)
     (finding,) = caught.value.findings
     assert finding.field == f"tables.people.{column}"
     assert "not in the declared keys" in finding.why
@@ -249,7 +247,7 @@ def test_an_upgraded_file_means_the_same(groups: Services, tmp_path: Path) -> No
     assert result.kept
     before = groups.catalogue.get("old")
     assert before is not None
-    groups.registrar.attach_path(write(tmp_path, "old", result.text), actor="test")  # type: ignore[attr-defined]
+    attach(groups, write(tmp_path, "old", result.text))
     after = groups.catalogue.get("old")
     assert after is not None
     assert (after.data_version, after.tables) == (before.data_version, before.tables)
@@ -284,7 +282,7 @@ def ages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     (source / "people.csv").write_text("person_id,age,score\n" + "\n".join(lines) + "\n")
     (source / "ages.yaml").write_text(AGES)
     with services_of(home) as services:
-        services.registrar.attach_path(source / "ages.yaml", actor="test")  # type: ignore[attr-defined]
+        attach(services, source / "ages.yaml")
         open_account(services.ledger, "ann", epsilon="100000", dataset="ages")
         yield services
 
@@ -352,7 +350,7 @@ def test_counts_of_shown_groups_keep_their_promise(ages: Services) -> None:
     for number in range(40):
         sql = f"SELECT age, COUNT(*) AS n FROM people WHERE person_id < 4000 + {number} GROUP BY age"
         asked = question(sql, "ann", dataset="ages", epsilon="0.05", nonempty=True)
-        answer = json.loads(ages.journey.complete(ages.journey.admit(asked)))  # type: ignore[arg-type]
+        answer = answer_to(ages, asked)
         for row, low, high in zip(answer["rows"], answer["lows"], answer["highs"], strict=True):
             truth = 100 if row[0] < OLDEST else 0
             shown += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from server.services import Services
-from tests.journey.clinic import DATASET, open_account, question, services_of, told, write_files
+from tests.journey.clinic import DATASET, answer_to, attach, clinic_in, open_account, question
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 MEAN = "SELECT AVG(cost) AS cost FROM visits"
@@ -19,23 +18,21 @@ MEAN = "SELECT AVG(cost) AS cost FROM visits"
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[tuple[Services, Path]]:
     """Services of a home of its own, because its policy is edited."""
-    path = write_files(tmp_path / "sources")
-    with services_of(tmp_path) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    with clinic_in(tmp_path) as (services, path):
         open_account(services.ledger, "anna")
         yield services, path
 
 
 def asked(services: Services, sql: str, **options: Any) -> dict[str, Any]:
     """The answer to a question of anna's."""
-    return dict(json.loads(told(services.journey, question(sql, "anna", **options))))
+    return answer_to(services, question(sql, "anna", **options))
 
 
 def edited(services: Services, path: Path, before: str, after: str) -> None:
     """Attaches the dataset with one text of its file replaced."""
     assert before in DATASET
     path.write_text(DATASET.replace(before, after))
-    services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    attach(services, path)
 
 
 @pytest.mark.parametrize(

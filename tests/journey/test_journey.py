@@ -15,14 +15,14 @@ from privacy.refusal import ExecutionFailed, Refused
 from server.journey.moments import Moments
 from server.journey.visible import VisibleRun
 from server.services import Services
-from tests.journey.clinic import PEOPLE, question, stored, told
+from tests.journey.clinic import PEOPLE, answer_to, question, stored
 
 Analyst = Callable[..., str]
 
 
 def ask(services: Services, sql: str, principal: str, **options: Any) -> dict[str, Any]:
     """The answer of a question, as JSON."""
-    return dict(json.loads(told(services.journey, question(sql, principal, **options))))
+    return answer_to(services, question(sql, principal, **options))
 
 
 def remaining(services: Services, principal: str) -> Fraction:

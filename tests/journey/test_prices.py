@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from accountant.account import FilterKind, Limit
 from server.app import create_app
 from server.services import Services
-from tests.journey.clinic import services_of, write_files
+from tests.journey.clinic import clinic_in
 from tests.server.fakes import Api
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
@@ -24,10 +23,7 @@ SUM = "SELECT SUM(age) AS s FROM people"
 @pytest.fixture(scope="module")
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """The clinic under a root as people have them: (20, 0.00001)."""
-    home: Path = tmp_path_factory.mktemp("prices")
-    path = write_files(home / "sources")
-    with services_of(home) as started:
-        started.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    with clinic_in(tmp_path_factory.mktemp("prices")) as (started, _):
         started.ledger.create_account(
             dataset="clinic", parent=None, principal=None, name="root",
             limit=Limit(Fraction(20), Fraction(1, 10**5)), filter=FilterKind.APPROXIMATE, actor="test",

@@ -13,7 +13,7 @@ from accountant.account import Limit
 from accountant.errors import IdempotencyConflict, LedgerBehind
 from privacy.refusal import Refused
 from server.services import Services
-from tests.journey.clinic import DATASET, open_account, question, services_of, stored, write_files
+from tests.journey.clinic import DATASET, attach, clinic_in, open_account, question, stored
 from tests.journey.test_http import Api
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -23,10 +23,8 @@ SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Services, Path]]:
     """Services of a home of its own, because its dataset comes and goes, and the folder of its files."""
     folder = tmp_path_factory.mktemp("retries")
-    path = write_files(folder / "sources")
-    with services_of(folder) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
-        yield services, path
+    with clinic_in(folder) as home:
+        yield home
 
 
 def settle(services: Services, who: str, key: str) -> bytes:
@@ -54,7 +52,7 @@ def test_a_retry_is_answered_after_the_dataset_was_removed(home: tuple[Services,
         with pytest.raises(IdempotencyConflict):
             services.journey.admit(question("SELECT COUNT(*) FROM visits", "anna", idempotency_key="key-removed"))
     finally:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+        attach(services, path)
 
 
 def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: tuple[Services, Path]) -> None:
@@ -63,7 +61,7 @@ def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: t
     account = open_account(services.ledger, "carl")
     answer = settle(services, "carl", "key-policy")
     path.write_text(DATASET.replace('epsilon_max: "100"', 'epsilon_max: "0.5"'))
-    services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    attach(services, path)
     services.ledger.change_limit(account, Limit(Fraction(1, 10), Fraction(1, 10**7)), actor="test", reason="less")
     try:
         with pytest.raises(Refused):
@@ -73,14 +71,12 @@ def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: t
         assert stored(services.journey.admit(asked)) == answer
     finally:
         path.write_text(DATASET)
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+        attach(services, path)
 
 
 def test_a_server_whose_ledger_was_removed_is_not_ready_and_answers_nobody(tmp_path: Path) -> None:
     """Shows 503 at /readyz and for a question after `rm ledger.sqlite*`, since its commits are lost."""
-    path = write_files(tmp_path / "sources")
-    with services_of(tmp_path) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    with clinic_in(tmp_path) as (services, _):
         api = Api(services)
         api.key("anna", "analyst")
         open_account(services.ledger, "anna")

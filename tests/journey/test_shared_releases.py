@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from server.services import Services
-from tests.journey.clinic import DATASET, open_account, services_of, write_files
+from tests.journey.clinic import DATASET, attach, clinic_in, open_account
 from tests.journey.test_http import Api
 
 SQL = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
@@ -33,7 +33,7 @@ class Shared:
         self._path.write_text(
             DATASET.replace("policy: {", f'policy: {{epsilon_min: "{epsilon_min}", releases_shared: {way}, ')
         )
-        self.services.registrar.attach_path(self._path, actor="test")  # type: ignore[attr-defined]
+        attach(self.services, self._path)
 
     def ask(self, who: str, epsilon: str = "0.5", **options: Any) -> Any:
         """An answer over HTTP."""
@@ -50,9 +50,7 @@ class Shared:
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Shared]:
     """The home."""
-    path = write_files(tmp_path / "sources")
-    with services_of(tmp_path) as services:
-        services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+    with clinic_in(tmp_path) as (services, path):
         yield Shared(services, path)
 
 
