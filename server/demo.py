@@ -17,7 +17,7 @@ import numpy as np
 
 from server.datasets.schema import SCHEMA_PATH
 
-__all__ = ["PATIENTS", "SEED", "Demo", "DemoTable", "generate", "write_demo"]
+__all__ = ["DATASET_FILE", "PATIENTS", "SEED", "Demo", "DemoTable", "generate", "write_demo"]
 
 SEED = 20_260_101
 """Seed of the synthetic data. It has nothing to do with noise, which never has a seed."""
@@ -79,7 +79,7 @@ def write_demo(directory: Path, *, progress: Callable[[str], None] = lambda text
         rows[name] = table.rows
     path = directory / "demo.yaml"
     head = f"# yaml-language-server: $schema={SCHEMA_PATH.as_uri()}\n" if SCHEMA_PATH.exists() else ""
-    _replace(path, (head + _DATASET_FILE).encode())
+    _replace(path, (head + DATASET_FILE).encode())
     return Demo(dataset_file=path, rows=rows)
 
 
@@ -218,7 +218,7 @@ def _replace(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-_DATASET_FILE = f"""\
+DATASET_FILE = f"""\
 # The demo dataset of Noisegate. The data is synthetic: it was generated, and nobody in it exists.
 # This file is also an example of how to describe your own data; docs/datasets.md explains every line.
 version: 2
