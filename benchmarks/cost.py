@@ -1,4 +1,4 @@
-"""What each operator costs for one row, at worst: reproduces the table of `sql_rewrite/cost.py`.
+"""What each operator costs for one row, at worst: reproduces the table of `sql_rewrite/dialects/duckdb_costs.py`.
 
     python -m benchmarks.cost [--rows 40000] [--characters 200] [--check]
 
@@ -12,7 +12,7 @@ several runs, so that other work on the machine counts little. Figures in nanose
     pattern    for each character of its text arguments and each character of the constant that it searches
     vector     for a vector of the engine in which one row needs the operator (a branch that one person's row takes)
 
-`speed` is the time of `engines.speed.PROBE`; figures divided by (speed / SPEED_REFERENCE) are those of the table. With
+`speed` is the time of `engines.speed.PROBE`; figures divided by (speed / its `probe`) are those of the table. With
 `--check` the exit code is 1 when a figure is above the table's.
 """
 
@@ -33,7 +33,7 @@ import duckdb
 from engines.handlers.connection import private_settings
 from engines.speed import probe_nanoseconds
 from privacy.policy import ColumnType
-from sql_rewrite.cost import COSTS, SPEED_REFERENCE, Cost
+from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, columns_of
 from sql_rewrite.functions import REGISTRY, build
@@ -260,7 +260,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     speed = probe_nanoseconds()
-    scale = speed / SPEED_REFERENCE
+    scale = speed / DUCKDB.costs.probe
     figures: dict[str, Any] = {"speed_ns": round(speed), "scale": round(scale, 2)}
     above = []
     short, sparse, long = Bench(options.rows), Bench(400 * VECTOR), Bench(VECTOR)
@@ -272,7 +272,7 @@ def main() -> int:
             f'    "{name}": Cost({", ".join(f"{part}={value:g}" for part, value in shown.items() if value)}),',
             flush=True,
         )
-        known = COSTS.get(name)
+        known = DUCKDB.costs.operators.get(name)
         if known is None or any(value > taken(known, part) for part, value in found.items()):
             above.append(name)
     print(json.dumps({**figures, "above_the_table": above}))

@@ -2,8 +2,9 @@
 
 Two roles, because two places answer: a `StatementEngine` is near true data and runs statements after the charge; a
 `TwinPlanner` holds no true data and says before the charge whether a statement can be planned. What a statement costs
-in time is not measured while it runs: it follows from the plan and a table of costs that belongs to the dialect
-(sql_rewrite/cost.py), times how much slower than the table's machine this engine's is, which is `probe_nanoseconds`.
+in time is not measured while it runs: it follows from the plan and the costs that belong to the dialect
+(sql_rewrite/dialects/costs.py), times how much slower this engine is than on the machine of that table, which
+`probe_nanoseconds` says.
 """
 
 from __future__ import annotations

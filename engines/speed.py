@@ -1,7 +1,7 @@
 """How fast this machine is: the time of one fixed piece of work of the engine.
 
-The table of costs (`sql_rewrite/cost.py`) holds nanoseconds of a reference machine. A slower machine needs longer for
-the same rows, so its times are those of the table times the quotient of both probes.
+The table of costs (`sql_rewrite/dialects/duckdb_costs.py`) holds nanoseconds of a reference machine. A slower machine
+needs longer for the same rows, so its times are those of the table times the quotient of both probes.
 """
 
 from __future__ import annotations

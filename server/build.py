@@ -25,7 +25,7 @@ from server.services import Check, Services
 from server.settings import Settings
 from server.shutdown import Pause
 from server.store.registry import Registry
-from sql_rewrite.cost import SPEED_REFERENCE
+from sql_rewrite.dialects import DIALECTS
 
 __all__ = ["build_services", "open_catalogue"]
 
@@ -75,7 +75,7 @@ def build_services(settings: Settings) -> Services:
             pace=Pace(
                 tick_seconds=settings.answer_tick_ms / 1000,
                 engine_threads=settings.engine_threads,
-                slowness=lambda: private.probe_nanoseconds() / SPEED_REFERENCE,
+                slowness=lambda: private.probe_nanoseconds() / DIALECTS[private.capabilities.dialect].costs.probe,
                 sleep=pause.sleep,
             ),
         )

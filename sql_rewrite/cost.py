@@ -1,7 +1,8 @@
 """What a query costs in time: nanoseconds of each operator for one row, at worst, and of all rows of one unit.
 
 Claim. Let two data sets differ in one privacy unit. On the reference machine the running times of one plan differ by
-at most `Work.unit_nanoseconds`, as far as the table below is right. For the plan and its statement are the same, so
+at most `Work.unit_nanoseconds`, as far as the engine's table is right (`sql_rewrite/dialects/costs.py`). For the plan
+and its statement are the same, so
 the engine does the same for each row of the others; the unit has at most `rows_stored_per_unit` rows in a table
 (the snapshot keeps no more), each of them takes every branch of every CASE, every side of AND and OR and every FILTER
 at most once, and holds texts of at most `length_max` characters. The rows lie together (snapshots are ordered by unit),
@@ -17,35 +18,29 @@ The table holds worst cases: the dearest values of several alphabets for `charac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.refusal import Finding, Refused
 from privacy.statistic import StatisticKind
 from privacy.wording import shortened
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
 
 __all__ = [
-    "COSTS",
     "OPERATORS_MAX",
-    "PLAN_NANOSECONDS",
     "SAFETY",
-    "SPEED_REFERENCE",
     "UNIT_NANOSECONDS_MAX",
-    "Cost",
     "Work",
     "characters",
     "check_work",
     "parts_of",
     "work_of",
 ]
-
-SPEED_REFERENCE = 5_000_000
-"""Nanoseconds of `engines.speed.PROBE` on the machine whose nanoseconds the table holds."""
 
 SAFETY = 2
 """Factor between the table and what is assumed: for caches, orders of evaluation, and what was not measured."""
@@ -54,162 +49,13 @@ UNIT_NANOSECONDS_MAX = 250_000_000
 """Most that the rows of one unit may cost; a plan's tick is ten times as much, at most 2.5 seconds."""
 
 OPERATORS_MAX = 3_000
-"""Most operators of all statements of a query. Planning takes 25 microseconds for each, before any row is read."""
-
-PLAN_NANOSECONDS = 25_000
-PLAN_CORE = 80
-"""Operators that take as long to plan as a core without any."""
-PLAN_READING = 20
-"""Operators that take as long to plan as one conversion of text, whose pattern is made anew."""
-VECTOR_ROWS = 2_048
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Nanoseconds of one operator, its arguments not counted.
-
-    `row` is for one row (`wide` when it computes in 128 bits), `character` for each character of its text arguments,
-    `pattern` for each of them and each character of the constant that is searched, `vector` for a vector of the
-    engine in which one row at least needs it.
-    """
-
-    row: float
-    vector: float = 1_200
-    wide: float = 0
-    character: float = 0
-    pattern: float = 0
-
-
-COSTS: Mapping[str, Cost] = MappingProxyType(
-    {
-        "and": Cost(row=4),
-        "or": Cost(row=5),
-        "not": Cost(row=7),
-        "=": Cost(row=9, wide=11, character=0.8),
-        "<>": Cost(row=6, wide=22, character=0.8),
-        "<": Cost(row=16, vector=2300, character=0.4),
-        "<=": Cost(row=17, vector=1900, wide=21, character=0.3),
-        ">": Cost(row=18, vector=3600, character=1),
-        ">=": Cost(row=15, character=1.4),
-        "is_null": Cost(row=9, character=0.2),
-        "is_not_null": Cost(row=4, vector=2500, character=0.2),
-        "is_distinct_from": Cost(row=41, character=1.2),
-        "is_not_distinct_from": Cost(row=13, wide=15, character=1.3),
-        "in": Cost(row=13, vector=2300, character=1.2),
-        "case": Cost(row=8, character=1.1),
-        "coalesce": Cost(row=7, character=0.1),
-        "nullif": Cost(row=13, character=0.9),
-        "least": Cost(row=31, vector=2400, character=2.7),
-        "greatest": Cost(row=24, character=4.1),
-        "clip": Cost(row=24, vector=3300),
-        "gather": Cost(row=31, vector=6000, character=2.6),
-        "gather_range": Cost(row=53, vector=8000, character=3),
-        "as_number": Cost(row=8),
-        "as_timestamp": Cost(row=11),
-        "add": Cost(row=10, wide=13),
-        "subtract": Cost(row=9, wide=10),
-        "multiply": Cost(row=14),
-        "negate": Cost(row=9),
-        "divide": Cost(row=28),
-        "integer_divide": Cost(row=232, vector=2700),
-        "modulo": Cost(row=227, vector=2500),
-        "abs": Cost(row=4, wide=8),
-        "sign": Cost(row=10),
-        "floor": Cost(row=5),
-        "ceil": Cost(row=10, vector=1400),
-        "trunc": Cost(row=5),
-        "round": Cost(row=105, vector=3400),
-        "sqrt": Cost(row=17, vector=1600),
-        "ln": Cost(row=21),
-        "log10": Cost(row=34, vector=3100),
-        "log2": Cost(row=22, vector=1300),
-        "exp": Cost(row=19),
-        "power": Cost(row=73, vector=3900),
-        "like": Cost(row=29, character=6.9, pattern=4.46),
-        "not_like": Cost(row=27, character=7, pattern=4.41),
-        "ilike": Cost(row=53, vector=2500, character=20.5, pattern=4.37),
-        "not_ilike": Cost(row=55, vector=1900, character=20.5, pattern=4.7),
-        "lower": Cost(row=27, vector=2800, character=15.7),
-        "upper": Cost(row=17, character=17.7),
-        "length": Cost(row=4, character=1.4),
-        "trim": Cost(row=51, character=14.6),
-        "ltrim": Cost(row=32, vector=1300, character=7),
-        "rtrim": Cost(row=28, vector=2100, character=9.6),
-        "left": Cost(row=37, vector=3100, character=3.7),
-        "right": Cost(row=41, vector=1400, character=5.9),
-        "substr": Cost(row=24, vector=3200, character=5),
-        "concat": Cost(row=25, character=2.1),
-        "replace": Cost(row=47, vector=3900, character=15, pattern=0.08),
-        "starts_with": Cost(row=29, vector=2600, character=1),
-        "ends_with": Cost(row=26, vector=2100, character=1.1),
-        "contains": Cost(row=23, vector=3900, character=9.5, pattern=0.12),
-        "position": Cost(row=25, character=9.5, pattern=0.12),
-        "year": Cost(row=8, vector=4400),
-        "quarter": Cost(row=12),
-        "month": Cost(row=16, vector=2000),
-        "day": Cost(row=10, vector=2200),
-        "day_of_week": Cost(row=22, vector=4100),
-        "day_of_week_iso": Cost(row=17),
-        "day_of_year": Cost(row=10, vector=3200),
-        "week": Cost(row=30),
-        "iso_year": Cost(row=32),
-        "hour": Cost(row=8),
-        "minute": Cost(row=16),
-        "second": Cost(row=19),
-        "dayname": Cost(row=25, vector=2100),
-        "monthname": Cost(row=11),
-        "date_trunc": Cost(row=32, vector=2100),
-        "date_diff": Cost(row=20),
-        "epoch": Cost(row=17, vector=1600),
-        "cast_integer": Cost(row=181, vector=3300, character=11.9),
-        "cast_number": Cost(row=167, vector=6400, character=14.5),
-        "cast_text": Cost(row=85, vector=3700),
-        "cast_boolean": Cost(row=211, vector=3900, character=10),
-        "cast_date": Cost(row=144, vector=3100, character=11.6),
-        "cast_timestamp": Cost(row=166, vector=3900, character=15.3),
-    }
-)
-"""Every operator of the allow-list, from runs of `python -m benchmarks.cost`, beside other work and without.
-
-The greatest figures, at least 4 ns for a row and 1,200 for a vector.
-"""
-
-UNKNOWN = Cost(row=300, vector=5_000, wide=300, character=20, pattern=1)
-"""An operator that was not measured is taken to be dearer than any other."""
-
-_GUARD = Cost(row=15, vector=2_400)
-"""isfinite and the CASE that turn an infinity into NULL; the value is computed twice."""
-
-_PIECE = 0.1
-"""Nanoseconds for each character of a text and of a LIKE pattern without _."""
+"""Most operators of all statements of a query. DuckDB plans each in 25 microseconds, before any row is read."""
 
 _CHAINED = frozenset({"and", "or", "in", "gather", "coalesce", "least", "greatest", "concat"})
 """Operators whose figures are for two arguments, and grow with each further one."""
 
 _LONGEST = {"cast_text": 40, "dayname": 9, "monthname": 9}
 
-# What a core costs for a row beside its expressions, from the shapes that sql_rewrite.lower writes.
-_SCAN = 25.0
-_JOIN = 60.0
-_SUM = 20.0
-_UNIT = 80.0
-_KEY = 40.0
-_KEY_CHARACTER = 3.0
-_CHOICE = 200.0
-_GROUP = 10_000.0
-"""One more group that nobody else has: its way to the mechanism, its noise and its selection."""
-_CORE_VECTOR = 20_000.0
-_SCATTERED = 10_000.0
-"""One bounded sum of one group of a unit beyond its bounds, in a vector where nobody else is (measured: 8,300).
-
-The groups of a unit do not lie together: grouping by unit and key leaves them in the order of a hash.
-"""
-_CLIPPED = 2_500.0
-"""The same where a comparison is all that is needed."""
-_SALT = 5.0
-"""One hidden key in the number that decides where its groups lie; a text adds more (measured: 121 and 1.6 a byte)."""
-_SALT_TEXT = 140.0
-_SALT_CHARACTER = 6.5
 _KEY_CHARACTERS = 256
 
 
@@ -218,19 +64,18 @@ class Work:
     """What a query's statements do.
 
     `unit_nanoseconds` is the most that the rows of one unit cost in all cores together, with SAFETY; `row_nanoseconds`
-    what the declared numbers of rows cost, as far as they are declared; `operators` how many operators are planned.
+    what the declared numbers of rows cost, as far as they are declared; `operators` how many operators are planned, and
+    `plan_nanoseconds` how long that takes.
     `dearest` is the operator that costs a unit's rows most, in words, None where there is none.
     """
 
     unit_nanoseconds: float
     row_nanoseconds: float
     operators: int
+    plan_nanoseconds: float
     dearest: str | None
-
-    @property
-    def plan_nanoseconds(self) -> float:
-        """Time to plan the statements."""
-        return self.operators * PLAN_NANOSECONDS
+    costs: EngineCosts = field(repr=False)
+    """The table that all of it follows from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +95,8 @@ class _Sum:
 class _Meter:
     """Adds up expressions. Shared parts are looked at once."""
 
-    def __init__(self, *, typical: int | None = None) -> None:
+    def __init__(self, costs: EngineCosts, *, typical: int | None = None) -> None:
+        self._costs = costs
         self._known: dict[int, _Sum] = {}
         self._lengths: dict[int, int] = {}
         self._typical = typical
@@ -259,7 +105,7 @@ class _Meter:
         """The expression as it is lowered: with its guard, for which it is written twice."""
         own = self.bare(expression)
         if isinstance(expression, Call) and not expression.finite:
-            return _Sum(_GUARD.row, _GUARD.vector, 2).plus(own, 2)
+            return _Sum(self._costs.guard.row, self._costs.guard.vector, 2).plus(own, 2)
         return own
 
     def bare(self, expression: Expression) -> _Sum:
@@ -281,7 +127,7 @@ class _Meter:
 
     def own(self, call: Call) -> _Sum:
         """One operator, once."""
-        cost = COSTS.get(call.operator, UNKNOWN)
+        cost = self._costs.operators.get(call.operator, self._costs.unknown)
         times = max(1, len(call.arguments) - 1) if call.operator in _CHAINED else 1
         if call.operator == "case":
             times = len(call.arguments) // 2
@@ -293,12 +139,12 @@ class _Meter:
             longest = max((len(needle) for needle in needles), default=0)
             # A pattern without _ is searched piece by piece; one with it is tried at every character.
             plain = call.operator.endswith("like") and not any("_" in needle for needle in needles)
-            rate = cost.character + (min(cost.pattern, _PIECE) if plain else cost.pattern) * longest
+            rate = cost.character + (min(cost.pattern, self._costs.piece) if plain else cost.pattern) * longest
             compared = times if call.operator in ("in", "gather") else 1
             row += sum(self.characters(argument) for argument in read) * rate * compared
         operators = times
         if call.operator.startswith("cast_") and read and call.type is not ColumnType.TEXT:
-            operators = PLAN_READING
+            operators = self._costs.plan_reading
         return _Sum(row, cost.vector * times, operators)
 
     def characters(self, expression: Expression) -> int:
@@ -341,7 +187,7 @@ class _Meter:
 
 def characters(expression: Expression) -> int:
     """The most characters that a text of the expression may have."""
-    return _Meter().characters(expression)
+    return _Meter(DUCKDB_COSTS).characters(expression)
 
 
 USUAL_SHARE = 1 / 3
@@ -351,7 +197,7 @@ TYPICAL_CHARACTERS = 32
 """Characters of a stored text where the time of a whole table is predicted; worst cases use `length_max`."""
 
 
-def work_of(cores: Iterable[BoundedCore]) -> Work:
+def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> Work:
     """What the statements of these cores do. A function of the plan and of declarations."""
     unit = rows = 0.0
     operators = 0
@@ -359,18 +205,19 @@ def work_of(cores: Iterable[BoundedCore]) -> Work:
     for bounded in cores:
         root = bounded.core.sources[0].table
         stored = root.rows_stored
-        worst, usual = _core(bounded, _Meter()), _core(bounded, _Meter(typical=TYPICAL_CHARACTERS))
-        vectors = 1 + -(-(stored - 1) // VECTOR_ROWS)
+        worst, usual = _core(bounded, costs), _core(bounded, costs, typical=TYPICAL_CHARACTERS)
+        vectors = 1 + -(-(stored - 1) // costs.vector_rows)
         groups = 0 if bounded.described.keys.domain is not None else min(bounded.contribution.groups, stored)
         sums = sum(b.statistic.coordinates for b in bounded.statistics)
-        unit += stored * worst.row + vectors * worst.vector + groups * (_GROUP + sums * _GROUP / 10)
+        unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
         if not bounded.contribution.one_row:
-            unit += min(bounded.contribution.groups, stored) * _held_nanoseconds(bounded)
+            unit += min(bounded.contribution.groups, stored) * _held_nanoseconds(bounded, costs)
         # Rows of joined tables are hashed whether or not a row finds them.
-        unit += sum(source.table.rows_stored for source in bounded.core.sources[1:] if source.table.protected) * _JOIN
+        joined = (source.table for source in bounded.core.sources[1:])
+        unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
         rows += (root.rows_expected or 0) * usual.row * USUAL_SHARE
         operators += worst.operators
-        meter = _Meter()
+        meter = _Meter(costs)
         for call in _calls(bounded):
             own = meter.own(call)
             took = stored * own.row + vectors * own.vector
@@ -380,18 +227,20 @@ def work_of(cores: Iterable[BoundedCore]) -> Work:
         unit_nanoseconds=unit * SAFETY,
         row_nanoseconds=rows,
         operators=operators,
+        plan_nanoseconds=operators * costs.plan,
         dearest=None if dearest is None else shortened(describe(dearest[1])),
+        costs=costs,
     )
 
 
-def _held_nanoseconds(bounded: BoundedCore) -> float:
+def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     """Time of the expressions that hold what a unit adds to one group, where only units beyond the bounds need them."""
     total = 0.0
     for b in bounded.statistics:
         if b.statistic.kind is StatisticKind.MOMENTS or b.scaled:
-            total += (b.statistic.coordinates + (b.statistic.kind is StatisticKind.MOMENTS)) * _SCATTERED
+            total += (b.statistic.coordinates + (b.statistic.kind is StatisticKind.MOMENTS)) * costs.scattered
         elif b.statistic.kind is not StatisticKind.UNITS:
-            total += _CLIPPED
+            total += costs.clipped
     return total
 
 
@@ -419,39 +268,40 @@ def _calls(bounded: BoundedCore) -> Iterable[Call]:
             stack.extend(node.arguments)
 
 
-def _core(bounded: BoundedCore, meter: _Meter) -> _Sum:
+def _core(bounded: BoundedCore, costs: EngineCosts, *, typical: int | None = None) -> _Sum:
     """One core for one row: its expressions, and the joins, sums and groups around them."""
+    meter = _Meter(costs, typical=typical)
     total = _Sum()
     for expression, copies in parts_of(bounded):
         total = total.plus(meter.lowered(expression), copies)
     sums = sum(b.statistic.coordinates for b in bounded.statistics)
     keys = [key for _, key in bounded.core.keys]
-    row = _SCAN + _JOIN * (len(bounded.core.sources) - 1) + _SUM * sums + _KEY * len(keys)
+    row = costs.scan + costs.join * (len(bounded.core.sources) - 1) + costs.sum * sums + costs.key * len(keys)
     texts = [key for key in keys if key.type is ColumnType.TEXT]
-    compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * _KEY_CHARACTER
+    compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared
     if not bounded.contribution.one_row:
-        row += _UNIT
+        row += costs.unit
         for key, domain in zip(keys, bounded.domains, strict=True):
             if domain is None:
-                row += _SALT
+                row += costs.salt
                 if key.type is ColumnType.TEXT:
-                    row += _SALT_TEXT + _SALT_CHARACTER * min(meter.characters(key), _KEY_CHARACTERS)
+                    row += costs.salt_text + costs.salt_character * min(meter.characters(key), _KEY_CHARACTERS)
         if bounded.contribution.choose_groups:
-            row += _CHOICE + _KEY * len(keys)
+            row += costs.choice + costs.key * len(keys)
         if bounded.contribution.scaled:
             # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.
-            row += _CHOICE
-    return total.plus(_Sum(row, _CORE_VECTOR, PLAN_CORE + len(keys) + 2 * sums))
+            row += costs.choice
+    return total.plus(_Sum(row, costs.core_vector, costs.plan_core + len(keys) + 2 * sums))
 
 
-def check_work(cores: Sequence[BoundedCore]) -> Work:
+def check_work(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> Work:
     """The work of a query's cores, all together.
 
     Errors: Refused (too_large) when planning them, or the rows of one unit, would take too long. Depends on the text
     and on declarations only, never on the machine: a text is always answered or always refused.
     """
-    work = work_of(cores)
+    work = work_of(cores, costs)
     if work.operators > OPERATORS_MAX:
         raise Refused(
             [

@@ -65,7 +65,7 @@ class Preparing:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
         cores = bound(plan)
         # Before anything is written out, which may be long.
-        work = check_work(cores)
+        work = check_work(cores, self._dialect.costs)
         check_memory(cores)
         types = None
         if not plan.shell.trivial:

@@ -109,7 +109,8 @@ class ToRun:
         if not self.paid.reused:
             return self.asked.prepared.work
         charged = zip(self.asked.prepared.cores, self.asked.charges, strict=True)
-        return work_of([core for core, charge in charged if charge.core_key not in self.paid.reused])
+        fresh = [core for core, charge in charged if charge.core_key not in self.paid.reused]
+        return work_of(fresh, self.asked.prepared.work.costs)
 
 
 Admitted = Settled | InFlight | ToRun

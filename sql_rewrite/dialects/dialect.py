@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 from sql_rewrite import relations, scalars
+from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.scalars import EngineType, Node
 
 __all__ = ["Dialect", "kinds", "writes"]
@@ -43,6 +44,9 @@ class Dialect:
 
     types: Mapping[EngineType, str]
     """The engine's names of types."""
+
+    costs: EngineCosts
+    """How long the engine takes for what is written."""
 
     _writers: dict[type[Node], Callable[[Any, Any], str]] = {}  # noqa: RUF012 - each subclass makes its own
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from sql_rewrite.dialects.dialect import Dialect, writes
+from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.relations import (
     ChosenGroups,
     Count,
@@ -122,6 +123,7 @@ class DuckDB(Dialect):
     """Writes nodes for DuckDB."""
 
     types = _TYPES
+    costs = DUCKDB_COSTS
 
     def _operand(self, node: Scalar, binding: int) -> str:
         """A part of an operator, in parentheses if it would otherwise not be read as one."""

@@ -11,7 +11,8 @@ from engines.handlers.connection import private_settings
 from engines.speed import probe_nanoseconds
 from privacy.statement import Statement
 from sql_rewrite.bound import bound
-from sql_rewrite.cost import SPEED_REFERENCE, check_work
+from sql_rewrite.cost import check_work
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.sql_rewrite.test_cost import CONDITIONAL, DEAR, USUAL, dataset
@@ -84,7 +85,7 @@ class World:
 @pytest.mark.parametrize("sql", TEXTS)
 def test_one_units_rows_take_no_longer_than_the_model_says(sql: str) -> None:
     """Shows that the table, with its factor, is above what the engine does with the worst rows that fit the limits."""
-    slowness = max(1.0, probe_nanoseconds() / SPEED_REFERENCE)
+    slowness = max(1.0, probe_nanoseconds() / DUCKDB.costs.probe)
     cores = bound(lift(sql, dataset(rows_stored=ROWS, length_max=LENGTH), {}))
     work = check_work(cores)
     (statement,) = map(lower, cores)

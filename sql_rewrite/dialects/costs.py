@@ -1,0 +1,74 @@
+"""What an engine takes, in nanoseconds of one reference machine: the table that belongs to a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["Cost", "EngineCosts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Nanoseconds of one operator, its arguments not counted.
+
+    `row` is for one row (`wide` when it computes in 128 bits), `character` for each character of its text arguments,
+    `pattern` for each of them and each character of the constant that is searched, `vector` for a vector of the
+    engine in which one row at least needs it.
+    """
+
+    row: float
+    vector: float = 1_200
+    wide: float = 0
+    character: float = 0
+    pattern: float = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineCosts:
+    """The costs of an engine, as its dialect makes it compute. Worst cases: sql_rewrite/cost.py says what they prove.
+
+    Expressions: `operators` of the allow-list, each with what its dialect writes for it, `unknown` for one that was not
+    measured, `guard` for turning an infinity into NULL, `piece` for each character of a text and of a LIKE pattern
+    without _.
+    """
+
+    probe: float
+    """Time of the engine's probe on that machine. On another one costs are times the quotient of both probes."""
+    operators: Mapping[str, Cost]
+    unknown: Cost
+    guard: Cost
+    piece: float
+    vector_rows: int
+    """Rows that the engine works on together."""
+
+    plan: float
+    """Planning one operator."""
+    plan_core: int
+    """Operators that take as long to plan as a core without any."""
+    plan_reading: int
+    """Operators that take as long to plan as one conversion of text, whose pattern is made anew."""
+
+    # For each row, beside its expressions.
+    scan: float
+    join: float
+    sum: float
+    unit: float
+    """Grouping by unit and key first."""
+    key: float
+    key_character: float
+    choice: float
+    """Choosing groups, or adding up a unit's rows over its groups."""
+    salt: float
+    """One hidden key in the number that decides where its groups lie; a text adds what follows."""
+    salt_text: float
+    salt_character: float
+
+    # For each core, group, and bounded sum of a group.
+    core_vector: float
+    group: float
+    """One more group that nobody else has: its way to the mechanism, its noise and its selection."""
+    scattered: float
+    """One bounded sum of one group of a unit beyond its bounds, in a vector where nobody else is."""
+    clipped: float
+    """The same where a comparison is all that is needed."""
