@@ -32,10 +32,11 @@ schema:  ## write schemas/dataset.schema.json anew from the model
 
 # Locks hold the exact versions and hashes of everything that is installed, for every system and Python at once.
 LOCK = uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-header --quiet
-lock:  ## write requirements.lock and requirements-dev.lock anew (needs uv); add UPGRADE=--upgrade for new versions
+lock:  ## write the three lock files anew (needs uv); add UPGRADE=--upgrade for new versions
 	@command -v uv >/dev/null || { echo "make lock needs uv: python3 -m pip install uv"; exit 2; }
 	$(LOCK) $(UPGRADE) --extra postgres --output-file requirements.lock
 	$(LOCK) $(UPGRADE) --all-extras --group dev --output-file requirements-dev.lock
+	sed -n '/^pyarrow==/,/^    #/{/^    #/!p}' requirements-dev.lock > requirements-arrow.lock
 
 clean:  ## remove caches (the environment and your data stay)
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

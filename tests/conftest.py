@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.skipped import skip_reasons, skip_table
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--nightly`: tests that need a machine which does nothing else, or very long."""
@@ -18,3 +20,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("nightly") is not None:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says at the end which tests were skipped, why, and how to enable them."""
+    terminalreporter.write_line(skip_table(skip_reasons(terminalreporter.stats.get("skipped", []))))

@@ -154,19 +154,18 @@ def test_a_changed_lock_is_noticed(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_set_up_is_made_again(tmp_path: Path) -> None:
-    """A note in the lock file survives kill -9; the next start throws the half-made environment away."""
+    """The state of the environment survives kill -9; the next start throws the half-made environment away."""
     folder = make_checkout(tmp_path / "c")
     assert run_script(folder, "setup").returncode == 0
     (folder / ".venv" / "noisegate-environment.json").write_text(
         '{"format": 1, "state": "installing", "created": true}'
     )
     (folder / ".venv" / "half-made").write_text("")
-    (folder / ".venv.lock").write_text("creating")
     done = run_script(folder, "doctor")
     assert done.returncode == 0, done.stderr
     assert "An earlier set-up was interrupted" in done.stderr
     assert not (folder / ".venv" / "half-made").exists()
-    assert (folder / ".venv.lock").read_text() == ""
+    assert json.loads((folder / ".venv" / "noisegate-environment.json").read_text())["state"] == "ready"
 
 
 def test_two_first_starts_at_once(tmp_path: Path) -> None:
@@ -419,45 +418,13 @@ def test_code_of_the_callers_folder_is_not_imported(ready: Path, tmp_path: Path)
     assert done.stdout == "ours\n"
 
 
-REPORT = """<?xml version="1.0"?><testsuites><testsuite name="pytest">
-<testcase name="a"><skipped type="pytest.skip" message="no PostgreSQL server was found"/></testcase>
-<testcase name="b"><skipped type="pytest.skip" message="no PostgreSQL server was found"/></testcase>
-<testcase name="c"><skipped type="pytest.skip" message="needs a moon; enable: wait for the night"/></testcase>
-<testcase name="d"><skipped type="pytest.xfail" message="expected"/></testcase>
-<testcase name="e"/></testsuite></testsuites>"""
-
-
-def test_skipped_tests_are_explained(script: ModuleType, tmp_path: Path) -> None:
-    """The table after a test run has each reason once, with its number and how to enable the tests."""
-    path = tmp_path / "report.xml"
-    path.write_text(REPORT)
-    counts = script.skipped_tests(str(path))
-    assert counts == {"no PostgreSQL server was found": 2, "needs a moon; enable: wait for the night": 1}
-    lines = script.skip_table(counts).splitlines()
-    assert lines[0] == "Skipped: 3. Each reason, and how to run these tests too:"
-    assert lines[1].split() == ["2", "no", "PostgreSQL", "server", "was", "found"]
-    assert "NOISEGATE_TEST_POSTGRESQL_URL" in lines[2]
-    assert lines[3].split() == ["1", "needs", "a", "moon"]
-    assert lines[4].endswith("-> wait for the night")
-    assert script.skip_table({}) == "Nothing was skipped."
-    assert script.skipped_tests(str(tmp_path / "none.xml")) == {}
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ([], ["-n", "2"]),
-        (["-k", "ledger"], ["-n", "2", "-k", "ledger"]),
-        (["-n0"], ["-n0"]),
-        (["-p", "no:xdist"], ["-p", "no:xdist"]),
-        (["--pdb"], ["--pdb"]),
-        (["--nightly"], ["-n", "0", "-m", "nightly", "--nightly"]),
-        (["--nightly", "-m", "nightly and slow"], ["-n", "0", "--nightly", "-m", "nightly and slow"]),
-    ],
-)
-def test_arguments_go_through_to_pytest(script: ModuleType, given: list[str], expected: list[str]) -> None:
-    """Two workers unless the caller chose otherwise."""
-    assert script.test_arguments(given, "r.xml") == [*expected, "--junitxml=r.xml"]
+def test_an_extra_is_locked_as_in_development() -> None:
+    """What users add with --extra is what the tests run with: the same version, the same hashes."""
+    development = (CHECKOUT / "requirements-dev.lock").read_text()
+    for _, name in load_script().EXTRAS.values():
+        text = (CHECKOUT / name).read_text()
+        assert "--hash=sha256:" in text
+        assert text in development
 
 
 @pytest.mark.slow
@@ -493,7 +460,7 @@ def test_from_a_clean_copy_to_a_passing_test(tmp_path: Path) -> None:
         pytest.skip("the package index could not be reached; enable: run with a network connection")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" in done.stdout
-    assert "Nothing was skipped." in done.stderr
+    assert "Nothing was skipped." in done.stdout
     again = subprocess.run(
         [str(copy / "noisegate"), "dev", "ruff", "--version"],
         env=environment,

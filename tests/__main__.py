@@ -1,0 +1,107 @@
+"""`./noisegate test`, `lint` and `dev`: what runs in the development environment.
+
+    test [ARGUMENTS OF PYTEST]                every test that this machine can run, two at a time unless told otherwise;
+                                              says which were skipped, why, and how to enable them
+    lint [format] [lint] [types] [imports]    the static checks, all of them or the named ones; reports every failure
+    dev TOOL [ARGUMENTS]                      a tool of the environment, where you stand
+    dev trace SQL                             one query on its way to its price, step by step: plan, bounds, statement,
+                                              noise
+
+examples
+    ./noisegate test tests/privacy -q
+    ./noisegate test -k ledger -n 0
+    ./noisegate test --nightly                only the tests that measure time, on a machine that does nothing else
+    ./noisegate dev ruff check .
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["main", "pytest_arguments", "tool_command"]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LINT = {
+    "format": ["ruff", "format", "--check", ".", "noisegate"],
+    "lint": ["ruff", "check", ".", "noisegate"],
+    "types": ["mypy"],
+    "imports": ["lint-imports", "--no-cache", "--no-logo"],
+}
+
+
+def main(command: str, arguments: list[str]) -> int:
+    """Runs one of the three commands and returns its exit code."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 0
+    if command == "test":
+        os.chdir(ROOT)
+        _replace(["pytest", *pytest_arguments(arguments)])
+    if command == "lint":
+        return _lint(arguments)
+    if not arguments:
+        return _usage("dev needs the name of a tool, for instance: ./noisegate dev ruff check .")
+    if arguments[0] == "trace":
+        arguments = ["python", "-m", "server.cli.trace", *arguments[1:]]
+    _replace(arguments)
+    return 0
+
+
+def pytest_arguments(given: list[str]) -> list[str]:
+    """Arguments for pytest. Nightly tests measure time, so they run one after the other, without the rest."""
+    if "--nightly" in given:
+        return ["-n", "0", *([] if "-m" in given else ["-m", "nightly"]), *given]
+    chosen = any(
+        argument.startswith(("-n", "--numprocesses", "--pdb", "--trace")) or argument in ("no:xdist", "-pno:xdist")
+        for argument in given
+    )
+    return [*([] if chosen else ["-n", "2"]), *given]
+
+
+def tool_command(tool: str) -> list[str]:
+    """The command of a tool: its script in the environment, or the module of that name."""
+    if tool == "python":
+        return [sys.executable]
+    # A plain folder of packages has its scripts beside it, an environment beside its interpreter.
+    folders = [os.path.dirname(sys.executable), *(os.path.join(folder, "bin") for folder in sys.path)]
+    script = shutil.which(tool, path=os.pathsep.join(folders))
+    if script is None:
+        return [sys.executable, "-m", tool]
+    # Scripts carry the interpreter of the moment they were written; running them by name of the interpreter
+    # keeps them working when the checkout was moved.
+    with open(script, "rb") as stream:
+        return [sys.executable, script] if stream.read(2) == b"#!" else [script]
+
+
+def _replace(arguments: list[str]) -> None:
+    command = tool_command(arguments[0]) + arguments[1:]
+    os.execv(command[0], command)
+
+
+def _lint(arguments: list[str]) -> int:
+    unknown = [argument for argument in arguments if argument not in LINT]
+    if unknown:
+        return _usage(f'lint does not know "{unknown[0]}"; it has {", ".join(LINT)}')
+    failed = []
+    for name in arguments or LINT:
+        tool, *rest = LINT[name]
+        print(f"== {name}: {tool} {' '.join(rest)}", file=sys.stderr, flush=True)
+        if subprocess.run([*tool_command(tool), *rest], cwd=ROOT).returncode != 0:
+            failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _usage(message: str) -> int:
+    print(f"noisegate: {message}\n  ./noisegate --help lists the commands.", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
