@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from accountant.connection import BUSY_SECONDS, open_engine
-from accountant.errors import SchemaTooNew
+from accountant.errors import NotMigrated, SchemaTooNew
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-__all__ = ["configuration", "current", "head", "upgrade"]
+__all__ = ["configuration", "current", "head", "require_newest", "upgrade"]
 
 _LOCK = 0x4E6F697365  # any number that nobody else uses for an advisory lock
 
@@ -51,6 +51,14 @@ def _present(connection: Connection) -> str | None:
         return None
     revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
     return None if revision is None else str(revision)
+
+
+def require_newest(revision: str | None) -> None:
+    """Errors: NotMigrated or SchemaTooNew unless this is the newest revision: they are numbered in their order."""
+    if revision is None or revision < head():
+        raise NotMigrated("the database has an older schema" if revision else "the database has no schema yet")
+    if revision > head():
+        raise SchemaTooNew("the database has a schema that this program does not know")
 
 
 def upgrade(url: str) -> str:

@@ -7,10 +7,14 @@ from fastapi import FastAPI
 from server.app import create_app
 from server.build import build_services
 from server.settings import Settings, load_settings
+from server.watching import watched
 
 __all__ = ["application"]
 
 
 def application(settings: Settings | None = None) -> FastAPI:
-    """The application with the real services; settings come from the environment when none are given."""
-    return create_app(settings or load_settings(), build=build_services)
+    """The application with the real services; settings come from the environment when none are given.
+
+    Datasets that another process attaches or removes are noticed, as by every server.
+    """
+    return create_app(settings or load_settings(), build=lambda chosen: watched(build_services(chosen)))

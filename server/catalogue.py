@@ -28,7 +28,7 @@ from server.errors import RequestFinding
 from server.services import DatasetRefused, OtherName
 from server.store.registry import EITHER, DatasetVersion, Registry
 
-__all__ = ["ServedDatasets"]
+__all__ = ["ServedDatasets", "lost_snapshots"]
 
 
 _PUBLIC_KEYS_MAX = 1_000
@@ -292,3 +292,12 @@ def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) ->
         fresh.write_text(json.dumps(known), "utf-8")
         fresh.replace(kept)
     return list(values)
+
+
+def lost_snapshots(registry: Registry, snapshots_directory: Path) -> list[str]:
+    """Names of served datasets whose snapshot is missing or is not what was stored."""
+    return [
+        version.name
+        for version in registry.datasets()
+        if open_snapshot(snapshots_directory / version.name / f"{version.data_version}.duckdb") is None
+    ]

@@ -7,7 +7,6 @@ the only place in the server where numpy's random generator is used, and nothing
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from server.datasets.schema import SCHEMA_PATH
+from server.files import whole_file, write_whole
 
 __all__ = ["DATASET_FILE", "PATIENTS", "SEED", "Demo", "DemoTable", "generate", "write_demo"]
 
@@ -79,7 +79,7 @@ def write_demo(directory: Path, *, progress: Callable[[str], None] = lambda text
         rows[name] = table.rows
     path = directory / "demo.yaml"
     head = f"# yaml-language-server: $schema={SCHEMA_PATH.as_uri()}\n" if SCHEMA_PATH.exists() else ""
-    _replace(path, (head + DATASET_FILE).encode())
+    write_whole(path, head + DATASET_FILE)
     return Demo(dataset_file=path, rows=rows)
 
 
@@ -197,25 +197,11 @@ def _choose_department(
 
 
 def _write_csv(path: Path, table: DemoTable) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(table.names)
-            rows: Iterable[tuple[object, ...]] = zip(*table.columns, strict=True)
-            writer.writerows(rows)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(table.names)
+        rows: Iterable[tuple[object, ...]] = zip(*table.columns, strict=True)
+        writer.writerows(rows)
 
 
 DATASET_FILE = f"""\

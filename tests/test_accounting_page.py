@@ -12,7 +12,7 @@ import pytest
 
 from privacy.own import own_figure
 from server import pricing
-from server.cli.prices import own_words, part_words
+from server.cli.answers import own_words, part_words
 from server.floor import ROOT_COUNTED, RUNS
 from server.pricing import Wish
 from tests.server.test_prices import DATASET, account, ask
@@ -61,7 +61,8 @@ def test_the_lines_of_the_command_are_those_of_the_page() -> None:
     accounting = {"of": {"epsilon": "10", "delta": "0.000001"}}
     own = {"epsilon": f"{float(figure.epsilon):.9f}", "delta": "0.000001"}
     assert f"Price: {part_words('0.1', accounting)}." in PAGE
-    assert own_words(own) in PAGE.splitlines()
+    (said,) = own_words(own)
+    assert said in PAGE.splitlines()
 
 
 def test_own_figures_that_are_added_up_say_far_more_than_the_events() -> None:

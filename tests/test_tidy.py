@@ -105,9 +105,9 @@ BROAD_ALLOWED = {
     "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),
     "server/cli/program.py": (1, "the edge of the command line: a message instead of a traceback, exit code 1"),
-    "server/cli/watching.py": (1, "the thread that notices new datasets goes on: a busy database is no reason to end"),
+    "server/watching.py": (1, "the thread that notices new datasets goes on: a busy database is no reason to end"),
     "server/cli/doctor.py": (1, "a check of the installation that fails in any way is a finding of the report"),
-    "server/cli/serving.py": (
+    "server/cli/up.py": (
         1,
         "the end of the thread that shows the first answer: a message, and the server goes on",
     ),

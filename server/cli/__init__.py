@@ -1,10 +1,11 @@
 """The command line: what an owner, an operator and an analyst do without writing a program.
 
+    program   the table of commands, and `main`
+    options   options declared once, and groups of them that a command takes as one value
     failure   one clear message for everything that can go wrong
-    output    lines, tables and numbers for people; JSON for scripts
-    options   what several commands understand
+    output    lines and tables for people; JSON for scripts
     home      the folder of one installation: settings, keys, who serves it
-    program   all commands, and `main`
+    client    one connection to a server; `answers` puts into words what it says
 
 A command talks to the ledger's database itself (key, budget, audit, ...) or to a server over HTTP (query, estimate).
 Several processes may have the ledger open; what a running server keeps in memory, the datasets, is changed over HTTP.

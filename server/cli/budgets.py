@@ -2,75 +2,38 @@
 
 from __future__ import annotations
 
-import dataclasses
-from enum import StrEnum
+from dataclasses import asdict
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from server.cli.home import Home
-from server.cli.once import OnceOption, carry_out
-from server.cli.options import (
-    HomeOption,
-    JsonOption,
-    KeyFileOption,
-    KeyOption,
-    UrlOption,
-    amount,
-    default_home,
-    operator,
-)
-from server.cli.output import print_json, say, short, table
+from server.cli.answers import budget_table
+from server.cli.once import ONCE, carry_out
+from server.cli.options import Here, Remote, amount, operator, option
+from server.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from accountant.account import Account, FilterKind
     from accountant.ledger import Ledger
     from server.administration.budgets import Budgets
+    from server.cli.home import Home
     from server.store.registry import Registry
 
-__all__ = ["commands"]
-
-commands = typer.Typer(
-    name="budget",
-    help="How much may be spent, and what has been.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+__all__ = ["set_budget", "show"]
 
 
-class Filter(StrEnum):
-    """The filters of an account."""
-
-    approximate = "approximate"
-    pure = "pure"
-
-
-@commands.command("set")
 def set_budget(
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="The dataset.")],
-    epsilon: Annotated[str, typer.Option("--epsilon", metavar="E", help="Limit of epsilon, an exact decimal.")],
-    delta: Annotated[
-        str | None, typer.Option("--delta", metavar="D", help="Limit of delta, for instance 0.000001. Not for pure.")
-    ] = None,
-    principal: Annotated[
-        str | None,
-        typer.Option("--principal", metavar="NAME", help="Who may spend it. Without: the root, for all together."),
-    ] = None,
-    kind: Annotated[
-        Filter | None,
-        typer.Option("--filter", help="How losses add up; chosen once. Default: approximate."),
-    ] = None,
-    parent: Annotated[
-        str | None, typer.Option("--parent", metavar="ID", help="Account above. Default: the dataset's root.")
-    ] = None,
-    account: Annotated[str | None, typer.Option("--account", metavar="ID", help="Change exactly this account.")] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Needed to change a limit; the ledger keeps it.")
-    ] = None,
-    idempotency_key: OnceOption = None,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    *,
+    dataset: str = option("--dataset NAME", "The dataset.", ...),
+    epsilon: str = option("--epsilon E", "Limit of epsilon, an exact decimal.", ...),
+    delta: str | None = option("--delta D", "Limit of delta, for instance 0.000001. Not for pure."),
+    principal: str | None = option("--principal NAME", "Who may spend it. Without: the root, for all together."),
+    kind: Literal["approximate", "pure"] | None = option(
+        "--filter", "How losses add up; chosen once. Default: approximate."
+    ),
+    parent: str | None = option("--parent ID", "Account above. Default: the dataset's root."),
+    account: str | None = option("--account ID", "Change exactly this account."),
+    reason: str | None = option("--reason TEXT", "Needed to change a limit; the ledger keeps it."),
+    idempotency_key: str | None = ONCE,
+    here: Here,
 ) -> None:
     """Open an account, or change the limit of one that exists. What was spent stays spent.
 
@@ -82,53 +45,49 @@ def set_budget(
       noisegate budget set --dataset clinic --principal research --epsilon 5 --delta 0.000001
       noisegate budget set --dataset clinic --principal research --epsilon 8 --delta 0.000001 --reason "second phase"
     """
+    from accountant.account import FilterKind
     from server.administration.budgets import SetBudget, account_body
+    from server.cli.refusals import whose
 
-    place = Home(default_home(home))
+    place = here.place()
     exact_epsilon, exact_delta = _amounts(epsilon, delta)
     wanted = SetBudget(
         dataset=dataset,
         epsilon=exact_epsilon,
         delta=exact_delta,
-        filter=_filter(kind),
+        filter=None if kind is None else FilterKind(kind),
         principal=principal,
         parent=parent,
         account=account,
         reason=reason,
     )
     with place.opened() as (_, ledger, registry):
-        budgets = _budgets(ledger, registry)
 
         def set_limit() -> dict[str, Any]:
-            done = budgets.set(wanted, actor=operator())
+            done = _budgets(ledger, registry).set(wanted, actor=operator())
             return {"result": done.outcome.value, **account_body(done.account)}
 
-        asked = {name: None if value is None else str(value) for name, value in dataclasses.asdict(wanted).items()}
+        asked = {name: None if value is None else str(value) for name, value in asdict(wanted).items()}
         shown = carry_out(registry, idempotency_key, {"command": "budget set", **asked}, set_limit)
         made = ledger.account(shown["id"])
-    if as_json:
+    if here.as_json:
         print_json(shown)
         return
-    from server.cli.refusals import whose
-
     told = shown["result"]
     say(f"Account {made.id} of dataset {made.dataset} is {told}: {whose(made)}, {made.filter.value}.")
-    say(_account_table([made]))
+    say(budget_table([account_body(made)]))
     if made.parent is None and told == "opened":
         say("Next, somebody who may ask:")
         say("  noisegate key create NAME --role analyst")
         say(f"  noisegate budget set --dataset {dataset} --principal NAME --epsilon E --delta D")
 
 
-@commands.command("show")
 def show(
-    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Of this dataset only.")] = None,
-    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Of this one only.")] = None,
-    url: UrlOption = None,
-    key: KeyOption = None,
-    key_file: KeyFileOption = None,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    *,
+    dataset: str | None = option("--dataset NAME", "Of this dataset only."),
+    principal: str | None = option("--principal NAME", "Of this one only."),
+    remote: Remote,
+    here: Here,
 ) -> None:
     """Show limits, what is used and what remains. Running queries count as spent.
 
@@ -140,38 +99,42 @@ def show(
       noisegate budget show --dataset clinic --principal research --json
       NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate budget show
     """
-    if url is not None or key is not None or key_file is not None:
-        from server.cli.remote import connect, show_remote_budgets
-
-        with connect(home, url, key, key_file) as client:
-            show_remote_budgets(client, dataset=dataset, principal=principal, as_json=as_json)
-        return
-    place = Home(default_home(home))
-    with place.opened() as (_, ledger, registry):
-        everything = ledger.accounts()
-        budgets = _budgets(ledger, registry)
-        if dataset is not None and dataset not in {item.dataset for item in everything}:
-            budgets.require_dataset(dataset)
-        if principal is not None:
-            budgets.require_principal(principal)
-        found = [
-            item
-            for item in everything
-            if dataset in (None, item.dataset) and (principal is None or item.principal == principal)
-        ]
-    if as_json:
-        from server.administration.budgets import account_body
-
-        print_json([account_body(item) for item in found])
+    place = here.place()
+    elsewhere = remote != Remote(None, None, None)
+    if elsewhere:
+        with remote.connect(place) as client:
+            everything = client.call("GET", "/v1/budgets")[1]["budgets"]
+    else:
+        everything = _in_ledger(place, dataset, principal)
+    found = [
+        item for item in everything if dataset in (None, item["dataset"]) and principal in (None, item["principal"])
+    ]
+    if here.as_json:
+        print_json(found)
     elif found:
-        say(_account_table(found))
-        say("The root bounds what all analysts of a dataset learn together; each account below it is one analyst's.")
+        say(budget_table(found), verbatim=True)
+        if not elsewhere:
+            say(
+                "The root bounds what all analysts of a dataset learn together; each account below it is one analyst's."
+            )
+    elif elsewhere:
+        say("There is no budget of yours on this server. Ask an administrator for one.")
     else:
         say("There is no budget here yet. Open the root, then one for each analyst:")
         say(f"  noisegate budget set --dataset {dataset or 'NAME'} --epsilon 20 --delta 0.00001")
 
 
-# Steps
+def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[dict[str, Any]]:
+    """Every account of the home, as the API shows them. Errors: CommandFailed for a name that is not known."""
+    from server.administration.budgets import account_body
+
+    with place.opened() as (_, ledger, registry):
+        accounts = ledger.accounts()
+        if dataset is not None and dataset not in {account.dataset for account in accounts}:
+            _budgets(ledger, registry).require_dataset(dataset)
+        if principal is not None:
+            _budgets(ledger, registry).require_principal(principal)
+    return [account_body(account) for account in accounts]
 
 
 def _amounts(epsilon: str, delta: str | None) -> tuple[Fraction, Fraction | None]:
@@ -184,44 +147,8 @@ def _amounts(epsilon: str, delta: str | None) -> tuple[Fraction, Fraction | None
     return exact_epsilon, amount(delta, option="--delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)
 
 
-def _filter(kind: Filter | None) -> FilterKind | None:
-    from accountant.account import FilterKind
-
-    return None if kind is None else FilterKind(kind.value)
-
-
 def _budgets(ledger: Ledger, registry: Registry) -> Budgets:
     from server.administration.budgets import Budgets
     from server.administration.registered import RegisteredDatasets
 
     return Budgets(ledger, registry, RegisteredDatasets(registry).names)
-
-
-# Words
-
-
-def _account_table(accounts: list[Account]) -> str:
-    from server.administration.budgets import account_body
-
-    rows = []
-    for account in accounts:
-        body = account_body(account)
-        rows.append(
-            [
-                account.dataset,
-                "(root)" if account.parent is None else account.principal or f"({account.name})",
-                body["filter"],
-                body["limit"]["epsilon"],
-                _scientific(account.limit.delta),
-                f"{float(account.used_share()) * 100:.1f} %",
-                short(body["remaining"]["epsilon"]),
-                _scientific(account.remaining_delta()),
-                f"{account.id} (frozen)" if account.frozen else account.id,
-            ]
-        )
-    head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
-    return table(head, rows, right=frozenset({3, 4, 5, 6, 7}))
-
-
-def _scientific(value: Fraction) -> str:
-    return "0" if value == 0 else f"{float(value):g}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -15,19 +15,16 @@ from server.cli.home import Home
 from server.cli.options import home_option
 from server.cli.output import printable
 
-__all__ = ["DEFAULT_URL", "Client", "choose_key", "choose_url", "problem_failure"]
+__all__ = ["DEFAULT_URL", "Client", "choose_key", "choose_url"]
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 _ATTEMPTS = 3
+_PATIENCE_SECONDS = 3600.0
 
 
 def _loopback(host: str | None) -> bool:
-    if host is None:
-        return False
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
         return False
 
@@ -110,17 +107,11 @@ class Client:
             follow_redirects=False,
         )
 
-    def close(self) -> None:
-        """Closes the connection."""
-        self._http.close()
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
 
     def call(
         self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None
@@ -130,28 +121,53 @@ class Client:
         A request with an idempotency key, or that only reads, is sent again when the connection broke: the same key
         is never charged twice.
         """
-        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return self._read(self._send(method, path, body, headers))
+        response = self._send(method, path, body, idempotency_key=idempotency_key)
+        return response.status_code, self._read(response)
+
+    def ask(self, body: dict[str, Any], *, idempotency_key: str) -> dict[str, Any]:
+        """The settled answer of a query: waits as long as it runs."""
+        status, answer = self.call("POST", "/v1/queries", body, idempotency_key=idempotency_key)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        pause = 0.2
+        while status == 202:
+            if time.monotonic() > deadline:
+                raise CommandFailed(
+                    "the answer did not come in an hour",
+                    why="The query still runs. It was charged once.",
+                    instead=f"Fetch it later: GET {self.url}/v1/queries/{printable(answer.get('id'))}",
+                )
+            time.sleep(pause)
+            pause = min(pause * 1.5, 5.0)
+            status, answer = self.call("GET", f"/v1/queries/{answer['id']}")
+        return answer
+
+    def only_dataset(self, advice: str) -> str:
+        """The only dataset that the caller may ask; their names are in the failure when there is not one."""
+        names = [str(item["name"]) for item in self.call("GET", "/v1/datasets")[1]["datasets"]]
+        if len(names) != 1:
+            raise usage_error(
+                "the dataset is missing",
+                why=f"You may ask: {printable(', '.join(names))}." if names else "You have a budget for no dataset.",
+                instead=advice if names else "Ask an administrator for a budget.",
+            )
+        return names[0]
 
     def text(self, path: str, *, accept: str) -> str:
         """What stands at a path, as text of that media type."""
-        response = self._send("GET", path, None, {"Accept": accept})
+        response = self._send("GET", path, None, Accept=accept)
         if response.status_code >= 400 or not response.headers.get("Content-Type", "").startswith(accept):
             self._read(response)
-            raise CommandFailed(
-                f"what answers at {self.url} is not Noisegate",
-                why=f"It did not answer in the form that was asked for ({accept}).",
-                instead="Check the address and the port.",
-            )
+            raise self._foreign(f"It did not answer in the form that was asked for ({accept}).")
         return response.text
 
-    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> httpx.Response:
-        idempotency_key = headers.get("Idempotency-Key")
-        attempts = _ATTEMPTS if method == "GET" or idempotency_key is not None else 1
-        for attempt in range(1, attempts + 1):
+    def _send(
+        self, method: str, path: str, body: Any, *, idempotency_key: str | None = None, **headers: str
+    ) -> httpx.Response:
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        for _ in range(_ATTEMPTS if method == "GET" or idempotency_key is not None else 1):
             try:
-                response = self._http.request(method, path, json=body, headers=headers)
-                break
+                return self._http.request(method, path, json=body, headers=headers)
             except httpx.ConnectError:
                 raise CommandFailed(
                     f"could not reach a server at {self.url}",
@@ -159,66 +175,56 @@ class Client:
                     instead=("Start one with: noisegate up", "or give its address with --url (or NOISEGATE_URL)."),
                 ) from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                if attempt == attempts or isinstance(error, httpx.InvalidURL):
-                    raise self._broken(error, idempotency_key) from None
-        return response
-
-    def _broken(self, error: Exception, idempotency_key: str | None) -> CommandFailed:
-        advice = ["See whether the server still runs: noisegate doctor"]
-        if idempotency_key is not None:
-            advice.insert(0, f"Ask again with --idempotency-key {idempotency_key}: it is never charged twice.")
-        reason = "It did not answer in time" if isinstance(error, httpx.TimeoutException) else "The connection broke"
-        return CommandFailed(
+                broken = error
+        reason = "It did not answer in time" if isinstance(broken, httpx.TimeoutException) else "The connection broke"
+        charged = "" if idempotency_key is None else " The question may have been charged."
+        again = f"Ask again with --idempotency-key {idempotency_key}: it is never charged twice."
+        raise CommandFailed(
             f"the server at {self.url} did not answer",
-            why=f"{reason} ({type(error).__name__})."
-            + ("" if idempotency_key is None else " The question may have been charged."),
-            instead=advice,
+            why=f"{reason} ({type(broken).__name__}).{charged}",
+            instead=[*([again] if charged else []), "See whether the server still runs: noisegate doctor"],
         )
 
-    def _read(self, response: httpx.Response) -> tuple[int, dict[str, Any]]:
+    def _read(self, response: httpx.Response) -> dict[str, Any]:
         try:
             body = response.json() if response.content else {}
         except ValueError:
             body = None
         if not isinstance(body, dict) or (response.status_code >= 400 and "what" not in body):
-            raise CommandFailed(
-                f"what answers at {self.url} is not Noisegate",
-                why=f"Its answer (status {response.status_code}) is not one of this program's.",
-                instead="Check the address and the port.",
-            )
+            raise self._foreign(f"Its answer (status {response.status_code}) is not one of this program's.")
         if response.status_code >= 400:
-            raise problem_failure(body)
-        return response.status_code, body
+            raise _problem_failure(body)
+        return body
+
+    def _foreign(self, why: str) -> CommandFailed:
+        return CommandFailed(
+            f"what answers at {self.url} is not Noisegate", why=why, instead="Check the address and the port."
+        )
 
 
-def problem_failure(problem: dict[str, Any]) -> CommandFailed:
+def _problem_failure(problem: dict[str, Any]) -> CommandFailed:
     """A problem document in words: every finding with its place, what to do, and whether it was charged."""
     findings = [item for item in problem.get("findings") or [] if isinstance(item, dict)]
-    what = printable(str(problem["what"]))
     if len(findings) > 1:
-        lines = [_finding(item) for item in findings]
-        why = "\n".join([f"There are {len(findings)} reasons:", *lines])
-        advice = [line for item in findings for line in item.get("instead") or []]
+        why = "\n".join([f"There are {len(findings)} reasons:", *map(_finding, findings)])
     else:
-        place = _place(problem.get("position"))
-        why = f"{printable(str(problem.get('why', '')))}{place}"
-        advice = list(problem.get("instead") or [])
-    if problem.get("charged"):
-        why += " It was charged."
-    code = printable(str(problem.get("code", "")))
-    unique = [printable(str(line)) for line in dict.fromkeys(advice)]
-    return CommandFailed(f"{what} [{code}]", why=why, instead=unique)
+        findings = [problem]
+        why = f"{printable(problem.get('why', ''))}{_place(problem.get('position'))}"
+    advice = dict.fromkeys(printable(line) for item in findings for line in item.get("instead") or [])
+    return CommandFailed(
+        f"{printable(problem['what'])} [{printable(problem.get('code', ''))}]",
+        why=why + (" It was charged." if problem.get("charged") else ""),
+        instead=tuple(advice),
+    )
 
 
 def _finding(item: dict[str, Any]) -> str:
-    field = f" ({printable(str(item['field']))})" if item.get("field") else ""
-    what, why = printable(str(item.get("what", ""))), printable(str(item.get("why", "")))
-    return f"- {what}{field}{_place(item.get('position'))}: {why}"
+    field = f" ({printable(item['field'])})" if item.get("field") else ""
+    return f"- {printable(item.get('what', ''))}{field}{_place(item.get('position'))}: {printable(item.get('why', ''))}"
 
 
 def _place(position: Any) -> str:
     if not isinstance(position, dict):
         return ""
-    text = position.get("text")
-    near = f', at "{printable(str(text))}"' if text else ""
+    near = f', at "{printable(position["text"])}"' if position.get("text") else ""
     return f" (line {position.get('line')}, column {position.get('column')}{near})"

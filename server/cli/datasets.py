@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from server.cli.failure import CommandFailed, explained, usage_error
-from server.cli.home import Home
-from server.cli.options import HomeOption, JsonOption, absolute, default_home, operator
-from server.cli.output import print_json, printable, program, say, table
-from server.cli.progress import progress
+from server.cli.home import Home, check_schema, lost_failure, lost_snapshots
+from server.cli.options import (
+    Here,
+    absolute,
+    argument,
+    flag,
+    operator,
+    option,
+)
+from server.cli.output import print_json, printable, program, progress, say, table
+from server.files import write_whole
 
 if TYPE_CHECKING:
     from engines.snapshot import SnapshotReport
     from server.datasets import Problem
     from server.settings import Settings
 
-__all__ = ["commands", "init"]
-
-commands = typer.Typer(
-    name="dataset",
-    help="Check, attach, list and remove datasets.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+__all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
 
 _NOTICED_SECONDS = 15.0
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV, Parquet or DuckDB file.")],
-    unit: Annotated[
-        str | None,
-        typer.Option("--unit", metavar="COLUMN", help="The column that says whose row it is: a person, a household."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="YAML", help="Write it there. Default: standard output.")
-    ] = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Name of the dataset.")] = None,
-    unit_table: Annotated[
-        str | None, typer.Option("--table", metavar="NAME", help="The table with one row per unit, if several have it.")
-    ] = None,
-    each_row: Annotated[
-        bool, typer.Option("--each-row", help="Each row is one unit, a person with one row; no column names them.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    *,
+    file: Path = argument("FILE", "A CSV, Parquet or DuckDB file."),
+    unit: str | None = option("--unit COLUMN", "The column that says whose row it is: a person, a household."),
+    output: Path | None = option("--output -o YAML", "Write it there. Default: standard output."),
+    dataset: str | None = option("--dataset NAME", "Name of the dataset."),
+    unit_table: str | None = option("--table NAME", "The table with one row per unit, if several have it."),
+    each_row: bool = flag("--each-row", "Each row is one unit, a person with one row; no column names them."),
+    force: bool = flag("--force", "Replace a file that exists."),
+    here: Here,
 ) -> None:
-    """Propose a dataset file from the names and types in a data file.
+    """Propose a dataset file from a data file.
 
-    Bounds of numbers and lists of groups are asked for in the text and never read from rows: what is read from rows
-    tells about people.
+    From its names and types. Bounds of numbers and lists of groups are asked for in the text and never read from rows:
+    what is read from rows tells about people.
 
     \b
     examples
@@ -66,9 +55,10 @@ def init(
       noisegate init clinic.duckdb --unit patient_id --table patients > clinic.yaml
       noisegate init survey.csv --each-row -o survey.yaml
     """
-    from server.cli.proposing import inspect_data, proposal, renamed_lines, stem
+    from server.cli.own_data import inspect, proposal, renamed_lines
+    from server.datasets.inspecting import stem
 
-    default_home(home)  # what the advice names
+    here.place()  # what the advice names
     if each_row and unit is not None:
         raise usage_error(
             "--unit and --each-row exclude each other",
@@ -77,15 +67,15 @@ def init(
         )
     if output is not None and output.exists() and not force:
         raise usage_error(
-            f'"{output}" exists', why="It may hold what you wrote.",
+            f'"{output}" exists',
+            why="It may hold what you wrote.",
             instead=("Choose another name with -o,", "or replace it with --force."),
-        )  # fmt: skip
+        )
     folder = Path.cwd() if output is None else absolute(output).parent
     with progress("reading the data"):
-        found = inspect_data(file)
-    tables = tuple(replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found)
+        found = inspect(file)
     text = proposal(
-        tables,
+        tuple(replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found),
         unit=unit,
         file=_relative(absolute(file), folder),
         dataset=dataset or stem(file),
@@ -93,42 +83,26 @@ def init(
         rows_are_units=each_row,
     )
     text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
-    if output is None:
-        if as_json:
-            print_json({"file": None, "text": text})
-        else:
-            say(text.rstrip("\n"), verbatim=True)
-        return
-    with explained():
-        temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
-        try:
-            temporary.write_text(text, "utf-8")
-            temporary.replace(output)
-        finally:
-            temporary.unlink(missing_ok=True)
-    if as_json:
-        print_json({"file": str(absolute(output)), "text": text})
-        return
-    for line in renamed_lines(tables):
-        say(line[:1].upper() + line[1:], verbatim=True)
-    say(f'Wrote "{output}". Fill in what it asks for, then:')
-    say(f"  noisegate dataset check {output}")
-    say(f"  noisegate dataset add {output}")
+    if output is not None:
+        with explained():
+            write_whole(output, text)
+    if here.as_json:
+        print_json({"file": None if output is None else str(absolute(output)), "text": text})
+    elif output is None:
+        say(text.rstrip("\n"), verbatim=True)
+    else:
+        for line in renamed_lines(found):
+            say(line[:1].upper() + line[1:], verbatim=True)
+        say(f'Wrote "{output}". Fill in what it asks for, then:')
+        say(f"  noisegate dataset check {output}\n  noisegate dataset add {output}")
 
 
 def _relative(file: Path, folder: Path) -> str:
     """The file as a dataset file in that folder names it: relative when it is inside, else absolute."""
-    with contextlib.suppress(ValueError):
-        return file.relative_to(folder).as_posix()
-    return file.as_posix()
+    return (file.relative_to(folder) if file.is_relative_to(folder) else file).as_posix()
 
 
-@commands.command("check")
-def check_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def check_file(*, file: Path = argument("FILE", "A dataset file (YAML)."), here: Here) -> None:
     """Report every finding in a dataset file at once; exit code 1 when there is an error.
 
     Of data files it looks at the kind and the names of the columns, not at rows.
@@ -141,31 +115,29 @@ def check_file(
     from engines.inspect import source_columns
     from server.datasets import check
 
-    default_home(home)  # what the advice names
+    here.place()  # what the advice names
     with explained(), progress("reading the heads of the data files"):
         problems = check(file, headers=source_columns)
     errors = [problem for problem in problems if problem.severity == "error"]
-    if as_json:
-        print_json({"ok": not errors, "findings": [_problem_body(problem) for problem in problems]})
+    warnings = f" ({_count(len(problems) - len(errors), 'warning')})" if len(problems) > len(errors) else ""
+    if here.as_json:
+        print_json({"ok": not errors, "findings": [asdict(problem) for problem in problems]})
     else:
         _print_problems(problems, error=False)
         say(
-            f'"{file}" is in order{_warnings(problems)}. Attach it with: noisegate dataset add {file}'
-            if not errors
-            else f'"{file}" has {_count(len(errors), "error")}{_warnings(problems)}.'
+            f'"{file}" has {_count(len(errors), "error")}{warnings}.'
+            if errors
+            else f'"{file}" is in order{warnings}. Attach it with: noisegate dataset add {file}'
         )
     if errors:
         raise typer.Exit(1)
 
 
-@commands.command("upgrade")
 def upgrade_file(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit code 1 when the file is of an older version.")
-    ] = False,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    *,
+    file: Path = argument("FILE", "A dataset file (YAML)."),
+    check: bool = flag("--check", "Change nothing; exit code 1 when the file is of an older version."),
+    here: Here,
 ) -> None:
     """Rewrite a dataset file for the format of today, with the same meaning.
 
@@ -176,38 +148,52 @@ def upgrade_file(
       noisegate dataset upgrade people.yaml
       noisegate dataset upgrade people.yaml --check
     """
-    from server.cli.upgrading import upgraded_file, written
+    from server.datasets import DatasetFileRefused, upgrade
+    from server.datasets.model import VERSION
+    from server.datasets.reading import SIZE_MAX
 
-    default_home(home)  # what the advice names
-
-    done = upgraded_file(file)
-    if done.changes and not check:
-        written(done)
-    if as_json:
-        print_json({"version": done.version, "changed": bool(done.changes) and not check,
-                    "file": str(done.target), "changes": list(done.changes)})  # fmt: skip
-    elif not done.changes:
-        say(f'"{file}" is of version {done.version} already.', verbatim=True)
+    here.place()  # what the advice names
+    with explained(), file.open("rb") as stream:
+        content = stream.read(SIZE_MAX + 1)
+    try:
+        done = upgrade(content.decode("utf-8-sig", "surrogateescape"))
+    except DatasetFileRefused as refused:
+        _print_problems([problem for problem in refused.problems if problem.severity == "error"], error=True)
+        raise CommandFailed(
+            f'could not upgrade "{file}": it has errors',
+            why="Only a file without errors has a meaning that can be kept. The file stays as it is.",
+            instead=f"Correct them, then see: noisegate dataset check {file}",
+        ) from None
+    target = file if done.kept else file.with_name(f"{file.stem}.v{VERSION}{file.suffix}")
+    if target != file and target.exists():
+        raise CommandFailed(
+            f'"{target}" exists',
+            why=f'The new text of "{file}" would be written there, because its style could not be kept.',
+            instead="Move it away, then run the command again.",
+        )
+    changed = bool(done.changes) and not check
+    if changed:
+        with explained():
+            write_whole(target, done.text)
+    if here.as_json:
+        print_json({"version": VERSION, "changed": changed, "file": str(target), "changes": list(done.changes)})
     else:
         for change in done.changes:
             say(f"  {printable(change)}", verbatim=True)
-        if check:
+        if not done.changes:
+            say(f'"{file}" is of version {VERSION} already.', verbatim=True)
+        elif check:
             say(f'"{file}" is of an older version. Rewrite it with: noisegate dataset upgrade {file}')
-        elif done.target == file:
-            say(f'"{file}" is of version {done.version} now.', verbatim=True)
+        elif target == file:
+            say(f'"{file}" is of version {VERSION} now.', verbatim=True)
         else:
-            say(f'Wrote "{done.target}", without comments: the way in which "{file}" is written could not be kept. '
-                "It stays as it is.", verbatim=True)  # fmt: skip
+            kept = f'the way in which "{file}" is written could not be kept. It stays as it is.'
+            say(f'Wrote "{target}", without comments: {kept}', verbatim=True)
     if check and done.changes:
         raise typer.Exit(1)
 
 
-@commands.command("add")
-def add(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A dataset file (YAML).")],
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def add(*, file: Path = argument("FILE", "A dataset file (YAML)."), here: Here) -> None:
     """Attach the data that a dataset file describes, or a new version of it.
 
     Everything that the file declares is verified on every row, and an immutable snapshot is made. What is served stays
@@ -220,7 +206,7 @@ def add(
     """
     from server.datasets import DatasetFileRefused, load
 
-    place = Home(default_home(home))
+    place = here.place()
     settings = place.settings()
     place.require(settings)
     with explained(place.path):
@@ -236,7 +222,7 @@ def add(
             ) from None
     with progress(f"reading and verifying the data of {name}"):
         result = attach(place, settings, file)
-    if as_json:
+    if here.as_json:
         print_json(result)
         return
     say(f"Dataset {name} is attached: policy version {result['policy_version']}, "
@@ -260,8 +246,6 @@ def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
     from server.administration import datasets as administration
     from server.administration.registered import RegisteredDatasets
     from server.build import open_catalogue
-    from server.cli.schema import check_schema
-    from server.cli.snapshots import lost_failure, lost_snapshots
     from server.datasets import load
 
     with explained(place.path), place.registry(settings) as registry:
@@ -315,8 +299,7 @@ def _wait_served(place: Home, done: Callable[[dict[str, Any]], bool]) -> bool | 
 _NOT_NOTICED = "The running server has not noticed yet. Several processes do within seconds; else see its log."
 
 
-@commands.command("list")
-def list_datasets(home: HomeOption = None, as_json: JsonOption = False) -> None:
+def list_datasets(here: Here) -> None:
     """List the datasets that are served, with their versions.
 
     \b
@@ -324,10 +307,9 @@ def list_datasets(home: HomeOption = None, as_json: JsonOption = False) -> None:
       noisegate dataset list
       noisegate dataset list --json
     """
-    place = Home(default_home(home))
-    with place.opened() as (_, _, registry):
+    with here.place().opened() as (_, _, registry):
         versions = registry.datasets()
-    if as_json:
+    if here.as_json:
         print_json(
             [
                 {
@@ -357,15 +339,10 @@ def list_datasets(home: HomeOption = None, as_json: JsonOption = False) -> None:
         ]
         for version in versions
     ]
-    say(table(["dataset", "tables", "policy", "data", "attached"], rows, right=frozenset({2})), verbatim=True)
+    say(table(["dataset", "tables", "policy", "data", "attached"], rows, right=(2,)), verbatim=True)
 
 
-@commands.command("remove")
-def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The dataset.")],
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def remove(*, name: str = argument("NAME", "The dataset."), here: Here) -> None:
     """Stop serving a dataset. Its budgets, entries and releases stay: attached again, it finds what was spent.
 
     \b
@@ -375,12 +352,12 @@ def remove(
     from server.administration import datasets as administration
     from server.administration.registered import RegisteredDatasets
 
-    place = Home(default_home(home))
+    place = here.place()
     with place.opened() as (_, _, registry):
         registered = RegisteredDatasets(registry)
         administration.remove(registered, name, served=registered.names, actor=operator())
     noticed = _wait_served(place, lambda served: name not in served)
-    if as_json:
+    if here.as_json:
         print_json({"dataset": name, "result": "removed", "served": None if noticed is None else not noticed})
         return
     say(f"Dataset {name} is not served any more. What was spent on it stays in the ledger.")
@@ -391,18 +368,6 @@ def remove(
 # Words
 
 
-def _problem_body(problem: Problem) -> dict[str, Any]:
-    return {
-        "severity": problem.severity,
-        "place": problem.place,
-        "line": problem.line,
-        "column": problem.column,
-        "what": problem.what,
-        "why": problem.why,
-        "instead": problem.instead,
-    }
-
-
 def _print_problems(problems: list[Problem] | tuple[Problem, ...], *, error: bool) -> None:
     for problem in problems:
         say("\n".join(printable(line) for line in str(problem).splitlines()), error=error)
@@ -410,8 +375,3 @@ def _print_problems(problems: list[Problem] | tuple[Problem, ...], *, error: boo
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def _warnings(problems: list[Problem]) -> str:
-    number = sum(problem.severity == "warning" for problem in problems)
-    return f" ({_count(number, 'warning')})" if number else ""

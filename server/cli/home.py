@@ -11,65 +11,27 @@ serving.lock         locked by the process that serves this home; holds its addr
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import secrets
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from server.cli.failure import CommandFailed, explained
-
-if sys.platform != "win32":
-    import fcntl
+from server.files import write_whole
+from server.serving import serving_record
 
 if TYPE_CHECKING:
     from accountant.ledger import Ledger
     from server.settings import Settings
     from server.store.registry import Registry
 
-__all__ = ["KEY_NAMES", "Home", "ServingLock"]
+__all__ = ["KEY_NAMES", "Home", "check_schema", "lost_failure", "lost_snapshots"]
 
 KEY_NAMES = ("admin", "analyst")
 """The principals whose keys `noisegate up` makes and keeps."""
 
 _MODE = 0o700
-
-
-class ServingLock:
-    """Held by the process that serves a home; the kernel lets it go when the process ends, however it ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        self._held = False
-
-    def take(self) -> bool:
-        """Takes the lock, or returns False when another process has it."""
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-        self._held = True
-        # What the process before told of itself is no longer so; nobody may send a key there.
-        os.ftruncate(self._descriptor, 0)
-        return True
-
-    def tell(self, **record: Any) -> None:
-        """Writes where this process serves, for other commands; nothing when another process has the lock."""
-        if not self._held:
-            return
-        text = json.dumps(record).encode()
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, text, 0)
-
-    def close(self) -> None:
-        """Lets the home go."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
 
 
 class Home:
@@ -109,22 +71,7 @@ class Home:
 
         {} when it wrote none yet, None when no process serves the home.
         """
-        if not self.lock_path.is_file():
-            return None
-        try:
-            lock = ServingLock(self.lock_path)
-        except OSError:
-            return None
-        try:
-            if lock.take():
-                return None
-        finally:
-            lock.close()
-        try:
-            record = json.loads(self.lock_path.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return record if isinstance(record, dict) else {}
+        return serving_record(self.lock_path)
 
     def url(self) -> str | None:
         """The address at which this home is served on this machine, or None."""
@@ -158,8 +105,6 @@ class Home:
 
     def check_schema(self, settings: Settings) -> None:
         """Errors: NotMigrated or SchemaTooNew unless the database has exactly this program's schema."""
-        from server.cli.schema import check_schema
-
         with self.registry(settings) as registry:
             check_schema(registry)
 
@@ -168,8 +113,7 @@ class Home:
         from accountant.errors import NotMigrated
 
         if not self.has_ledger(settings):
-            # Looking would create an empty one.
-            raise NotMigrated("there is no ledger yet")
+            raise NotMigrated("there is no ledger yet")  # looking would create an empty one
         self.check_schema(settings)
 
     @contextlib.contextmanager
@@ -189,33 +133,24 @@ class Home:
         from server.store.registry import Registry
 
         registry = Registry(settings.database(), secret=settings.keys_secret(), clock=utc_now)
-        try:
+        with contextlib.closing(registry):
             yield registry
-        finally:
-            registry.close()
 
     @contextlib.contextmanager
     def ledger(self, settings: Settings) -> Iterator[Ledger]:
         """The ledger of this home, also while a server has it open; closed afterwards."""
         from accountant.ledger import Ledger
 
-        ledger: Ledger | None = None
-        try:
+        for pause in (0.05, 0.1, 0.15, None):
+            ledger = Ledger(settings.database(), instance="command-line", high_water=settings.high_water())
             # A commit of another process between reading the ledger and reading its mark looks like a ledger that is
             # behind. A real one stays behind.
-            for attempt in range(4):
-                if attempt:
-                    time.sleep(0.05 * attempt)
-                ledger = Ledger(settings.database(), instance="command-line", high_water=settings.high_water())
-                if not ledger.behind or attempt == 3:
-                    break
-                ledger.close()
-                ledger = None
-            assert ledger is not None
+            if not ledger.behind or pause is None:
+                break
+            ledger.close()
+            time.sleep(pause)
+        with contextlib.closing(ledger):
             yield ledger
-        finally:
-            if ledger is not None:
-                ledger.close()
 
     # The keys of `noisegate up`
 
@@ -235,14 +170,30 @@ class Home:
         """Stores a key, readable by the owner only; replaces an older one in one step. Errors: OSError."""
         path = self._key_path(name)
         path.parent.mkdir(mode=_MODE, parents=True, exist_ok=True)
-        fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(path)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
+        write_whole(path, text + "\n", mode=0o600)
+
+
+def check_schema(registry: Registry) -> None:
+    """Errors: NotMigrated or SchemaTooNew unless the database has exactly this program's schema."""
+    from migrations.upgrade import require_newest
+
+    require_newest(registry.schema_revision())
+
+
+def lost_snapshots(settings: Settings, registry: Registry) -> list[str]:
+    """Names of served datasets whose snapshot is missing or is not what was stored."""
+    from server.catalogue import lost_snapshots
+
+    return lost_snapshots(registry, settings.snapshots_directory)
+
+
+def lost_failure(name: str) -> CommandFailed:
+    """The message about such a dataset."""
+    return CommandFailed(
+        f'the snapshot of dataset "{name}" is missing or damaged',
+        why="Queries run on it, and it is not what was stored. The ledger is not touched.",
+        instead=(
+            "Make it again: noisegate dataset add FILE, with the dataset file that you attached,",
+            f"or stop serving it: noisegate dataset remove {name} (what was spent on it stays known).",
+        ),
+    )

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from server.cli.failure import usage_error
-from server.cli.options import operator
+from server.cli.options import operator, option
 
 if TYPE_CHECKING:
     from server.store.registry import Registry
 
-__all__ = ["OnceOption", "carry_out"]
+__all__ = ["ONCE", "carry_out"]
 
-OnceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--idempotency-key", metavar="TEXT", help="The same text carries the same command out once, for 30 days."
-    ),
-]
+ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
 
 
 def carry_out(

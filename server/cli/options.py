@@ -1,64 +1,106 @@
-"""What several commands understand: the home, JSON output, exact amounts, names."""
+"""Options, each declared once, and groups of options that a command takes as one value."""
 
 from __future__ import annotations
 
+import functools
 import getpass
+import inspect
 import os
 import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
 from server.cli.failure import usage_error
+from server.cli.home import Home
 from server.cli.output import use_home
 
-__all__ = [
-    "HomeOption",
-    "JsonOption",
-    "KeyFileOption",
-    "KeyOption",
-    "UrlOption",
-    "absolute",
-    "amount",
-    "default_home",
-    "home_option",
-    "operator",
-]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-HomeOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        envvar="NOISEGATE_HOME",
-        help="Folder of the ledger, datasets, snapshots and secrets. Default: .noisegate in the checkout.",
-        show_envvar=True,
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One line of JSON on standard output, for scripts.")]
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        envvar="NOISEGATE_URL",
-        help="Address of the server. Default: the one that serves this home, else http://127.0.0.1:8765.",
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="KEY",
-        envvar="NOISEGATE_KEY",
-        help="API key. Others on this machine may see arguments: prefer the variable or --key-file.",
-    ),
-]
-KeyFileOption = Annotated[
-    Path | None, typer.Option("--key-file", metavar="FILE", help="File that holds the API key, and nothing else.")
-]
+    from server.cli.client import Client
+
+__all__ = ["Here", "Remote", "absolute", "amount", "argument", "default_home", "flag", "home_option", "operator",
+           "option", "spread"]  # fmt: skip
+
+
+def option(declared: str, help: str, default: Any = None, **more: Any) -> Any:
+    """An option, declared as people see it ("--file -f FILE"), as the default of a parameter. `...` has none."""
+    names = [word for word in declared.split() if word.startswith("-")]
+    metavar = declared.removeprefix(" ".join(names)).strip() or None
+    return typer.Option(default, *names, metavar=metavar, help=help, **more)
+
+
+def flag(declared: str, help: str) -> Any:
+    """An option that is there or not."""
+    return option(declared, help, False)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """An argument without a name; in brackets it may be left out."""
+    return typer.Argument(None if metavar.startswith("[") else ..., metavar=metavar, help=help)
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the options of each dataclass that it takes in place of that parameter."""
+    hints = get_type_hints(command)
+    flat: dict[str, inspect.Parameter] = {}
+    groups: dict[str, type[DataclassInstance]] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        if is_dataclass(hints[name]):
+            groups[name] = hints[name]
+            types = get_type_hints(hints[name])
+            declared = {field.name: (types[field.name], field.default) for field in fields(hints[name])}
+        else:
+            declared = {name: (hints[name], parameter.default)}
+        for key, (kind, default) in declared.items():
+            flat[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(list(flat.values()))  # type: ignore[attr-defined]
+    return run
+
+
+_HOME = "Folder of the ledger, datasets, snapshots and secrets. Default: .noisegate in the checkout."
+_URL = "Address of the server. Default: the one that serves this home, else http://127.0.0.1:8765."
+_KEY = "API key. Others on this machine may see arguments: prefer the variable or --key-file."
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What nearly every command takes: the home, and whether a script reads the answer."""
+
+    home: Path | None = option("--home DIR", _HOME, envvar="NOISEGATE_HOME", show_envvar=True)
+    as_json: bool = flag("--json", "One line of JSON on standard output, for scripts.")
+
+    def place(self) -> Home:
+        """The home that is meant."""
+        return Home(default_home(self.home))
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Which server is asked, and as whom."""
+
+    url: str | None = option("--url URL", _URL, envvar="NOISEGATE_URL")
+    key: str | None = option("--key KEY", _KEY, envvar="NOISEGATE_KEY")
+    key_file: Path | None = option("--key-file FILE", "File that holds the API key, and nothing else.")
+
+    def connect(self, place: Home) -> Client:
+        """A connection to the server that is meant. Errors: CommandFailed."""
+        from server.cli.client import Client, choose_key, choose_url
+
+        address = choose_url(self.url, place)
+        return Client(address, choose_key(self.key, self.key_file, place, address))
 
 
 def absolute(path: Path) -> Path:
@@ -82,8 +124,7 @@ def _home(given: Path | None) -> Path:
     if given is not None:
         return absolute(given)
     checkout = Path(__file__).resolve().parents[2]
-    base = checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()
-    return base / ".noisegate"
+    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / ".noisegate"
 
 
 def home_option(home: Path) -> str:
@@ -109,8 +150,5 @@ def amount(text: str, *, option: str, maximum: Fraction, unit: Fraction, zero_al
     try:
         return parse_decimal(text.strip(), name=name, maximum=maximum, unit=unit, zero_allowed=zero_allowed)
     except ValueError as error:
-        raise usage_error(
-            f"{option} is not accepted",
-            why=f"{error}.",
-            instead=f"Write an ordinary decimal number, for instance {option} {'0.000001' if 'delta' in name else '1'}",
-        ) from None
+        advice = f"Write an ordinary decimal number, for instance {option} {'0.000001' if 'delta' in name else '1'}"
+        raise usage_error(f"{option} is not accepted", why=f"{error}.", instead=advice) from None

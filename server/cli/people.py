@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
 from server.cli.failure import CommandFailed
-from server.cli.home import Home
-from server.cli.once import OnceOption, carry_out
-from server.cli.options import HomeOption, JsonOption, default_home, operator
+from server.cli.once import ONCE, carry_out
+from server.cli.options import Here, argument, operator, option
 from server.cli.output import print_json, say, table
 
 if TYPE_CHECKING:
     from server.store.registry import Principal, StoredKey
 
-__all__ = ["commands"]
-
-commands = typer.Typer(
-    name="key", help="API keys for administrators and analysts.", no_args_is_help=True, rich_markup_mode=None
-)
+__all__ = ["create", "list_keys", "revoke"]
 
 
-class Role(StrEnum):
-    """The roles of the registry."""
-
-    admin = "admin"
-    owner = "owner"
-    analyst = "analyst"
-    dashboard = "dashboard"
-    auditor = "auditor"
-
-
-@commands.command("create")
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Principal: small letters, digits, _ . -")],
-    role: Annotated[
-        Role | None, typer.Option("--role", help="Role of a principal that does not exist yet. Default: analyst.")
-    ] = None,
-    days: Annotated[
-        int | None, typer.Option("--days", min=1, max=3650, help="Life of the key in days. Default: 365.")
-    ] = None,
-    label: Annotated[str, typer.Option("--label", help="A note that is shown in lists.")] = "",
-    idempotency_key: OnceOption = None,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
+    *,
+    name: str = argument("NAME", "Principal: small letters, digits, _ . -"),
+    role: Literal["admin", "owner", "analyst", "dashboard", "auditor"] | None = option(
+        "--role", "Role of a principal that does not exist yet. Default: analyst."
+    ),
+    days: int | None = option("--days", "Life of the key in days. Default: 365.", min=1, max=3650),
+    label: str = option("--label", "A note that is shown in lists.", ""),
+    idempotency_key: str | None = ONCE,
+    here: Here,
 ) -> None:
     """Make an API key, and its principal when there is none of that name.
 
@@ -58,21 +37,20 @@ def create(
       noisegate key create operations --role admin --days 30
       noisegate key create nightly --role auditor --json
     """
-    from server import roles
     from server.administration.people import GrantKey, People
+    from server.roles import Role
 
-    place = Home(default_home(home))
-    wanted = GrantKey(name, None if role is None else roles.Role(role.value), label, days)
-    with place.opened() as (settings, _, registry):
+    wanted = GrantKey(name, None if role is None else Role(role), label, days)
+    with here.place().opened() as (settings, _, registry):
         people = People(registry, settings.key_days)
 
         def grant() -> dict[str, Any]:
             granted = people.grant_key(wanted, actor=operator())
-            return {**_body(granted.made.key), "role": granted.principal.role, "key": granted.made.text}
+            return {**asdict(granted.made.key), "role": granted.principal.role, "key": granted.made.text}
 
-        asked = {"command": "key create", **dataclasses.asdict(wanted)}
+        asked = {"command": "key create", **asdict(wanted)}
         made = carry_out(registry, idempotency_key, asked, grant, unkept="key")
-    if as_json:
+    if here.as_json:
         print_json(made)
         return
     say(f'Key {made["id"]} for "{name}" ({made["role"]}), valid until {made["expires"][:10]}:')
@@ -88,12 +66,7 @@ def create(
         say(f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001")
 
 
-@commands.command("revoke")
-def revoke(
-    key: Annotated[str, typer.Argument(metavar="ID", help="Identifier of the key, as `key list` shows it.")],
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def revoke(*, key: str = argument("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:
     """Take a key back. It stops working with the next request; revoking twice changes nothing.
 
     \b
@@ -106,21 +79,15 @@ def revoke(
 
     parts = split_key(key)
     identifier = key if parts is None else parts[0]
-    place = Home(default_home(home))
-    with place.opened() as (settings, _, registry):
+    with here.place().opened() as (settings, _, registry):
         revoked = People(registry, settings.key_days).revoke_key(identifier, actor=operator())
-    if as_json:
-        print_json(_body(revoked))
+    if here.as_json:
+        print_json(asdict(revoked))
     else:
         say(f'Key {revoked.id} of "{revoked.principal}" is revoked since {revoked.revoked}.')
 
 
-@commands.command("list")
-def list_keys(
-    principal: Annotated[str | None, typer.Option("--principal", metavar="NAME", help="Of this one only.")] = None,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def list_keys(*, principal: str | None = option("--principal NAME", "Of this one only."), here: Here) -> None:
     """List keys without their texts, which are not stored.
 
     \b
@@ -128,21 +95,21 @@ def list_keys(
       noisegate key list
       noisegate key list --principal research --json
     """
-    place = Home(default_home(home))
-    with place.opened() as (_, _, registry):
+    with here.place().opened() as (_, _, registry):
         if principal is not None and registry.principal(principal) is None:
             raise CommandFailed(
-                f'there is no principal "{principal}"', why="No key was ever made for this name.",
+                f'there is no principal "{principal}"',
+                why="No key was ever made for this name.",
                 instead="See: noisegate key list",
-            )  # fmt: skip
+            )
         found: list[StoredKey] = []
         after = ""
         while page := registry.keys(principal=principal, after=after, count=500):
             found += page
             after = page[-1].id
         roles = {key.principal: registry.principal(key.principal) for key in found}
-    if as_json:
-        print_json([{**_body(key), "role": _role(roles[key.principal])} for key in found])
+    if here.as_json:
+        print_json([{**asdict(key), "role": _role(roles[key.principal])} for key in found])
         return
     if not found:
         say("There are no keys yet. Make one with: noisegate key create NAME --role analyst")
@@ -165,7 +132,3 @@ def list_keys(
 
 def _role(principal: Principal | None) -> str:
     return "" if principal is None else principal.role
-
-
-def _body(key: StoredKey) -> dict[str, object]:
-    return dataclasses.asdict(key)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
-from server.cli import asking, budgets, care, completion, datasets, doctor, people, remote, serving, up
+from server.cli import asking, budgets, care, datasets, doctor, people, serving, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed, Interrupted
-from server.cli.output import painted, say, use_home
+from server.cli.options import argument, spread
+from server.cli.output import painted, program, say, use_home
 
-__all__ = ["application", "run"]
+__all__ = ["COMMANDS", "application", "run"]
 
 application = typer.Typer(
     name="noisegate",
@@ -25,20 +29,48 @@ application = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted. More: docs/cli.md",
 )
-application.command("up", short_help="Everything at once: data, keys, a budget, a first answer.")(up.up)
-application.command("serve")(serving.serve)
-application.command("migrate", short_help="Bring the ledger to the schema of this version.")(care.migrate)
-application.command("init", short_help="Propose a dataset file from a data file.")(datasets.init)
-application.add_typer(datasets.commands)
-application.add_typer(people.commands)
-application.add_typer(budgets.commands)
-application.command("query", short_help="Ask a question, pay, and show the noisy answer.")(asking.query)
-application.command("estimate", short_help="Tell what a question would cost. Free.")(asking.estimate)
-application.command("datasets", short_help="List the datasets that you may ask.")(remote.datasets)
-application.command("describe", short_help="Show what a dataset declares: columns, types, bounds.")(remote.describe)
-application.command("audit", short_help="Recompute every balance from the ledger's entries.")(care.audit)
-application.command("doctor", short_help="Check this installation.")(doctor.doctor)
-application.command("completion", short_help="What makes your shell complete commands.")(completion.completion)
+
+
+def completion(shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish.")) -> None:
+    """Print what makes your shell complete commands and options.
+
+    \b
+    examples
+      source <(noisegate completion bash)                   for this shell, or as a line of ~/.bashrc
+      noisegate completion fish > ~/.config/fish/completions/noisegate.fish
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    text = get_completion_script(prog_name="noisegate", complete_var="_NOISEGATE_COMPLETE", shell=shell)
+    # In a checkout the program is not on the PATH: zsh and fish call it where it is; bash calls what was typed.
+    checkout = shlex.quote(str(Path(__file__).resolve().parents[2] / "noisegate"))
+    own = "noisegate" if program() == "noisegate" else checkout
+    say(re.sub(r"(?<=complete_zsh )noisegate|(?<=\(commandline -cp\) )noisegate", own, text), verbatim=True)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "up": up.up, "serve": serving.serve, "migrate": care.migrate, "init": datasets.init,
+    "query": asking.query, "estimate": asking.estimate, "datasets": asking.datasets, "describe": asking.describe,
+    "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
+    "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
+    "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
+    "key create": people.create, "key revoke": people.revoke, "key list": people.list_keys,
+    "budget set": budgets.set_budget, "budget show": budgets.show,
+}  # fmt: skip
+GROUPS = {
+    "dataset": "Check, attach, list and remove datasets.",
+    "key": "API keys for administrators and analysts.",
+    "budget": "How much may be spent, and what has been.",
+}
+_groups = {
+    name: typer.Typer(name=name, help=words, no_args_is_help=True, rich_markup_mode=None)
+    for name, words in GROUPS.items()
+}
+for _group in _groups.values():
+    application.add_typer(_group)
+for _name, _function in COMMANDS.items():
+    _before, _, _own = _name.rpartition(" ")
+    _groups.get(_before, application).command(_own)(spread(_function))
 
 
 def _show_version(wanted: bool) -> None:

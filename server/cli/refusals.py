@@ -8,6 +8,7 @@ from privacy.numbers import decimal_text
 from privacy.wording import nearest
 from server.administration.refusal import (
     Absent,
+    ActRefused,
     AmbiguousAccount,
     BudgetRefusal,
     ChangedBudget,
@@ -45,13 +46,23 @@ from server.administration.refusal import (
     UnsuitablePrincipal,
 )
 from server.cli.failure import CommandFailed, usage_error
+from server.datasets import DatasetFileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from accountant.account import Account
 
-__all__ = ["failure_of_act", "findings_failure", "whose"]
+__all__ = ["failure_of", "failure_of_act", "whose"]
+
+
+def failure_of(error: Exception) -> CommandFailed:
+    """The message of a refused act, or of a dataset file with errors. Nothing was changed."""
+    if isinstance(error, DatasetFileRefused):
+        faults = [problem for problem in error.problems if problem.severity == "error"]
+        return _findings_failure([(fault.what, fault.why, (fault.instead,), fault.place) for fault in faults])
+    assert isinstance(error, ActRefused)
+    return failure_of_act(error.refusal)
 
 
 def failure_of_act(refusal: Refusal) -> CommandFailed:
@@ -74,7 +85,7 @@ def whose(account: Account) -> str:
     return f'"{account.principal}"' if account.principal is not None else f'the group "{account.name}"'
 
 
-def findings_failure(findings: Sequence[tuple[str, str, Sequence[str], str | None]]) -> CommandFailed:
+def _findings_failure(findings: Sequence[tuple[str, str, Sequence[str], str | None]]) -> CommandFailed:
     """The message about a dataset that is not attached; of each finding: what, why, what to do, and its place."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     reasons = [
@@ -253,7 +264,7 @@ def _of_people(refusal: PeopleRefusal) -> CommandFailed:
 def _of_dataset(refusal: DatasetRefusal) -> CommandFailed:
     match refusal:
         case FaultyDataset(findings):
-            return findings_failure([(item.what, item.why, item.instead, item.field) for item in findings])
+            return _findings_failure([(item.what, item.why, item.instead, item.field) for item in findings])
         case ServedAlready(name) | ChangedDataset(name):
             return CommandFailed(
                 f"could not attach {name}: somebody else attached another version just now",

@@ -1,44 +1,33 @@
-"""Serving a home over HTTP in this process, and `noisegate serve`."""
+"""`noisegate serve`, and what every server needs before it starts: its port, its home, its signals."""
 
 from __future__ import annotations
 
-import gc
+import errno
 import os
 import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
-
+from server import serving
 from server.cli.failure import CommandFailed, Interrupted, explained
-from server.cli.home import Home, ServingLock
-from server.cli.options import HomeOption, JsonOption, default_home
+from server.cli.home import Home, lost_failure, lost_snapshots
+from server.cli.options import Here, flag, option
 from server.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    import uvicorn
-    from fastapi import FastAPI
-
-    from server.services import Services
     from server.settings import Settings
 
-__all__ = ["interruptible", "make_application", "open_port", "public_url", "serve", "serve_here", "take_home"]
+__all__ = ["interruptible", "open_port", "serve", "take_home"]
 
 
 def serve(
-    home: HomeOption = None,
-    host: Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Default: 127.0.0.1.")] = None,
-    port: Annotated[
-        int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="Default: 8765; 0 takes a free one.")
-    ] = None,
-    migrate: Annotated[
-        bool, typer.Option("--migrate", help="Bring the ledger to this version before the start.")
-    ] = False,
-    as_json: JsonOption = False,
+    here: Here,
+    host: str | None = option("--host ADDRESS", "Default: 127.0.0.1."),
+    port: int | None = option("--port N", "Default: 8765; 0 takes a free one.", min=0, max=65535),
+    migrate: bool = flag("--migrate", "Bring the ledger to this version before the start."),
 ) -> None:
     """Start the server only, as a service does. Every setting: docs/settings.md.
 
@@ -53,7 +42,7 @@ def serve(
     """
     from server.settings import unknown_environment
 
-    place = Home(default_home(home))
+    place = here.place()
     settings = place.settings(host=host, port=port)
     unknown = unknown_environment(os.environ)
     if unknown:
@@ -66,27 +55,17 @@ def serve(
             upgrade(settings.database())
         else:
             place.require_migrated(settings)
-        _require_snapshots(place, settings)
+        with place.registry(settings) as registry:
+            for name in lost_snapshots(settings, registry):
+                raise lost_failure(name)
         if settings.workers > 1:
-            if as_json:
-                print_json({"url": public_url(settings.host, settings.port)})
-            _serve_many(settings, lock)
+            if here.as_json:
+                print_json({"url": serving.public_url(settings.host, settings.port)})
+            serving.serve_many(settings, lock)
             return
-        listener = open_port(settings.host, settings.port)
-        with listener:
-            if as_json:
-                serve_here(settings, listener, lock, ready=lambda url, stopping: print_json({"url": url}))
-            else:
-                serve_here(settings, listener, lock)
-
-
-def _require_snapshots(place: Home, settings: Settings) -> None:
-    """Errors: CommandFailed when a dataset cannot be served."""
-    from server.cli.snapshots import lost_failure, lost_snapshots
-
-    with place.registry(settings) as registry:
-        for name in lost_snapshots(settings, registry):
-            raise lost_failure(name)
+        ready = (lambda url, stopping: print_json({"url": url})) if here.as_json else None
+        with open_port(settings.host, settings.port) as listener:
+            serving.serve(settings, listener, lock, ready=ready)
 
 
 # Ports and homes
@@ -106,49 +85,40 @@ def open_port(host: str, port: int) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise _port_failure(error, host, port) from None
+        number = errno.EACCES if error.errno == errno.EPERM else error.errno
+        what, why, instead = _PORT_FAILURES.get(number, _PORT_FAILURES[None])
+        failed = f"could not start: {what.format(host=host, port=port)}"
+        raise CommandFailed(failed, why=why.format(host=host, port=port), instead=instead) from None
     return listener
 
 
-def _port_failure(error: OSError, host: str, port: int) -> CommandFailed:
-    import errno
-
-    if error.errno == errno.EADDRINUSE:
-        return CommandFailed(
-            f"could not start: port {port} is in use",
-            why=f"Another program listens on {host}:{port}, perhaps an older noisegate.",
-            instead=("Choose another port with --port N (--port 0 takes a free one),", "or stop the other program."),
-        )
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return CommandFailed(
-            f"could not start: port {port} may not be used",
-            why="Ports below 1024 belong to the administrator of the machine.",
-            instead="Choose another port with --port N.",
-        )
-    return CommandFailed(
-        f'could not start: cannot listen on "{host}"',
-        why="It is not an address of this machine.",
-        instead="Use 127.0.0.1, or an address of this machine with --host.",
-    )
-
-
-def public_url(host: str, port: int) -> str:
-    """The address at which this machine reaches the server."""
-    if host in ("0.0.0.0", ""):  # noqa: S104 - where it is reached, not where it listens
-        host = "127.0.0.1"
-    elif host == "::":
-        host = "::1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+_PORT_FAILURES = {
+    errno.EADDRINUSE: (
+        "port {port} is in use",
+        "Another program listens on {host}:{port}, perhaps an older noisegate.",
+        ("Choose another port with --port N (--port 0 takes a free one),", "or stop the other program."),
+    ),
+    errno.EACCES: (
+        "port {port} may not be used",
+        "Ports below 1024 belong to the administrator of the machine.",
+        ("Choose another port with --port N.",),
+    ),
+    None: (
+        'cannot listen on "{host}"',
+        "It is not an address of this machine.",
+        ("Use 127.0.0.1, or an address of this machine with --host.",),
+    ),
+}
 
 
 @contextmanager
-def take_home(place: Home, settings: Settings) -> Iterator[ServingLock]:
+def take_home(place: Home, settings: Settings) -> Iterator[serving.ServingLock]:
     """Holds the home as the process that serves it. Errors: CommandFailed when another one does.
 
     A second server would not notice datasets that the first one attaches. With PostgreSQL that is the operator's
     choice: several servers may share a folder there, and the lock is only how other commands find one of them.
     """
-    lock = ServingLock(place.lock_path)
+    lock = serving.ServingLock(place.lock_path)
     try:
         if not lock.take() and settings.database().startswith("sqlite"):
             record = place.serving() or {}
@@ -186,110 +156,3 @@ def interruptible() -> Iterator[None]:
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
-
-
-# Serving
-
-
-def make_application() -> FastAPI:
-    """The application of one of several server processes, from the environment alone."""
-    from server.app import create_app
-    from server.build import build_services
-    from server.cli.watching import watched
-    from server.settings import load_settings
-
-    return create_app(load_settings(), build=lambda settings: watched(build_services(settings)))
-
-
-def _serve_many(settings: Settings, lock: ServingLock) -> None:
-    """Several processes under uvicorn's supervisor; they read the same settings from the environment."""
-    import uvicorn
-
-    from server.settings import uvicorn_options
-
-    os.environ["NOISEGATE_HOME"] = str(settings.home)
-    os.environ["NOISEGATE_HOST"], os.environ["NOISEGATE_PORT"] = settings.host, str(settings.port)
-    lock.tell(url=public_url(settings.host, settings.port), pid=os.getpid())
-    uvicorn.run("server.cli.serving:make_application", factory=True, **uvicorn_options(settings))
-
-
-def serve_here(
-    settings: Settings,
-    listener: socket.socket,
-    lock: ServingLock,
-    *,
-    prepare: Callable[[Services], None] = lambda services: None,
-    ready: Callable[[str, threading.Event], None] = lambda url, stopping: None,
-    log_level: str | None = None,
-) -> None:
-    """Serves until SIGTERM or SIGINT, then closes everything in order and returns.
-
-    `prepare` is called with the services before the first request is answered; `ready` on a thread of its own when
-    requests are answered, with an event that is set when the server stops. Errors: those of the services.
-    """
-    from server.build import build_services
-    from server.cli.watching import watched
-    from server.log import configure_logs, logger
-
-    configure_logs(level=log_level or settings.log_level)
-    services = build_services(settings)
-    server: uvicorn.Server | None = None
-    stopping = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.set()
-        if server is not None:
-            server.should_exit = True
-
-    try:
-        # Only now, so that the workers of the engines start while these load.
-        import uvicorn
-
-        from server.app import create_app
-        from server.routes.operations import server_version
-        from server.settings import uvicorn_options
-
-        prepare(services)
-        url = public_url(settings.host, listener.getsockname()[1])
-        options: dict[str, Any] = {**uvicorn_options(settings), "workers": 1}
-        server = uvicorn.Server(uvicorn.Config(create_app(settings, services=services), **options))
-        # From here on a signal ends the server instead of interrupting us; uvicorn passes it on to these in the end.
-        for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, stop)
-        watched(services, changed=lambda served: lock.tell(url=url, pid=os.getpid(), datasets=served))
-        waiter = threading.Thread(target=_when_ready, args=(server, url, ready, stopping), daemon=True)
-        waiter.start()
-        logger().info("started", version=server_version(), instance=settings.instance)
-        # What was loaded stays until the end: the collector need not look through it during requests.
-        gc.freeze()
-        server.run(sockets=[listener])
-        stopping.set()
-        waiter.join(timeout=2.0)
-    finally:
-        stopping.set()
-        _close(services, seconds=settings.shutdown_seconds)
-        logger().info("stopped")
-
-
-def _when_ready(
-    server: Any, url: str, ready: Callable[[str, threading.Event], None], stopping: threading.Event
-) -> None:
-    while not server.started:
-        if stopping.wait(0.01):
-            return
-    try:
-        ready(url, stopping)
-    except CommandFailed as failure:
-        say(str(failure), error=True)
-    except Exception as error:  # noqa: BLE001 - the end of a thread: a message instead of a traceback
-        say(f"noisegate: could not show the first answer ({type(error).__name__}); the server runs.", error=True)
-
-
-def _close(services: Services, *, seconds: float) -> None:
-    """Running queries first, then engines, then the ledger; every part is closed whatever the others do."""
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        for close in reversed(services.closing):
-            stack.callback(close)
-        stack.callback(lambda: services.jobs.close(seconds=seconds))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, Row, Select, bindparam, func, insert, inspect, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -483,8 +483,10 @@ class Registry:
             replies.drop(connection, principal, key)
 
     def schema_revision(self) -> str | None:
-        """The revision of the schema that the database has."""
+        """The revision of the schema that the database has, None when it has none yet."""
         with self._engine.connect() as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return None
             return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
 
     def _writing(self) -> Connection:

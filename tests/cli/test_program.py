@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from server.cli import output
+from server.cli import answers, output
 from server.cli.failure import CommandFailed
 from server.cli.program import application
 from tests.cli.support import ROOT, cli, environment, misused
@@ -142,7 +142,7 @@ def test_message_of_a_failure() -> None:
 )
 def test_cells(value: object, low: float | None, high: float | None, expected: str) -> None:
     """Two digits of the error, thousands apart, both ends where the interval is not even, no control characters."""
-    assert output._cell(value, low, high) == expected
+    assert answers._cell(value, low, high) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,19 +150,19 @@ def test_cells(value: object, low: float | None, high: float | None, expected: s
 )
 def test_a_rank_has_the_ends_of_its_interval(value: int, low: float, high: float, expected: str) -> None:
     """A computed integer is shown with both ends where ± would say too much, or that it is exact."""
-    assert output._cell(value, low, high, derived=True) == expected
+    assert answers._cell(value, low, high, derived=True) == expected
 
 
 def test_a_number_that_is_a_key_is_a_name() -> None:
     """The year 2024 as a group is not written as 2,024."""
-    assert output._cell(2024, None, None, key=True) == "2024"
+    assert answers._cell(2024, None, None, key=True) == "2024"
 
 
 def test_bounds_that_leave_rows_out_are_said() -> None:
     """± is the noise alone: where rows of one unit are left out, the answer says so once, and only there."""
-    assert output._bound_lines({"provenance": {"cut": []}}) == []
+    assert answers._bound_lines({"provenance": {"cut": []}}) == []
     cut = "A unit counts with at most 40 rows (rows_per_unit): where units have more, counts and sums are too low."
-    lines = output._bound_lines({"provenance": {"cut": [cut, cut]}})
+    lines = answers._bound_lines({"provenance": {"cut": [cut, cut]}})
     assert lines[0] == cut
     assert len(lines) == 2
     assert "±" in lines[1]

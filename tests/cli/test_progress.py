@@ -6,10 +6,7 @@ import contextlib
 import io
 import threading
 
-import pytest
-
-from server.cli import progress as module
-from server.cli.progress import progress
+from server.cli.output import progress
 
 
 class _Stream(io.StringIO):
@@ -23,20 +20,18 @@ class _Stream(io.StringIO):
         self.written.set()
 
 
-def test_a_long_step_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_step_is_not_silent() -> None:
     """`dataset add` of three million rows said nothing for 37 seconds."""
-    monkeypatch.setattr(module, "_FIRST_SECONDS", 0.01)
     stream = _Stream()
     # Within the test: pytest puts its own stream back between a fixture and the test.
-    with contextlib.redirect_stderr(stream), progress("reading the data"):
+    with contextlib.redirect_stderr(stream), progress("reading the data", first_seconds=0.01):
         assert stream.written.wait(60)
     assert stream.getvalue().startswith("  reading the data ... ")
 
 
-def test_a_short_step_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_step_says_nothing() -> None:
     """Nobody needs a sign of life from what has ended."""
-    monkeypatch.setattr(module, "_FIRST_SECONDS", 3600.0)
     stream = _Stream()
-    with contextlib.redirect_stderr(stream), progress("reading the data"):
+    with contextlib.redirect_stderr(stream), progress("reading the data", first_seconds=3600.0):
         pass
     assert stream.getvalue() == ""

@@ -15,7 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from server.cli.home import Home, ServingLock
+from server.cli.home import Home
+from server.serving import ServingLock
 from tests.cli.support import ROOT, Serving, cli, gone, misused, refused
 
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 from accountant.ledger import utc_now
 from server.build import open_catalogue
 from server.cli.home import Home
-from server.cli.watching import DatasetWatch, Versions
 from server.services import Services
 from server.store.registry import Registry
+from server.watching import DatasetWatch, Versions
 
 
 @contextmanager

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from server.catalogue import ServedDatasets
-    from server.services import Services
+from server.catalogue import ServedDatasets
+from server.log import logger, where
+from server.services import Services
 
 __all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
 
@@ -24,8 +23,6 @@ Versions = dict[str, list[int | str]]
 
 def catalogue_of(services: Services) -> ServedDatasets:
     """The catalogue of a server that was built by `server.build`."""
-    from server.catalogue import ServedDatasets
-
     assert isinstance(services.catalogue, ServedDatasets)
     return services.catalogue
 
@@ -55,8 +52,6 @@ class DatasetWatch:
 
     def look(self) -> None:
         """Compares once, and reads the catalogue again when it differs."""
-        from server.log import logger, where
-
         wanted: Versions = {}
         try:
             for version in self._registry.datasets():

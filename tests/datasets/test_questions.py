@@ -9,7 +9,7 @@ import pytest
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
 from privacy.unit import PrivacyUnit
-from server.cli.questions import first_question, next_question
+from server.datasets.questions import first_question, next_question
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 

@@ -1,0 +1,350 @@
+"""What a server says, in words and tables: answers, prices, estimates, declarations, budgets."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from server.cli.output import painted, printable, short, table
+
+__all__ = ["answer_table", "budget_table", "dataset_lines", "estimate_lines", "own_words", "part_words", "price_lines",
+           "warning_lines"]  # fmt: skip
+
+ROWS_SHOWN = 50
+_KEYS_SHOWN = 6
+_CURVE_ROWS = 1_000
+
+Json = Mapping[str, Any]
+"""An object of an answer, as it was read."""
+
+
+# Answers
+
+
+def answer_table(answer: Json) -> str:
+    """The rows of a server's answer: keys as they are, noisy values with the half width of their interval."""
+    columns, everything = answer["columns"], answer["rows"]
+    kinds = [column["kind"] for column in columns]
+    rows = [
+        [
+            _cell(value, low, high, key=kind == "key", derived=kind == "derived")
+            for value, low, high, kind in zip(*parts, kinds, strict=True)
+        ]
+        for parts in zip(everything[:ROWS_SHOWN], answer["lows"], answer["highs"], strict=False)
+    ]
+    names = [printable(column["name"]) for column in columns]
+    lines = [table(names, rows, right=[place for place, kind in enumerate(kinds) if kind != "key"])]
+    if len(everything) > len(rows):
+        lines.append(f"  ... and {len(everything) - len(rows):,} more rows (--json shows all)")
+    if not everything:
+        lines.append("  (no group is large enough to be shown)")
+    for reason in answer.get("interval_reasons", []):
+        some = "" if reason["rows"] is None else f" in {len(reason['rows']):,} of {len(everything):,} rows"
+        lines.append(f"  no ± for {names[reason['column']]}{some}: {printable(reason['why'])}")
+    return "\n".join(lines)
+
+
+def _cell(value: Any, low: Any, high: Any, *, key: bool = False, derived: bool = False) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "true", False: "false"}[value]
+    # A key is a name: the year 2024 is not 2,024.
+    if key or not isinstance(value, int | float):
+        return printable(value)
+    half = None if low is None or high is None else max(high - value, value - low)
+    places = _places(value, half)
+    if half is None:
+        return _number(value, places)
+    # An interval that was cut at a natural end (a count is not negative) is not the same on both sides. The ends of a
+    # count are rounded; those of a rank are not, and 1 within [1, 2] is not 1 ± 1. No number is exact: ± 0 is not said.
+    rounded = 1.01 if isinstance(value, int) and not derived else 0.0
+    if half > 0 and math.isclose(high - value, value - low, rel_tol=0.15, abs_tol=rounded):
+        return f"{_number(value, places)} ± {_number(half, places)}"
+    return f"{_number(value, places)} [{_number(low, places)}, {_number(high, places)}]"
+
+
+def _places(value: float, half: float | None) -> int:
+    """Decimals that are worth showing: two digits of the error."""
+    if isinstance(value, int) and (half is None or half >= 1 or float(half).is_integer()):
+        return 0
+    if half is None:
+        return 0 if float(value).is_integer() else 4
+    if half <= 0 or not math.isfinite(half):
+        return 2
+    return min(8, max(0, 1 - math.floor(math.log10(half))))
+
+
+def _number(value: float, places: int) -> str:
+    return f"{value:,.{places}f}" if math.isfinite(value) else str(value)
+
+
+def price_lines(answer: Json) -> list[str]:
+    """What the answer cost, what it promises by itself, what remains, and what ± means."""
+    accounting = answer["accounting"]
+    price = ", ".join(f"{part_words(part['epsilon'], accounting)}{_delta(part)}" for part in accounting["charged"])
+    if accounting.get("reused"):
+        price = "nothing: an equal question was answered before, and its release serves again"
+    return [
+        f"± is the interval of the noise at {round(float(answer['confidence']) * 100, 4):g} % confidence.",
+        *_bound_lines(answer),
+        f"Price: {price or 'nothing'}.",
+        *own_words(accounting.get("own")),
+        f"Remains: epsilon {short(accounting['remaining']['epsilon'])}{_delta(accounting['remaining'])}.",
+    ]
+
+
+def _bound_lines(answer: Json) -> list[str]:
+    """Says that ± leaves out what is beyond the bounds: rows where one unit may have several, and clipped values.
+
+    Without this, a count that lacks a third of its rows would look exact to one percent.
+    """
+    cut = [printable(text) for text in answer.get("provenance", {}).get("cut", [])]
+    return [*dict.fromkeys(cut), "± does not show what the bounds leave out."] if cut else []
+
+
+def warning_lines(answer: Json, *, error: bool = False) -> list[str]:
+    """The warnings of an answer or estimate: what, why, and what to write instead."""
+    lines = []
+    for warning in answer.get("warnings", []):
+        lines.append(painted(f"Warning: {printable(warning['what'])}.", "careful", error=error))
+        lines += _advice(warning)
+    return lines
+
+
+def _advice(problem: Json) -> list[str]:
+    return [f"  {printable(problem['why'])}", *(f"  - {printable(instead)}" for instead in problem["instead"])]
+
+
+# Prices
+
+
+def part_words(epsilon: str, accounting: Json) -> str:
+    """`epsilon 0.1 of 10 (1 %)`; without the account's limit, as in answers of the first version, the epsilon alone."""
+    of = accounting.get("of")
+    if of is None or float(of["epsilon"]) <= 0:
+        return f"epsilon {short(epsilon)}"
+    share = float(epsilon) / float(of["epsilon"]) * 100
+    return f"epsilon {short(epsilon)} of {short(of['epsilon'])} ({_digits(share)} %)"
+
+
+def own_words(own: Json | None) -> list[str]:
+    """`By itself it promises epsilon 0.53 at delta 1e-06; ...`, nothing where the server does not say it."""
+    if own is None:
+        return []
+    said = f"By itself it promises epsilon {_promise(own['epsilon'])}"
+    if not float(own["delta"]):  # of a pure account, where the figures are the parts taken, and do add up
+        return [f"{said}."]
+    return [f"{said} at delta {float(own['delta']):g}; such figures of several answers do not add up."]
+
+
+def _promise(text: str) -> str:
+    """Three significant digits, rounded up: a promise is not made smaller than it is."""
+    exact = decimal.Decimal(text)
+    if not exact:
+        return "0"
+    rounded = exact.quantize(decimal.Decimal(1).scaleb(exact.adjusted() - 2), rounding=decimal.ROUND_CEILING)
+    return f"{float(rounded):g}"
+
+
+def _digits(value: float, digits: int = 3) -> str:
+    return f"{float(f'{value:.{digits}g}'):g}"
+
+
+def _delta(amounts: Json) -> str:
+    return f", delta {float(amounts['delta']):g}" if float(amounts["delta"]) else ""
+
+
+# Estimates
+
+_VERDICTS = {
+    "affordable": "It would be answered.",
+    "free": "It would be answered from stored releases, for nothing.",
+    "rejected_budget": "It would be refused: the budget does not cover it.",
+}
+
+
+def estimate_lines(answer: Json) -> Iterator[str]:
+    """A price and its errors: whether it would be answered, what it costs and leaves, and other prices."""
+    price, left, after = answer["price"], answer["remaining"]["epsilon"], answer["remaining_after"]["epsilon"]
+    yield _VERDICTS.get(answer["verdict"], printable(answer["verdict"]))
+    yield from warning_lines(answer)
+    if answer.get("refusal") is not None:
+        yield from _advice(answer["refusal"])
+    words = f"{part_words(price['epsilon'], price)}{_delta(price)}"
+    yield f"Price: {words}. Remains: {short(left)} now, {short(after)} afterwards."
+    if price.get("raised"):
+        yield "It is the least price of an answer that reads rows: the answer is more exact than was asked for."
+    yield from own_words(price.get("own"))
+    yield from _error_lines([column for column in answer["columns"] if column["kind"] != "key"])
+    for item in answer.get("contribution", []):
+        if item.get("cut"):
+            yield f"{printable(item['table'])}: {printable(item['cut'])}"
+        if item.get("keys") == "thresholded":
+            yield "Groups with few units are not shown, because the list of groups is not public."
+    yield from _curve_lines(answer.get("curve") or [])
+    yield from _family_lines(answer.get("families") or [])
+
+
+def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
+    if not noisy:
+        return
+    rows = [
+        [
+            printable(column["name"]),
+            *(
+                "by rows, below" if column.get("by_rows") else _known(column[kind])
+                for kind in ("half_width", "standard_error")
+            ),
+        ]
+        for column in noisy
+    ]
+    yield "\n" + table(["column", "± half width", "standard error"], rows, right=(1, 2))
+    # Averages and the like are the more exact the more rows a group has: the table says how much.
+    ratios = [column for column in noisy if column.get("by_rows")]
+    if any(column["half_width"] is None for column in noisy if column not in ratios):
+        yield "  (unknown: it is computed from other noisy numbers; the answer has it)"
+    if not ratios:
+        return
+    sizes = [f"{int(size['rows']):,}" for size in ratios[0]["by_rows"]]
+    rows = [
+        [
+            printable(column["name"]),
+            *(f"{_known(size['half_width'])} ({_known(size['standard_error'])})" for size in column["by_rows"]),
+        ]
+        for column in ratios
+    ]
+    yield "\n± half width (standard error) in a group of so many rows:"
+    yield table(["column", *sizes], rows, right=range(1, len(sizes) + 1))
+    worst = ", ".join(
+        f"{printable(column['name'])} {_known(column['by_rows'][-1]['standard_error_at_most'])}" for column in ratios
+    )
+    yield (
+        "  (if the values are spread evenly over their bounds; whatever they are, the standard error in "
+        f"{sizes[-1]} rows is at most: {worst})"
+    )
+
+
+def _curve_lines(curve: Sequence[Json]) -> Iterator[str]:
+    names = list(dict.fromkeys(name for point in curve for name in point["standard_errors"]))
+    if len(curve) < 2 or len(names) > 6:
+        return
+    yield "\nPrice and standard errors:"
+    rows = [[_starred(short(point["epsilon"]), point), *(_at_price(point, name) for name in names)] for point in curve]
+    ratios = {name for point in curve for name in point.get("by_rows", {})}
+    heads = [printable(name) + (f" of {_CURVE_ROWS:,} rows" if name in ratios else "") for name in names]
+    yield table(["epsilon", *heads], rows, right=range(len(names) + 1))
+    yield from _star_lines(curve)
+
+
+def _at_price(point: Json, name: str) -> str:
+    sizes = point.get("by_rows", {}).get(name, [])
+    of_rows = next((size["standard_error"] for size in sizes if size["rows"] == _CURVE_ROWS), None)
+    return _known(of_rows if sizes else point["standard_errors"].get(name))
+
+
+def _family_lines(families: Sequence[Json]) -> Iterator[str]:
+    """Both kinds of noise side by side: price, error of each column, and what would be left for later questions."""
+    if len(families) < 2:
+        return
+    names = [column["name"] for column in families[0]["columns"]]
+    shown = names if len(names) <= 4 else []
+    kinds = list(dict.fromkeys(kind for family in families for kind in family["questions_left_after"]))
+    rows = []
+    for family in families:
+        widths = {column["name"]: column for column in family["columns"]}
+        row = [_starred(family["noise"] + (" (this)" if family["chosen"] else ""), family)]
+        row += [short(family["price"]["epsilon"]), _promise(family["price"]["own"]["epsilon"])]
+        row += [_width(widths[name]) for name in shown]
+        rows.append([*row, *(f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds)])
+    heads = ["noise", "epsilon", "by itself", *(f"± {printable(name)}" for name in shown)]
+    heads += [f"{kind} questions left" for kind in kinds]
+    yield "\nWith either kind of noise, and how many questions at the default spend would fit afterwards:"
+    yield table(heads, rows, right=range(1, len(heads)))
+    yield from _star_lines(families)
+
+
+def _width(column: Json) -> str:
+    width = column["half_width"]
+    if width is None and column.get("by_rows"):
+        width = column["by_rows"][1]["half_width"]
+    return "unknown" if width is None else _digits(float(width))
+
+
+def _starred(text: str, item: Json) -> str:
+    return text if item.get("affordable", True) else f"{text} *"
+
+
+def _star_lines(items: Sequence[Json]) -> Iterator[str]:
+    if not all(item.get("affordable", True) for item in items):
+        yield "  (* more than the budget covers now)"
+
+
+def _known(value: Any) -> str:
+    """A number with four digits, thousands apart; of large ones the rest are zeros."""
+    if value is None:
+        return "unknown"
+    rounded = float(f"{float(value):.4g}")
+    return f"{rounded:,.0f}" if 1_000 <= abs(rounded) < 1e15 else f"{rounded:.4g}"
+
+
+# Declarations and budgets
+
+
+def dataset_lines(body: Json) -> Iterator[str]:
+    """What a dataset declares: privacy unit, prices, and each table with its columns."""
+    unit, limits = body["privacy_unit"], body["limits"]
+    protected = f"each row of {unit['table']}" if unit["key"] is None else f"{unit['key']} of {unit['table']}"
+    yield f"{printable(body['name'])}: {printable(body['description'])}".rstrip(": ")
+    yield (
+        f"Protected: {printable(protected)}. One query costs epsilon {short(limits['epsilon_default'])} by default, "
+        f"{short(limits['epsilon_max'])} at most."
+    )
+    for item in body["tables"]:
+        kind = ("protected" if item["protected"] else "public") + (f", key {item['key']}" if item["key"] else "")
+        yield ""
+        yield printable(f"{item['name']} ({kind}) {item['description']}".rstrip())
+        for part in item["references"]:
+            yield printable(f"  {part['column']} refers to {part['table']}.{part['key']}")
+        bounds = item["contribution"]
+        if item["protected"] and bounds != dict.fromkeys(bounds, 1):
+            yield (
+                f"  of one unit count at most {bounds['rows_per_unit']:,} rows, in "
+                f"{bounds['groups_per_unit']:,} groups, {bounds['rows_per_unit_and_group']:,} in each"
+            )
+        rows = [
+            [
+                printable(column["name"]),
+                column["type"] + ("" if column["nullable"] else ", never NULL"),
+                "" if (ends := column["bounds"]) is None else f"{short(ends['lower'])} to {short(ends['upper'])}",
+                _groups(column["keys"] or []),
+                printable(column["description"]),
+            ]
+            for column in item["columns"]
+        ]
+        yield table(["column", "type", "bounds", "public groups", "description"], rows)
+
+
+def _groups(keys: Sequence[Any]) -> str:
+    shown = ", ".join("NULL" if key is None else str(key) for key in keys[:_KEYS_SHOWN])
+    return printable(shown if len(keys) <= _KEYS_SHOWN else f"{shown}, ... ({len(keys):,})")
+
+
+def budget_table(budgets: Sequence[Json]) -> str:
+    """Accounts as the API shows them: limits, what is used, and what remains."""
+    rows = [
+        [
+            printable(item["dataset"]),
+            printable(item["principal"] or f"({item['name']})"),
+            item["filter"],
+            short(item["limit"]["epsilon"]),
+            short(item["limit"]["delta"]),
+            f"{float(item['used_share']) * 100:.1f} %",
+            short(item["remaining"]["epsilon"]),
+            short(item["remaining"]["delta"]),
+            f"{item['id']} (frozen)" if item.get("frozen") else item["id"],
+        ]
+        for item in budgets
+    ]
+    head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
+    return table(head, rows, right=range(3, 8))
