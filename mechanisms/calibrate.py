@@ -27,7 +27,7 @@ from mechanisms.measurement import (
 from mechanisms.samplers.exact import require_scale
 from privacy.events import Event
 from privacy.loss import Loss, compose
-from privacy.statistic import CoreStatistics, EstimateKind, Statistic, StatisticKind
+from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
@@ -262,7 +262,7 @@ def calibrate_for_half_width(
     ]
     if not linear:
         raise ValueError("no estimate of the query has a width that is known before the answer")
-    whole = all(estimate.integer or estimate.kind is not EstimateKind.SUM for estimate in linear)
+    whole = all(estimate.integer or estimate.kind.whole(None) for estimate in linear)
     goal = float(half_width)
 
     def fits(amount: Fraction) -> bool:

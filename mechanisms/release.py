@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -183,14 +183,17 @@ def _recheck(statistic: Statistic, matrix: Integers) -> None:
     if not matrix.size:
         return
     encoding = statistic.encoding
-    if statistic.kind in (StatisticKind.UNITS, StatisticKind.COUNT):
-        lowest, highest = 0, ROWS_MAX * (1 if encoding is None else encoding.highest)
-    elif statistic.kind is StatisticKind.SUM:
-        assert encoding is not None
-        lowest, highest = min(encoding.lowest, 0) * ROWS_MAX, max(encoding.highest, 0) * ROWS_MAX
-    else:
-        assert encoding is not None
-        lowest, highest = 0, encoding.highest**statistic.degree * ROWS_MAX
+    match statistic.kind:
+        case StatisticKind.UNITS | StatisticKind.COUNT:
+            lowest, highest = 0, ROWS_MAX * (1 if encoding is None else encoding.highest)
+        case StatisticKind.SUM:
+            assert encoding is not None
+            lowest, highest = min(encoding.lowest, 0) * ROWS_MAX, max(encoding.highest, 0) * ROWS_MAX
+        case StatisticKind.MOMENTS:
+            assert encoding is not None
+            lowest, highest = 0, encoding.highest**statistic.degree * ROWS_MAX
+        case _:
+            assert_never(statistic.kind)
     if int(matrix.min()) < lowest or int(matrix.max()) > highest:
         raise ExecutionFailed
     if statistic.coordinates > 1:

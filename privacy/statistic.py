@@ -7,18 +7,19 @@ that is a function of one statistic's noisy sums.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, KeyValue
+from privacy.statistic_kind import StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
     "CoreStatistics",
     "Encoding",
     "Estimate",
-    "EstimateKind",
     "KeyColumn",
     "Keys",
     "Sensitivity",
@@ -65,25 +66,6 @@ class Encoding:
         assert self.lowest <= self.highest
 
 
-class StatisticKind(enum.Enum):
-    """What the integer sums of a statistic are."""
-
-    UNITS = "units"
-    """One coordinate: privacy units present in the cell."""
-
-    COUNT = "count"
-    """One coordinate: rows, bounded per unit."""
-
-    SUM = "sum"
-    """One coordinate: sum of T, bounded per unit."""
-
-    MOMENTS = "moments"
-    """Bernstein sums of T in [0, W]: degree 1 has (W-T, T), degree 2 has ((W-T)^2, 2T(W-T), T^2); with
-    `counts_nulls` one more coordinate W^degree for each row whose argument is NULL. Each row adds a vector of
-    non-negative integers whose sum is exactly W^degree. With `raised` or `lowered` the sum and the average of T are
-    bounded in two ways: those coordinates say how far the clipped sum lies above or below the scaled one."""
-
-
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A family of integer sums per cell that share one argument, one sensitivity and one noise."""
@@ -105,46 +87,36 @@ class Statistic:
     """Relative share of the price; all ones today."""
 
     def __post_init__(self) -> None:
-        assert (self.kind is StatisticKind.MOMENTS) == (self.degree > 0)
-        if self.kind is StatisticKind.MOMENTS:
-            assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
-            assert self.degree == 1 or not (self.raised or self.lowered)
-            assert self.encoding is not None
-            assert self.encoding.lowest == 0
-            assert self.encoding.highest > 0
-        else:
-            assert self.coordinates == 1
-            assert not self.raised
-            assert not self.lowered
-        if self.kind is StatisticKind.COUNT:
-            assert (self.encoding is not None) == self.fractional
-        else:
-            assert (self.encoding is not None) == (self.kind in (StatisticKind.SUM, StatisticKind.MOMENTS))
-
-
-class EstimateKind(enum.Enum):
-    """Functions of one statistic's sums that an answer may show."""
-
-    ROWS = "rows"  # COUNT(*): UNITS (one row per unit), COUNT, or MOMENTS including NULLs
-    VALUES = "values"  # COUNT(x): MOMENTS without the NULL coordinate
-    UNITS = "units"  # COUNT(DISTINCT unit)
-    SUM = "sum"  # SUM or MOMENTS
-    AVERAGE = "average"  # MOMENTS of degree 1 or 2
-    VARIANCE_POPULATION = "variance_population"
-    VARIANCE_SAMPLE = "variance_sample"
-    DEVIATION_POPULATION = "deviation_population"
-    DEVIATION_SAMPLE = "deviation_sample"
+        match self.kind:
+            case StatisticKind.UNITS:
+                assert self.encoding is None
+            case StatisticKind.COUNT:
+                assert (self.encoding is not None) == self.fractional
+            case StatisticKind.SUM:
+                assert self.encoding is not None
+            case StatisticKind.MOMENTS:
+                assert self.encoding is not None
+                assert self.encoding.lowest == 0
+                assert self.encoding.highest > 0
+                assert self.degree == 1 or not (self.raised or self.lowered)
+            case _:
+                assert_never(self.kind)
+        vector = self.kind is StatisticKind.MOMENTS
+        assert vector == (self.degree > 0)
+        assert vector or not (self.raised or self.lowered or self.counts_nulls)
+        assert self.coordinates == (self.degree + 1 + self.raised + self.lowered + self.counts_nulls if vector else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """One aggregate column of a core's release.
 
-    `integer` asks for whole numbers (COUNT, and SUM of integers); otherwise the column is DOUBLE.
+    `kind` is what it says of its statistic's sums: mostly the aggregate that was asked for, and ROWS for other counts
+    that have a statistic of their own. `integer` asks for whole numbers; otherwise the column is DOUBLE.
     """
 
     name: str
-    kind: EstimateKind
+    kind: AggregateFunction
     statistic: str
     integer: bool = False
 

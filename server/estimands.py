@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from privacy.policy import ColumnType
-from privacy.statistic import Estimate, EstimateKind
+from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
 
@@ -22,28 +22,23 @@ UNITS = "privacy units"
 def estimand(core: BoundedCore, estimate: Estimate) -> str:
     """What a column estimates, by itself: the same whatever stands beside it."""
     contribution = core.contribution
-    if estimate.kind is EstimateKind.UNITS:
+    asked = estimate.kind.statistic
+    if asked is StatisticKind.UNITS:
         return "units" if contribution.one_row or not core.core.keys else "units, each in the groups where it counts"
     if contribution.one_row:
         return "plain: each unit has one row"
     bound = f"{contribution.rows:,} {_rows(contribution.rows)}"
     place = " and group" if core.core.keys else ""
     total = f", {contribution.total:,} over all groups" if contribution.scaled else ""
-    match estimate.kind:
-        case EstimateKind.ROWS | EstimateKind.VALUES:
+    match asked:
+        case StatisticKind.COUNT:
             return f"rows, at most {bound} per unit{place}{total}"
-        case EstimateKind.SUM:
+        case StatisticKind.SUM:
             return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
-        case (
-            EstimateKind.AVERAGE
-            | EstimateKind.VARIANCE_POPULATION
-            | EstimateKind.VARIANCE_SAMPLE
-            | EstimateKind.DEVIATION_POPULATION
-            | EstimateKind.DEVIATION_SAMPLE
-        ):
+        case StatisticKind.MOMENTS:
             return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
         case _:
-            assert_never(estimate.kind)
+            assert_never(asked)
 
 
 def what_is_cut(core: BoundedCore) -> str | None:

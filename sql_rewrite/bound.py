@@ -23,14 +23,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Finding, Refused
 from privacy.statistic import (
     CoreStatistics,
     Encoding,
     Estimate,
-    EstimateKind,
     KeyColumn,
     Keys,
     Sensitivity,
@@ -53,7 +54,7 @@ from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.functions.dates import has_calendar_range
 from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.keys import key_domain
-from sql_rewrite.plan import Aggregate, AggregateFunction, Core, Plan
+from sql_rewrite.plan import Aggregate, Core, Plan
 
 __all__ = ["BoundedCore", "BoundedStatistic", "bound", "bound_core"]
 
@@ -65,25 +66,6 @@ MAGNITUDE_MAX = Fraction(10**15)
 
 STEP_EXPONENT_MIN = -900
 """Exponent of the finest step: a power of two that a double holds exactly, and whose reciprocal is finite."""
-
-_DEGREE = {
-    AggregateFunction.AVERAGE: 1,
-    AggregateFunction.VARIANCE_POPULATION: 2,
-    AggregateFunction.VARIANCE_SAMPLE: 2,
-    AggregateFunction.DEVIATION_POPULATION: 2,
-    AggregateFunction.DEVIATION_SAMPLE: 2,
-}
-_KIND = {
-    AggregateFunction.ROWS: EstimateKind.ROWS,
-    AggregateFunction.VALUES: EstimateKind.VALUES,
-    AggregateFunction.UNITS: EstimateKind.UNITS,
-    AggregateFunction.SUM: EstimateKind.SUM,
-    AggregateFunction.AVERAGE: EstimateKind.AVERAGE,
-    AggregateFunction.VARIANCE_POPULATION: EstimateKind.VARIANCE_POPULATION,
-    AggregateFunction.VARIANCE_SAMPLE: EstimateKind.VARIANCE_SAMPLE,
-    AggregateFunction.DEVIATION_POPULATION: EstimateKind.DEVIATION_POPULATION,
-    AggregateFunction.DEVIATION_SAMPLE: EstimateKind.DEVIATION_SAMPLE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +162,14 @@ class _Family:
     filter: Expression | None
     aggregates: list[Aggregate]
 
+    def needs(self, kind: StatisticKind) -> bool:
+        """Whether an aggregate of the family is computed from this kind of sums."""
+        return any(aggregate.function.statistic is kind for aggregate in self.aggregates)
+
     @property
-    def functions(self) -> set[AggregateFunction]:
-        return {aggregate.function for aggregate in self.aggregates}
+    def degree(self) -> int:
+        """The least degree of moments that holds all of the family's averages and variances; zero without one."""
+        return max(aggregate.function.degree for aggregate in self.aggregates)
 
 
 class _Builder:
@@ -207,7 +194,7 @@ class _Builder:
         wants_rows = {
             repr(_form(family.filter))
             for family in families.values()
-            if family.argument is None and AggregateFunction.ROWS in family.functions
+            if family.argument is None and family.needs(StatisticKind.COUNT)
         }
         for family in families.values():
             if family.argument is None:
@@ -228,15 +215,24 @@ class _Builder:
             if family.argument is not None:
                 continue
             for aggregate in family.aggregates:
-                kind = _KIND[aggregate.function]
-                if aggregate.function is AggregateFunction.UNITS:
-                    statistic = self.units(family.filter)
-                    if family.filter is not None:
-                        kind = EstimateKind.ROWS  # units under a filter are counted as rows, at most one of each unit
-                else:
-                    statistic = self._rows(family, selection, carriers)
-                estimates[aggregate.name] = Estimate(aggregate.name, kind, statistic, integer=True)
+                estimates[aggregate.name] = self._without_argument(family, aggregate, carriers)
         return tuple(estimates[aggregate.name] for aggregate in self.core.aggregates)
+
+    def _without_argument(self, family: _Family, aggregate: Aggregate, carriers: dict[str, str]) -> Estimate:
+        """The estimate of a count of rows or units."""
+        function = aggregate.function
+        match function.statistic:
+            case StatisticKind.UNITS:
+                # Units under a filter are counted as rows, at most one of each unit.
+                shown = function if family.filter is None else AggregateFunction.ROWS
+                statistic = self.units(family.filter)
+            case StatisticKind.COUNT:
+                shown, statistic = function, self._rows(family, carriers)
+            case StatisticKind.SUM | StatisticKind.MOMENTS:
+                raise AssertionError("sums and moments have an argument")
+            case _:
+                assert_never(function.statistic)
+        return Estimate(aggregate.name, shown, statistic, integer=function.whole(None))
 
     def _counted(self, family: _Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
@@ -257,7 +253,7 @@ class _Builder:
             self._units[form] = name
         return self._units[form]
 
-    def _rows(self, family: _Family, selection: str | None, carriers: dict[str, str]) -> str:
+    def _rows(self, family: _Family, carriers: dict[str, str]) -> str:
         form = repr(_form(family.filter))
         if form in carriers:
             return carriers[form]
@@ -295,18 +291,19 @@ class _Builder:
     def _argument(self, family: _Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
         """Statistics of one argument. Returns the name of moments that also count all rows, if they do."""
         assert family.argument is not None
-        functions = family.functions
-        if functions == {AggregateFunction.VALUES}:
+        sums, averages = family.needs(StatisticKind.SUM), family.needs(StatisticKind.MOMENTS)
+        if not sums and not averages:
             statistic = self._values(family.filter, build("is_not_null", (family.argument,)))
             for aggregate in family.aggregates:
-                estimates[aggregate.name] = Estimate(aggregate.name, EstimateKind.ROWS, statistic, integer=True)
+                # The rows of this statistic are those where x is there: no other count of x is among them.
+                assert aggregate.function is AggregateFunction.VALUES
+                estimates[aggregate.name] = Estimate(aggregate.name, AggregateFunction.ROWS, statistic, integer=True)
             return None
         argument = clip_columns(family.argument)
         lower, upper = self._bounds(family, argument)
         integer = argument.type is ColumnType.INTEGER
-        degree = max(_DEGREE.get(function, 0) for function in functions)
-        sums, several = AggregateFunction.SUM in functions, not self.contribution.one_row
-        counts = AggregateFunction.VALUES in functions or carries
+        degree, several = family.degree, not self.contribution.one_row
+        counts = family.needs(StatisticKind.COUNT) or carries
         text = f"{describe(family.argument)} clipped to [{_number(lower)}, {_number(upper)}]"
         apart: str | None = None
         if sums and ((several and degree == 2) or (degree == 0 and not counts)):
@@ -329,11 +326,9 @@ class _Builder:
                 carries=carries,
             )  # fmt: skip
         for aggregate in family.aggregates:
-            summed = aggregate.function is AggregateFunction.SUM
-            whole = aggregate.function is AggregateFunction.VALUES or (summed and integer)
-            holds = apart if summed and apart is not None else name
-            assert holds is not None
-            estimates[aggregate.name] = Estimate(aggregate.name, _KIND[aggregate.function], holds, integer=whole)
+            holds = _holder(aggregate.function, apart, name)
+            whole = aggregate.function.whole(argument.type)
+            estimates[aggregate.name] = Estimate(aggregate.name, aggregate.function, holds, integer=whole)
         return name
 
     def _moments(
@@ -353,11 +348,11 @@ class _Builder:
         if self.contribution.one_row:
             encoding = _moment_encoding(*limits, integer=integer)
         elif sums:
-            averages = family.functions - {AggregateFunction.SUM, AggregateFunction.VALUES}
+            averages = family.needs(StatisticKind.MOMENTS)
             bounding = Bounding.BOTH if averages else Bounding.CLIPPED
             encoding = _stepped_encoding(*limits, integer=integer)
-            raised = bool(averages) and encoding.offset + encoding.step * encoding.highest > 0
-            lowered = bool(averages) and encoding.offset < 0
+            raised = averages and encoding.offset + encoding.step * encoding.highest > 0
+            lowered = averages and encoding.offset < 0
         else:
             encoding = _fine(_moment_encoding(*limits, integer=integer), degree)
         name = f"s{len(self.statistics)}"
@@ -476,6 +471,21 @@ class _Builder:
                 scaled=scaled,
             )
         )
+
+
+def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | None) -> str:
+    """Which of a family's statistics holds an aggregate: the sum by itself where there is one, or the moments."""
+    match function.statistic:
+        case StatisticKind.SUM:
+            holds = shared if sum_alone is None else sum_alone
+        case StatisticKind.COUNT | StatisticKind.MOMENTS:
+            holds = shared
+        case StatisticKind.UNITS:
+            raise AssertionError("units have no argument")
+        case _:
+            assert_never(function.statistic)
+    assert holds is not None
+    return holds
 
 
 _LIMITLESS = "so one person could change it without limit."

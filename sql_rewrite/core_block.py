@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from sqlglot import exp
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
+from privacy.statistic_kind import StatisticKind
+from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import Call, ColumnRef, Expression, canonical, describe
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.gather import gathered
-from sql_rewrite.hints import AGGREGATES, counted, instead_of, listed
+from sql_rewrite.hints import AGGREGATES, SHORT, counted, instead_of, listed
 from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
-from sql_rewrite.plan import Aggregate, AggregateFunction, Core
+from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.shell import ShellNodes, column, output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
@@ -32,15 +36,6 @@ __all__ = ["CoreBlock", "counts_rows"]
 KEYS_MAX = 16
 """Most keys of one GROUP BY."""
 
-_AGGREGATES: dict[type[exp.Expr], AggregateFunction] = {
-    exp.Sum: AggregateFunction.SUM,
-    exp.Avg: AggregateFunction.AVERAGE,
-    exp.Variance: AggregateFunction.VARIANCE_SAMPLE,
-    exp.VariancePop: AggregateFunction.VARIANCE_POPULATION,
-    exp.Stddev: AggregateFunction.DEVIATION_SAMPLE,
-    exp.StddevSamp: AggregateFunction.DEVIATION_SAMPLE,
-    exp.StddevPop: AggregateFunction.DEVIATION_POPULATION,
-}
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
     ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
     ColumnType.DATE: ("AVG(GREATEST(<lowest>, LEAST(date_diff('day', DATE '2024-01-01', x), <highest>)))",),
@@ -52,7 +47,6 @@ _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
 
 _NESTED = (exp.Query, exp.Subquery)
 _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
-_NAMED_AGGREGATES = {"mean": AggregateFunction.AVERAGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +60,13 @@ class _Key:
 
 def counts_rows(aggregate: Aggregate) -> bool:
     """Whether an aggregate is zero exactly in groups without a row."""
-    counts = (AggregateFunction.ROWS, AggregateFunction.UNITS)
-    return aggregate.function in counts and aggregate.filter is None
+    match aggregate.function.statistic:
+        case StatisticKind.UNITS | StatisticKind.COUNT:
+            return aggregate.argument is None and aggregate.filter is None
+        case StatisticKind.SUM | StatisticKind.MOMENTS:
+            return False
+        case _:
+            assert_never(aggregate.function.statistic)
 
 
 class CoreBlock:
@@ -394,7 +393,7 @@ class CoreBlock:
             "Its answer would contain rows about people; only statistics are answered.",
             *((inner,) if self.node.parent is not None else ()),
             self._counted(),
-            "aggregate: COUNT, SUM, AVG, VARIANCE, STDDEV",
+            f"aggregate: {', '.join(SHORT)}",
             position=place,
         )
 
@@ -481,12 +480,8 @@ class CoreBlock:
         if isinstance(node, exp.Count):
             consume(node, "this", "big_int", text=text, what="COUNT")
             return self._count(node)
-        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
-            function, operand = _NAMED_AGGREGATES[str(node.this).lower()], node.expressions[0]
-        elif type(node) in _AGGREGATES:
-            consume(node, "this", text=text, what=type(node).__name__.upper())
-            function, operand = _AGGREGATES[type(node)], node.this
-        else:
+        found = called(node)
+        if found is None:
             name = text.spelled(node) or f"{rendered(node).partition('(')[0].lower()[:60]}()"
             raise refuse(
                 "unsupported_function",
@@ -495,6 +490,9 @@ class CoreBlock:
                 *instead_of(name, AGGREGATES, self.lifter.about(node)),
                 position=text.position(node),
             )
+        function, operand = found
+        if not isinstance(node, exp.Anonymous):
+            consume(node, "this", text=text, what=type(node).__name__.upper())
         if isinstance(operand, exp.Distinct):
             raise refuse(
                 "unsupported_sql",
@@ -504,12 +502,12 @@ class CoreBlock:
                 position=text.position(node),
             )
         argument = self.lifter.value(operand)
-        if argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+        if argument.type not in function.arguments:
             raise refuse(
                 "unsupported_type",
                 f"{text.spelled(node) or 'an aggregate'} is refused",
                 f"Its argument is of type {argument.type.value}, not a number.",
-                *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER[argument.type]),
+                *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER.get(argument.type, ())),
                 position=text.position(node),
             )
         return function, argument
@@ -622,7 +620,7 @@ def _unbracketed(item: exp.Expr) -> list[exp.Expr]:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() in _NAMED_AGGREGATES
+        return str(node.this).lower() in BY_NAME
     return isinstance(node, exp.AggFunc)
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 from privacy.policy import ColumnType, KeyValue, Other
 
@@ -150,6 +151,8 @@ class Literal:
             case ColumnType.TIMESTAMP:
                 assert isinstance(value, datetime.datetime)
                 assert value.tzinfo is None
+            case _:
+                assert_never(self.type)
 
     @property
     def nullable(self) -> bool:

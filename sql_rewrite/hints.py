@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "About", "counted", "instead_of", "listed"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "SHORT", "About", "counted", "instead_of", "listed"]
 
-AGGREGATES = "use COUNT, SUM, AVG, VARIANCE or STDDEV"
+SHORT = tuple(function.described.short for function in AggregateFunction if function.described.short)
+"""The aggregates that come first to mind."""
+
+AGGREGATES = f"use {', '.join(SHORT[:-1])} or {SHORT[-1]}"
 FUNCTIONS = "see the list of functions under /v1/capabilities"
 
 _PARTS = "date_trunc('month', d), YEAR(d), MONTH(d) or DAYOFWEEK(d)"
@@ -84,8 +88,6 @@ _HINTS: Mapping[str, Hint] = {
         _most: "mode approx_top_k",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
-        _said("COUNT(DISTINCT unit) counts people, where unit is the key of the privacy unit"): "approx_count_distinct "
-        "approx_distinct",
         _said("AVG(x * y) - AVG(x) * AVG(y) is the covariance"): "corr covar_pop covar_samp regr_slope regr_intercept "
         "regr_r2 regr_sxy",
         _said("EXP(AVG(LN(x))) is the geometric mean"): "product geomean geometric_mean",
@@ -96,13 +98,13 @@ _HINTS: Mapping[str, Hint] = {
         _said(_PATTERN): "regexp_matches regexp_full_match regexp_like regexp_extract regexp_replace rlike regexp glob "
         "levenshtein jaccard similar",
         _said("POSITION('text' IN x)"): "charindex locate find indexof",
-        _said("STDDEV(x) or STDDEV_POP(x)"): "std stdev stdevp std_dev standard_deviation stddevp",
-        _said("VARIANCE(x) or VAR_POP(x)"): "var varp variance_samp variance_pop var_sample",
         _said("x // y for whole numbers"): "divide fdiv",
         _said("CASE WHEN p THEN x ELSE y END"): "iff decode choose",
         _said("COALESCE(x, y)"): "zeroifnull",
     }.items()
     for hinted in names.split()
+} | {
+    hinted: _said(function.described.hint) for function in AggregateFunction for hinted in function.described.elsewhere
 }
 
 

@@ -7,9 +7,9 @@ measurements of the cores' statistics.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset, Table
 from privacy.refusal import Position
 from privacy.warning import AnswerWarning
@@ -18,7 +18,6 @@ from sql_rewrite.trace import CONSTANT, Trace
 
 __all__ = [
     "Aggregate",
-    "AggregateFunction",
     "Core",
     "Counting",
     "Join",
@@ -28,20 +27,6 @@ __all__ = [
     "Simulation",
     "Source",
 ]
-
-
-class AggregateFunction(enum.Enum):
-    """The aggregates of the private core. Everything else is refused by name."""
-
-    ROWS = "rows"  # COUNT(*), COUNT(1)
-    VALUES = "values"  # COUNT(x)
-    UNITS = "units"  # COUNT(DISTINCT unit)
-    SUM = "sum"
-    AVERAGE = "average"
-    VARIANCE_POPULATION = "variance_population"
-    VARIANCE_SAMPLE = "variance_sample"
-    DEVIATION_POPULATION = "deviation_population"
-    DEVIATION_SAMPLE = "deviation_sample"
 
 
 @dataclass(frozen=True, slots=True)

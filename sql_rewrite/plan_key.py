@@ -32,7 +32,7 @@ from fractions import Fraction
 from typing import Any
 
 from privacy.policy import Dataset, Table
-from privacy.statistic import CoreStatistics, Keys, Statistic
+from privacy.statistic import CoreStatistics, Estimate, Keys, Statistic
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical
 from sql_rewrite.plan import Aggregate, Core
@@ -52,6 +52,9 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Table: frozenset({"columns", "description"}),
 }
 """Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
+
+_ESTIMATE_KIND = "EstimateKind"
+"""The type of an estimate's aggregate in identities: stored ones were made when estimates had an enum of their own."""
 
 
 def _form(expression: Expression | None) -> Any:
@@ -120,7 +123,10 @@ class _Identity:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             outside = _OUTSIDE.get(type(value), frozenset())
             names = [field.name for field in dataclasses.fields(value) if field.name not in outside]
-            return [type(value).__name__, {name: self.plain(getattr(value, name)) for name in names}]
+            fields = {name: self.plain(getattr(value, name)) for name in names}
+            if isinstance(value, Estimate):
+                fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
+            return [type(value).__name__, fields]
         raise TypeError(f"a {type(value).__name__} has no place in an identity")
 
     def _note(self, expression: Expression) -> None:

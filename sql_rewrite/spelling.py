@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from privacy.refusal import Position, Refused
+from sql_rewrite import aggregates
 from sql_rewrite.hints import FUNCTIONS, instead_of
 from sql_rewrite.kinds import Kind
 from sql_rewrite.syntax import IDENTIFIER, Text, refuse
@@ -56,13 +57,13 @@ RESERVED_RELATION = (
 _MANY = 1_000
 
 CALLS: dict[str, tuple[int, int]] = {
+    **aggregates.CALLS,
     **dict.fromkeys(
         _words(
-            "abs any_value avg bool_and bool_or cast cbrt ceil ceiling char_length character_length count_if countif "
-            "day dayname dayofmonth dayofweek dayofyear epoch exp first_value floor hour isodow isoyear last_value "
-            "lcase len length ln log10 log2 lower mean median minute month monthname ntile percentile_cont "
-            "percentile_disc quarter second sign sqrt stddev stddev_pop stddev_samp sum try_cast ucase upper var_pop "
-            "var_samp variance week weekofyear year extract position"
+            "abs any_value bool_and bool_or cast cbrt ceil ceiling char_length character_length day dayname "
+            "dayofmonth dayofweek dayofyear epoch exp first_value floor hour isodow isoyear last_value lcase len "
+            "length ln log10 log2 lower median minute month monthname ntile percentile_cont percentile_disc quarter "
+            "second sign sqrt try_cast ucase upper week weekofyear year extract position"
         ),
         (1, 1),
     ),
@@ -79,7 +80,6 @@ CALLS: dict[str, tuple[int, int]] = {
     "substring": (1, 3),  # one: SUBSTRING(x FROM 2 FOR 3)
     **dict.fromkeys(("log", "ltrim", "max", "min", "quantile", "quantile_disc", "round", "rtrim", "trim"), (1, 2)),
     **dict.fromkeys(("coalesce", "concat", "greatest", "least"), (1, _MANY)),
-    "count": (0, 1),
     "lag": (1, 3),
     "lead": (1, 3),
     "trunc": (1, 2),

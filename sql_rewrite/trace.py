@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-__all__ = ["CONSTANT", "UNKNOWN", "Shape", "Trace", "Tracer", "moved"]
+__all__ = ["CONSTANT", "FOLLOWED", "UNKNOWN", "Shape", "Trace", "Tracer", "moved"]
 
 
 class Shape(enum.IntEnum):
@@ -71,6 +71,42 @@ _ROUNDING = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign)
 _RISING = (exp.Sqrt, exp.Cbrt, exp.Ln, exp.Exp)
 _PICKS = (exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.NthValue)
 _RANKS = (exp.RowNumber, exp.Rank, exp.PercentRank, exp.CumeDist, exp.Ntile)
+_FOLDING = (exp.Abs, exp.Pow, exp.Mod)
+_STEPS = (
+    exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+    exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape, exp.Interval, exp.Log,
+    exp.Lower, exp.Upper, exp.Length, exp.Trim, exp.Left, exp.Right, exp.Substring, exp.Concat, exp.DPipe,
+    exp.Replace, exp.StartsWith, exp.EndsWith, exp.Contains, exp.SplitPart,
+    exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week,
+    exp.WeekOfYear, exp.Hour, exp.Minute, exp.Second, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff,
+    exp.IgnoreNulls, exp.RespectNulls,
+)  # fmt: skip
+"""Functions of one row that go in steps, or whose direction is not known, and nothing worse."""
+
+_ARITHMETIC = (
+    exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Cast, exp.TryCast, exp.Coalesce, exp.Nullif,
+    exp.Greatest, exp.Least,
+)  # fmt: skip
+_OVER_ROWS = (
+    exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont,
+    exp.PercentileDisc, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.ArgMax,
+    exp.ArgMin, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Corr, exp.CovarPop, exp.CovarSamp,
+)  # fmt: skip
+_VALUES = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.If, exp.Window, exp.Filter, exp.WithinGroup)
+_PARTS = (
+    exp.Identifier, exp.Star, exp.Var, exp.DataType, exp.DataTypeParam, exp.WindowSpec, exp.Order, exp.Ordered,
+    exp.Where, exp.Distinct,
+)  # fmt: skip
+"""Parts of other nodes, which have no value of their own."""
+
+FOLLOWED: frozenset[type[exp.Expr]] = frozenset(
+    (
+        *_VALUES, *_SAME_SHAPE, *_ARITHMETIC, *_ROUNDING, *_RISING, *_FOLDING, *_STEPS, *_OVER_ROWS, *_PICKS, *_RANKS,
+        exp.DenseRank, *_PARTS,
+    )
+)  # fmt: skip
+"""Every class of node through which noise is followed. The shell answers no other (`sql_rewrite/shell.py`)."""
+
 _DOUBLES = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
 _NUMBERS = (
     *_DOUBLES, exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT,
@@ -151,6 +187,8 @@ class Tracer:
             return inner if condition.constant else replace(merged([inner, condition], Shape.FOLDED, None), chosen=True)
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
+        if isinstance(node, exp.WithinGroup):
+            return self._within_group(node)
         if isinstance(node, exp.Case | exp.If):
             return self._case(node)
         parts = [self.trace(child) for child in _operands(node)]
@@ -200,11 +238,13 @@ class Tracer:
             return replace(merged(parts, max(first.shape, Shape.ROUGH), first.rises), extreme=first.extreme)
         if isinstance(node, _RISING) and fixed:
             return replace(merged(parts, max(first.shape, Shape.SMOOTH), first.rises), extreme=first.extreme)
-        worst = max(part.shape for part in parts)
         if isinstance(node, exp.Greatest | exp.Least):
             return merged(parts, Shape.FOLDED, _together(*(part.rises for part in parts)))
-        folds = isinstance(node, exp.Abs | exp.Pow | exp.Mod)
-        return merged(parts, Shape.FOLDED if folds else max(worst, Shape.ROUGH), None)
+        steps = (*_STEPS, *_ROUNDING, *_RISING, exp.IntDiv, exp.Coalesce, exp.Nullif)
+        if isinstance(node, steps):
+            return merged(parts, max(Shape.ROUGH, *(part.shape for part in parts)), None)
+        # Folding ones, and whatever is not named above: the weakest claim.
+        return merged(parts, Shape.FOLDED, None)
 
     @staticmethod
     def _scaled(whole: Trace, noisy: Trace, sign: int | None) -> Trace:
@@ -270,6 +310,16 @@ class Tracer:
         if plain and isinstance(node, _PICKS):
             return self._over_rows(inner, first.shape, first.rises)
         return self._over_rows(inner, Shape.FOLDED, None)
+
+    def _within_group(self, node: exp.Expr) -> Trace:
+        """PERCENTILE_CONT or PERCENTILE_DISC of the number that it sorts by, in either direction: as MEDIAN."""
+        by = [self.trace(key) for key in _sorted_by(node.expression)]
+        fraction = [self.trace(child) for child in _operands(node.this)]
+        inner = merged([*by, *fraction], max(part.shape for part in (*by, *fraction)), None)
+        if inner.shape is Shape.CONSTANT:
+            return self._over_rows(inner, Shape.CONSTANT, 0)
+        plain = len(by) == 1 and all(part.shape is Shape.CONSTANT for part in fraction)
+        return self._over_rows(inner, Shape.FOLDED, by[0].rises if plain else None)
 
     def _window(self, node: exp.Window) -> Trace:
         function = node.this

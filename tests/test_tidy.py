@@ -195,6 +195,41 @@ def test_random_bits_come_from_one_place() -> None:
     assert report(randomness, *ROOMS) == []
 
 
+# --- Kinds ----------------------------------------------------------------------------------------------------------
+
+
+def open_matches(name: str, tree: ast.Module) -> Iterator[Finding]:
+    """Matches on members of an enum or on classes that do not end in `case _:` with `assert_never` or an error.
+
+    A kind that is added later would fall through, or get the numbers of another kind; so mypy has to find the match.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Match):
+            continue
+        patterns = [pattern for case in node.cases for pattern in ast.walk(case.pattern)]
+        if not any(
+            isinstance(pattern, ast.MatchClass)
+            or (isinstance(pattern, ast.MatchValue) and isinstance(pattern.value, ast.Attribute))
+            for pattern in patterns
+        ):
+            continue
+        last = node.cases[-1]
+        final = last.body[0]
+        closed = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
+        ends = isinstance(final, ast.Raise) or (
+            isinstance(final, ast.Expr)
+            and isinstance(final.value, ast.Call)
+            and _called(final.value).split(".")[-1] == "assert_never"
+        )
+        if not (closed and ends):
+            yield node.lineno, "tells kinds apart with a default, or without an end"
+
+
+def test_no_match_on_kinds_ends_in_a_default() -> None:
+    """Every match on kinds names all of them and ends in assert_never."""
+    assert report(open_matches, *ROOMS) == []
+
+
 # --- Imports, prints, docstrings ------------------------------------------------------------------------------------
 
 
@@ -406,6 +441,10 @@ BREACHES = [
     (randomness, "import os\nos.urandom(8)\n"),
     (randomness, "from os import urandom\n"),
     (randomness, "import secrets\n"),
+    (open_matches, "match kind:\n    case Kind.A:\n        f()\n"),
+    (open_matches, "match kind:\n    case Kind.A:\n        f()\n    case _:\n        g()\n"),
+    (open_matches, "match kind:\n    case Kind.A:\n        f()\n    case Kind.B if x:\n        assert_never(kind)\n"),
+    (open_matches, "match kind:\n    case A():\n        f()\n    case other:\n        g(other)\n"),
     (relative_imports, "from . import x\n"),
     (prints, "print(1)\n"),
     (missing_docstrings, '"""M."""\ndef public():\n    pass\n'),
@@ -436,6 +475,8 @@ def test_each_rule_catches_its_breach(rule: Callable[[str, ast.Module], Iterator
         (broad_handlers, "try:\n    x()\nexcept ValueError:\n    pass\n"),
         (missing_docstrings, '"""M."""\ndef _private():\n    pass\n'),
         (randomness, "from mechanisms.randomness import BitSource\n"),
+        (open_matches, "match kind:\n    case Kind.A:\n        f()\n    case _:\n        assert_never(kind)\n"),
+        (open_matches, "match text:\n    case 'a':\n        f()\n"),
     ],
 )
 def test_no_rule_forbids_what_is_right(rule: Callable[[str, ast.Module], Iterator[Finding]], code: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from privacy.policy import Dataset
 from server.administration.refusal import (
@@ -78,6 +78,8 @@ def attach(registrar: Registrar, request: AttachDataset, *, actor: str) -> Datas
                 return registrar.register_file(name, actor=actor, name=request.name, replaces=request.replaces)
             case LocalFile(path):
                 return registrar.attach_path(path, actor=actor, name=request.name, replaces=request.replaces)
+            case _:
+                assert_never(request.source)
     except DatasetRefused as refused:
         raise ActRefused(FaultyDataset(refused.findings)) from None
     except OtherName:

@@ -183,8 +183,12 @@ def _of_budget(refusal: BudgetRefusal) -> CommandFailed:
                     "or choose --filter pure (no Gaussian noise, groups must have public keys).",
                 ),
             )
-        case _:
+        case (
+            FilterFixed() | ReasonNeeded() | FrozenAccount() | ChangedBudget() | UnsuitableBudget() | UnsuitableLimit()
+        ):
             return _of_limit(refusal)
+        case _:
+            assert_never(refusal)
 
 
 def _of_limit(

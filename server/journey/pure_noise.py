@@ -13,19 +13,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 
 from mechanisms.calibrate import Calibration
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.interval import two_sided_alpha
+from privacy.aggregate import AggregateFunction
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
-from privacy.statistic import Estimate, EstimateKind
+from privacy.statistic import Estimate, StatisticKind
 from server.pricing import Priced
 from sql_rewrite.bound import BoundedCore, bound_core
-from sql_rewrite.plan import Aggregate, AggregateFunction
+from sql_rewrite.plan import Aggregate
 from sql_rewrite.plan_key import core_key
 
 __all__ = ["counting_key", "refuse_pure_noise"]
@@ -33,13 +35,7 @@ __all__ = ["counting_key", "refuse_pure_noise"]
 EXPECTED_TIMES = 2
 """How many times the declared number of rows a table is taken to have at most: "about" is no bound."""
 
-_RATIOS = (
-    EstimateKind.AVERAGE,
-    EstimateKind.VARIANCE_POPULATION,
-    EstimateKind.VARIANCE_SAMPLE,
-    EstimateKind.DEVIATION_POPULATION,
-    EstimateKind.DEVIATION_SAMPLE,
-)
+_RowsOf = Callable[[Calibration, str, Estimate, Fraction], float]
 
 StoredRows = Callable[[BoundedCore], float | None]
 """The most rows that any group of a core has by a stored count, None without one."""
@@ -88,7 +84,7 @@ def _hopeless(
     columns = [
         (aggregate, estimate)
         for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
-        if estimate.kind in _RATIOS or estimate.kind is EstimateKind.SUM
+        if _rows_of(estimate) is not None
     ]
     if not columns:
         return []
@@ -105,11 +101,25 @@ def _hopeless(
     rows = max(rows, 1.0)
     found = []
     for aggregate, estimate in columns:
-        rows_of = _rows_of_sum if estimate.kind is EstimateKind.SUM else _rows_of_ratio
+        rows_of = _rows_of(estimate)
+        assert rows_of is not None
         needed = rows_of(calibration, core.described.name, estimate, confidence)
         if needed >= rows:
             found.append(_Hopeless(aggregate.text, needed, rows, source))
     return found
+
+
+def _rows_of(estimate: Estimate) -> _RowsOf | None:
+    """What tells with how many rows an estimate is noise alone; None of counts, which say something at any number."""
+    match estimate.kind.statistic:
+        case StatisticKind.UNITS | StatisticKind.COUNT:
+            return None
+        case StatisticKind.SUM:
+            return _rows_of_sum
+        case StatisticKind.MOMENTS:
+            return _rows_of_ratio
+        case _:
+            assert_never(estimate.kind.statistic)
 
 
 def _rows_of_sum(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal, interval_of, needs_wide
@@ -144,9 +144,12 @@ def _reference(target: ColumnType) -> Callable[[Call, Sequence[Any]], Any]:
                 if isinstance(value, datetime.datetime):
                     return value
                 return datetime.datetime(value.year, value.month, value.day)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return _timestamp_text(value) if isinstance(value, datetime.datetime) else str(value)
+            case ColumnType.TEXT:
+                if isinstance(value, bool):
+                    return "true" if value else "false"
+                return _timestamp_text(value) if isinstance(value, datetime.datetime) else str(value)
+            case _:
+                assert_never(target)
 
     return reference
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import BIGINT, Expression, needs_wide
@@ -71,10 +71,26 @@ def read_text(text: str, target: ColumnType) -> Any:
             return value if math.isfinite(value) else None
         case ColumnType.BOOLEAN:
             return bare.lower() in ("true", "t", "1")
+        case ColumnType.DATE:
+            return _date(bare)
+        case ColumnType.TIMESTAMP:
+            return _timestamp(bare)
+        case ColumnType.TEXT:
+            raise AssertionError("a text is not read as a text")
+        case _:
+            assert_never(target)
+
+
+def _date(text: str) -> datetime.date | None:
     try:
-        if target is DATE:
-            return datetime.date.fromisoformat(bare)
-        head, dot, fraction = bare.partition(".")
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _timestamp(text: str) -> datetime.datetime | None:
+    head, dot, fraction = text.partition(".")
+    try:
         return datetime.datetime.fromisoformat(head + (dot + fraction.ljust(6, "0") if dot else ""))
     except ValueError:
         return None

@@ -15,8 +15,9 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, KeyValue
-from privacy.statistic import Estimate, EstimateKind, Statistic, StatisticKind
+from privacy.statistic import Estimate, Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Expression
@@ -250,25 +251,32 @@ def _estimate(estimate: Estimate, statistic: Statistic, sums: Mapping[str, int])
     raised = parts[2] if statistic.raised else 0
     lowered = parts[-1] if statistic.lowered else 0
     if degree == 1:
-        first, second = Fraction(parts[1] + (raised if estimate.kind is EstimateKind.SUM else lowered)), Fraction(0)
+        first, second = (
+            Fraction(parts[1] + (raised if estimate.kind is AggregateFunction.SUM else lowered)),
+            Fraction(0),
+        )
     else:
         first, second = Fraction(parts[1], 2 * width) + Fraction(parts[2], width), Fraction(parts[2])
-    if estimate.kind is EstimateKind.ROWS:
-        return int(values + nulls)
-    if estimate.kind is EstimateKind.VALUES:
-        return int(values)
-    if values == 0:
+    match estimate.kind:
+        case AggregateFunction.ROWS:
+            return int(values + nulls)
+        case AggregateFunction.VALUES:
+            return int(values)
+        case AggregateFunction.SUM:
+            total = encoding.offset * values + encoding.step * first
+            return _number(total, integer=estimate.integer) if values else None
+        case AggregateFunction.AVERAGE:
+            return float(encoding.offset + encoding.step * first / values) if values else None
+        case AggregateFunction.VARIANCE_POPULATION | AggregateFunction.DEVIATION_POPULATION:
+            least = 0
+        case AggregateFunction.VARIANCE_SAMPLE | AggregateFunction.DEVIATION_SAMPLE:
+            least = 1
+        case _:
+            raise AssertionError(f"moments do not hold {estimate.kind}")
+    if values <= least:
         return None
-    if estimate.kind is EstimateKind.SUM:
-        return _number(encoding.offset * values + encoding.step * first, integer=estimate.integer)
-    if estimate.kind is EstimateKind.AVERAGE:
-        return float(encoding.offset + encoding.step * first / values)
-    spread = encoding.step**2 * (second / values - (first / values) ** 2)
-    if estimate.kind in (EstimateKind.VARIANCE_SAMPLE, EstimateKind.DEVIATION_SAMPLE):
-        if values <= 1:
-            return None
-        spread = spread * values / (values - 1)
-    deviation = estimate.kind in (EstimateKind.DEVIATION_POPULATION, EstimateKind.DEVIATION_SAMPLE)
+    spread = encoding.step**2 * (second / values - (first / values) ** 2) * values / (values - least)
+    deviation = estimate.kind in (AggregateFunction.DEVIATION_POPULATION, AggregateFunction.DEVIATION_SAMPLE)
     return math.sqrt(spread) if deviation else float(spread)
 
 

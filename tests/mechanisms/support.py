@@ -13,13 +13,13 @@ import numpy as np
 from mechanisms import gateway
 from mechanisms.measurement import Integers, Measurement, Perturbed, coarsen, narrow
 from mechanisms.randomness import BitSource, Words
+from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
 from privacy.policy import ColumnType, KeyValue
 from privacy.statistic import (
     CoreStatistics,
     Encoding,
     Estimate,
-    EstimateKind,
     KeyColumn,
     Keys,
     Sensitivity,
@@ -145,9 +145,9 @@ def bernstein(values: np.ndarray[Any, Any], *, width: int, degree: int, nulls: i
 
 
 MOMENT_ESTIMATES = tuple(
-    Estimate(kind.value, kind, "m", integer=kind in (EstimateKind.ROWS, EstimateKind.VALUES))
-    for kind in EstimateKind
-    if kind is not EstimateKind.UNITS
+    Estimate(kind.value, kind, "m", integer=kind in (AggregateFunction.ROWS, AggregateFunction.VALUES))
+    for kind in AggregateFunction
+    if kind is not AggregateFunction.UNITS
 )
 
 
@@ -166,7 +166,7 @@ def selected_core(
     *others: Statistic, groups: int = 1, estimates: Sequence[Estimate] = (), kind: ColumnType = ColumnType.TEXT
 ) -> CoreStatistics:
     """A core whose groups are released by partition selection."""
-    rows = Estimate("rows", EstimateKind.ROWS, "u", integer=True)
+    rows = Estimate("rows", AggregateFunction.ROWS, "u", integer=True)
     keys = Keys((KeyColumn("k", kind),), None, groups, "u")
     return CoreStatistics("core", keys, (units(groups=groups), *others), (rows, *estimates))
 

@@ -28,12 +28,13 @@ from mechanisms.measurement import (
     root_up,
 )
 from mechanisms.randomness import SystemBits
+from privacy.aggregate import AggregateFunction
 from privacy.conversions import gaussian_mu_squared
 from privacy.events import GaussianEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.loss import compose
 from privacy.numbers import PICO, units_up
 from privacy.policy import ColumnType
-from privacy.statistic import CoreStatistics, Estimate, EstimateKind, KeyColumn, Keys, Sensitivity, Statistic
+from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic
 from privacy.unit import Neighbouring
 from tests.mechanisms.support import (
     MOMENT_ESTIMATES,
@@ -48,7 +49,7 @@ from tests.mechanisms.support import (
     units,
 )
 
-COUNT_ESTIMATE = Estimate("n", EstimateKind.ROWS, "n", integer=True)
+COUNT_ESTIMATE = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
 PRICES = ["0.1", "1", "0.3", "0.000001", "0.7", "1000000", "3.999999999999"]
 
 
@@ -83,7 +84,7 @@ def test_shares_follow_weights_over_all_cores() -> None:
     heavy = Statistic("n", count().kind, sensitivity(1), weight=3)
     first = scalar_core([heavy], [COUNT_ESTIMATE])
     keys = Keys((KeyColumn("k", ColumnType.TEXT),), None, 1, "u")
-    second = CoreStatistics("other", keys, (units(),), (Estimate("rows", EstimateKind.ROWS, "u", integer=True),))
+    second = CoreStatistics("other", keys, (units(),), (Estimate("rows", AggregateFunction.ROWS, "u", integer=True),))
     calibration = calibrate([first, second], LaplacePrice(Fraction(1), Fraction(1, 10**6)))
     assert [measurement.share for measurement in calibration.measurements] == [Fraction(3, 4), Fraction(1, 4)]
     assert calibration.events_of("other") == (
@@ -252,7 +253,7 @@ def test_predicted_errors_are_those_of_the_noise() -> None:
 @pytest.mark.parametrize("price", [LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))])
 def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: LaplacePrice | GaussianPrice) -> None:
     """For 1,000 values spread evenly over the bounds the noisy ratios stray as an estimate says, before any noise."""
-    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (EstimateKind.AVERAGE, EstimateKind.SUM)]
+    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (AggregateFunction.AVERAGE, AggregateFunction.SUM)]
     core = cells_core([moments(degree=degree)], estimates, 20_000)
     calibration = calibrate([core], price)
     expected = calibration.expected_errors("core", Fraction(95, 100))
@@ -278,7 +279,7 @@ def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: La
 @pytest.mark.parametrize("degree", [1, 2])
 def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> None:
     """Whatever the values are, the standard error is at most the one that is told; values at one bound reach it."""
-    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind is EstimateKind.AVERAGE]
+    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind is AggregateFunction.AVERAGE]
     calibration = calibrate([scalar_core([moments(degree=degree)], estimates)], LaplacePrice(Fraction(1), Fraction(0)))
     measurement = calibration.measurements[0]
     assert measurement.statistic.encoding is not None
@@ -323,14 +324,14 @@ def test_accuracy_finds_its_price(family: str, goal: Fraction, core: CoreStatist
 
 def test_accuracy_without_a_linear_estimate_is_refused() -> None:
     """An average alone has no width before the answer; a whole number has none below one at any price."""
-    average = scalar_core([moments()], [Estimate("a", EstimateKind.AVERAGE, "m")])
+    average = scalar_core([moments()], [Estimate("a", AggregateFunction.AVERAGE, "m")])
     with pytest.raises(ValueError, match="no estimate"):
         calibrate_for_half_width([average], Fraction(1), Fraction(95, 100), "laplace")
     with pytest.raises(ValueError, match="half width"):
         calibrate_for_half_width([average], Fraction(0), Fraction(95, 100), "laplace")
     with pytest.raises(ValueError, match="confidence"):
         calibrate_for_half_width([average], Fraction(1), Fraction(1), "laplace")
-    wide = scalar_core([plain_sum(highest=2**40)], [Estimate("s", EstimateKind.SUM, "s")])
+    wide = scalar_core([plain_sum(highest=2**40)], [Estimate("s", AggregateFunction.SUM, "s")])
     with pytest.raises(ValueError, match="cannot be promised"):
         calibrate_for_half_width([wide], Fraction(1, 10**9), Fraction(95, 100), "gaussian")
 
@@ -341,8 +342,8 @@ def test_impossible_prices_are_refused() -> None:
     core = scalar_core([count()], [COUNT_ESTIMATE])
     other = Sensitivity(Neighbouring.REPLACE_ONE, 1, one, one, one)
     replaced = scalar_core([Statistic("n", count().kind, other)], [])
-    wrong = scalar_core([count()], [Estimate("v", EstimateKind.AVERAGE, "n")])
-    degree = scalar_core([moments(degree=1)], [Estimate("v", EstimateKind.VARIANCE_SAMPLE, "m")])
+    wrong = scalar_core([count()], [Estimate("v", AggregateFunction.AVERAGE, "n")])
+    degree = scalar_core([moments(degree=1)], [Estimate("v", AggregateFunction.VARIANCE_SAMPLE, "m")])
     for cores, price in (
         ([core], LaplacePrice(Fraction(0), Fraction(0))),
         ([core], GaussianPrice(Fraction(-1), Fraction(0))),

@@ -15,8 +15,9 @@ import pytest
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.release import release
 from mechanisms.replicates import simulate
+from privacy.aggregate import AggregateFunction
 from privacy.release import ReleasedTable
-from privacy.statistic import Estimate, EstimateKind
+from privacy.statistic import Estimate
 from tests.mechanisms.support import (
     MOMENT_ESTIMATES,
     SeededBits,
@@ -109,7 +110,7 @@ def test_intervals_are_not_wasteful(price: str) -> None:
 def test_counts_and_sums_cover(price: str, true: int) -> None:
     """COUNT and SUM: at least 95 per cent, and nearly exactly that where the noise is wide."""
     statistics = [count(), plain_sum(lowest=-50, step=Fraction(1, 4))]
-    estimates = [Estimate("n", EstimateKind.ROWS, "n", integer=True), Estimate("s", EstimateKind.SUM, "s")]
+    estimates = [Estimate("n", AggregateFunction.ROWS, "n", integer=True), Estimate("s", AggregateFunction.SUM, "s")]
     core = cells_core(statistics, estimates, CELLS)
     calibration = calibrate([core], PRICES[price])
     exact = same_cells(core, {"n_0": true, "s_0": -7 * true}, CELLS)

@@ -17,6 +17,7 @@ from mechanisms.estimates import linear_form
 from mechanisms.measurement import plain_text
 from mechanisms.release import release
 from mechanisms.replicates import simulate
+from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
@@ -25,7 +26,6 @@ from privacy.statistic import (
     CoreStatistics,
     Encoding,
     Estimate,
-    EstimateKind,
     KeyColumn,
     Keys,
     Statistic,
@@ -48,7 +48,7 @@ from tests.mechanisms.support import (
 )
 
 CONFIDENCE = Fraction(95, 100)
-COUNT_ESTIMATE = Estimate("n", EstimateKind.ROWS, "n", integer=True)
+COUNT_ESTIMATE = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
 HUGE = LaplacePrice(Fraction(10**6), Fraction(1, 10**6))
 ONE = LaplacePrice(Fraction(1), Fraction(1, 10**6))
 
@@ -124,7 +124,7 @@ def test_small_groups_are_not_shown(price: LaplacePrice | GaussianPrice) -> None
 
 def test_the_noisy_user_count_is_reused() -> None:
     """The count of a selection is the selection's own noisy number: one call of the gateway for both."""
-    core = selected_core(count(), estimates=(COUNT_ESTIMATE, Estimate("people", EstimateKind.UNITS, "u", integer=True)))
+    core = selected_core(count(), estimates=(COUNT_ESTIMATE, Estimate("people", AggregateFunction.UNITS, "u", integer=True)))
     exact = Exact(keys={"k": ["a", "b"]}, sums={"u_0": [500, 1], "n_0": [500, 1]}, rows=2)
     with recorded() as calls:
         table = released(core, exact)
@@ -138,7 +138,7 @@ def test_the_noisy_user_count_is_reused() -> None:
 def test_every_statistic_passes_the_gateway_once() -> None:
     """Each measurement is drawn once with its own exact matrix; replacing the gateway's function replaces all noise."""
     statistics = [count(), plain_sum(), moments()]
-    core = cells_core(statistics, [COUNT_ESTIMATE, Estimate("s", EstimateKind.SUM, "s"), *MOMENT_ESTIMATES], 3)
+    core = cells_core(statistics, [COUNT_ESTIMATE, Estimate("s", AggregateFunction.SUM, "s"), *MOMENT_ESTIMATES], 3)
     x = np.array([10, 20, 60])
     sums = {"n_0": 3, "s_0": 90} | {f"m_{i}": part for i, part in enumerate(bernstein(x, width=100, degree=2))}
     with recorded(noiseless=True) as calls:
@@ -281,7 +281,7 @@ def test_a_huge_epsilon_gives_the_plain_answers(degree: int, offset: Fraction, s
 def test_integer_sums_are_exact_whole_numbers() -> None:
     """SUM of integers from moments is a Python int, exact beyond 2^53, with whole interval ends around it."""
     statistic = moments(degree=1, width=2**30, offset=Fraction(-(2**29)))
-    core = scalar_core([statistic], [Estimate("s", EstimateKind.SUM, "m", integer=True)])
+    core = scalar_core([statistic], [Estimate("s", AggregateFunction.SUM, "m", integer=True)])
     rows = 2**34 + 1
     t = 2**29 + 12345
     sums = {"m_0": [(2**30 - t) * rows], "m_1": [t * rows]}
@@ -363,16 +363,16 @@ def test_replicates_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("statistic", "kind"),
     [
-        (count(), EstimateKind.UNITS),
-        (count(), EstimateKind.SUM),
-        (units(), EstimateKind.AVERAGE),
-        (plain_sum(), EstimateKind.ROWS),
-        (moments(degree=1), EstimateKind.VARIANCE_POPULATION),
-        (moments(), EstimateKind.UNITS),
+        (count(), AggregateFunction.UNITS),
+        (count(), AggregateFunction.SUM),
+        (units(), AggregateFunction.AVERAGE),
+        (plain_sum(), AggregateFunction.ROWS),
+        (moments(degree=1), AggregateFunction.VARIANCE_POPULATION),
+        (moments(), AggregateFunction.UNITS),
     ],
     ids=str,
 )
-def test_estimates_that_a_statistic_cannot_give(statistic: Statistic, kind: EstimateKind) -> None:
+def test_estimates_that_a_statistic_cannot_give(statistic: Statistic, kind: AggregateFunction) -> None:
     """An estimate without its sums is a ValueError, found when calibrating."""
     with pytest.raises(ValueError, match=r"number of units|does not hold"):
         linear_form(statistic, kind)
@@ -383,7 +383,7 @@ def test_wide_sums_keep_their_grid() -> None:
     statistic = Statistic(
         "s", StatisticKind.SUM, sensitivity(2**40), encoding=Encoding(Fraction(0), Fraction(1), 0, 2**40)
     )
-    core = scalar_core([statistic], [Estimate("s", EstimateKind.SUM, "s", integer=True)])
+    core = scalar_core([statistic], [Estimate("s", AggregateFunction.SUM, "s", integer=True)])
     calibration = calibrate([core], ONE)
     grid = calibration.measurements[0].grid
     assert grid > 2**20

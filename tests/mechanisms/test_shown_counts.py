@@ -13,9 +13,10 @@ from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.measurement import GaussianThresholdMeasurement, TruncatedGeometricMeasurement
 from mechanisms.release import release
 from mechanisms.shown import ShownEnds
+from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
 from privacy.release import ReleasedColumn
-from privacy.statistic import Estimate, EstimateKind
+from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, moments, selected_core
 
 LEVELS = ("0.9", "0.95", "0.99", "0.999", "0.9999")
@@ -114,7 +115,7 @@ def test_fresh_releases_cover_the_groups_that_they_show(
     Binomial bound, six standard deviations. COUNT, and an average with noise of its own beside it.
     """
     others = (moments(degree=1),)
-    core = selected_core(*others, groups=groups, estimates=[Estimate("m", EstimateKind.AVERAGE, "m")])
+    core = selected_core(*others, groups=groups, estimates=[Estimate("m", AggregateFunction.AVERAGE, "m")])
     calibration = calibrate([core], price)
     measurement = calibration.measurement("core", "u")
     assert isinstance(measurement, GaussianThresholdMeasurement | TruncatedGeometricMeasurement)

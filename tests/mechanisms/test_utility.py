@@ -13,7 +13,8 @@ import pytest
 
 from mechanisms.calibrate import LaplacePrice, calibrate
 from mechanisms.release import release
-from privacy.statistic import Estimate, EstimateKind
+from privacy.aggregate import AggregateFunction
+from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, bernstein, cells_core, moments, same_cells
 
 FOLDER = Path(__file__).parents[1] / "vectors"
@@ -41,7 +42,7 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
     x = np.clip(column(vector["col"]), 0, vector["width"])
     width = int(vector["width"])
     price = LaplacePrice(Fraction(str(vector["eps"])), Fraction(0))
-    average, variance = Estimate("a", EstimateKind.AVERAGE, "m"), Estimate("v", EstimateKind.VARIANCE_POPULATION, "m")
+    average, variance = Estimate("a", AggregateFunction.AVERAGE, "m"), Estimate("v", AggregateFunction.VARIANCE_POPULATION, "m")
     for degree, kind, estimate, truth in (
         (1, "avg", average, x.mean()),
         (2, "avg", average, x.mean()),

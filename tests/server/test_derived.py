@@ -14,10 +14,11 @@ import pytest
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
 from mechanisms.release import release
+from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.release import ReleasedTable
-from privacy.statistic import CoreStatistics, Estimate, EstimateKind, KeyColumn, Keys
+from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys
 from server.answer_rows import AnswerRows, assemble
 from server.derived import REASONS
 from sql_rewrite.lift import lift
@@ -46,7 +47,7 @@ def core(cells: int, *, name: str = "c0", selected: bool = False) -> CoreStatist
     statistic = units("s0") if selected else count("s0")
     domain = None if selected else tuple((key(i),) for i in range(cells))
     keys = Keys((KeyColumn("k0", ColumnType.TEXT),), domain, 1, "s0" if selected else None)
-    return CoreStatistics(name, keys, (statistic,), (Estimate("a0", EstimateKind.ROWS, "s0", integer=True),))
+    return CoreStatistics(name, keys, (statistic,), (Estimate("a0", AggregateFunction.ROWS, "s0", integer=True),))
 
 
 def key(number: int) -> str:
@@ -374,7 +375,7 @@ def test_an_average_through_the_shell_has_its_own_interval(shell: ShellEngine) -
         "c0",
         Keys((KeyColumn("k0", ColumnType.TEXT),), ((key(0),), (key(1),)), 1),
         (moments("s0", degree=1),),
-        (Estimate("a0", EstimateKind.AVERAGE, "s0"),),
+        (Estimate("a0", AggregateFunction.AVERAGE, "s0"),),
     )
     exact = Exact(keys={"k0": [key(0)]}, sums={"s0_0": [60_000], "s0_1": [40_000]}, rows=1)
     calibration = calibrate([described], PRICES["laplace"])

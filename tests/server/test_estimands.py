@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from privacy.aggregate import AggregateFunction
 from privacy.bounds import AskedContribution, ContributionBound
-from privacy.statistic import EstimateKind
 from server.estimands import estimand, what_is_cut
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cut_groups import shown_groups_beyond_bound
@@ -106,7 +106,7 @@ def test_groups_that_only_the_answer_shows_are_not_cut_in_silence() -> None:
 def test_the_estimand_of_a_column_does_not_depend_on_its_company(calls: str) -> None:
     """A SUM is named the same in every company."""
     found = core(f"SELECT {calls} FROM visits")
-    said = [estimand(found, e) for e in found.described.estimates if e.kind is EstimateKind.SUM]
+    said = [estimand(found, e) for e in found.described.estimates if e.kind is AggregateFunction.SUM]
     assert said == ["each unit's sum, clipped to what 40 rows can be worth"]
 
 

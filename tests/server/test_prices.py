@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import NOTHING, Sums
 from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from privacy.aggregate import AggregateFunction
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.loss import compose
 from privacy.numbers import PICO
 from privacy.own import own_figure
 from privacy.policy import Dataset, Limits, Table
 from privacy.refusal import Refused
-from privacy.statistic import CoreStatistics, Estimate, EstimateKind
+from privacy.statistic import CoreStatistics, Estimate
 from privacy.unit import PrivacyUnit
 from server import pricing
 from server.calibrations import Calibrations
@@ -31,8 +32,8 @@ from server.journey.release_key import quality_of, release_key
 from server.pricing import _NO_GAUSSIAN, _ONE_GROUP, Priced, Wish, _unreachable
 from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
 
-COUNT = Estimate("n", EstimateKind.ROWS, "n", integer=True)
-SUM = Estimate("s", EstimateKind.SUM, "s")
+COUNT = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
+SUM = Estimate("s", AggregateFunction.SUM, "s")
 LIMITS = Limits(epsilon_max=Fraction(1000), delta_per_query=Fraction(1, 10**9))
 DATASET = Dataset("d", PrivacyUnit("t", "k"), (Table("t", (), protected=False),), 1, "v", limits=LIMITS)
 

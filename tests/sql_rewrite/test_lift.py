@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from privacy.aggregate import AggregateFunction
 from privacy.refusal import Refused
-from privacy.statistic import EstimateKind, StatisticKind
+from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Plan
@@ -98,7 +99,7 @@ def test_a_threshold_reuses_the_count_of_units() -> None:
     (only,) = answer.statistics
     assert only.statistic.kind is StatisticKind.UNITS
     assert answer.described.keys.selection == only.statistic.name
-    assert {e.kind for e in answer.described.estimates} == {EstimateKind.ROWS, EstimateKind.UNITS}
+    assert {e.kind for e in answer.described.estimates} == {AggregateFunction.ROWS, AggregateFunction.UNITS}
 
 
 def test_sum_needs_the_greater_bound() -> None:

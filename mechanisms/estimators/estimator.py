@@ -1,0 +1,77 @@
+"""What an estimator is: value, error, simulation and expectation of one aggregate, in one object."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mechanisms.interval import Floats
+from mechanisms.measurement import Integers, Measurement
+from privacy.aggregate import AggregateFunction
+from privacy.statistic import Statistic
+
+__all__ = ["GROUP_SIZES", "Column", "Estimator", "ExpectedError", "Form"]
+
+Form = tuple[Fraction, ...]
+"""Coefficients of a linear estimate on the integer sums of a statistic, one per coordinate."""
+
+GROUP_SIZES = (100, 1_000, 10_000)
+"""Numbers of rows for which the error of a ratio is told in advance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values of one estimate with their standard errors and interval ends, one per cell."""
+
+    values: tuple[Any, ...]
+    standard_errors: tuple[float | None, ...]
+    lows: tuple[float | int | None, ...]
+    highs: tuple[float | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedError:
+    """The error that an estimate would have in a group of so many rows; not read from data.
+
+    `standard_error` and `half_width` are those of values spread evenly over their bounds; `standard_error_at_most` is
+    that of the worst values within them.
+    """
+
+    rows: int
+    standard_error: float | None
+    half_width: float | None
+    standard_error_at_most: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator(ABC):
+    """What the noisy sums of a statistic say of one aggregate. Functions of released numbers: they cost nothing.
+
+    Shapes: noisy sums are cells x coordinates, in units of the measurement's grid.
+    """
+
+    function: AggregateFunction
+
+    @abstractmethod
+    def form(self, statistic: Statistic) -> Form | None:
+        """Coefficients of the estimate on the integer sums, or None when it is not linear.
+
+        Errors: ValueError when the statistic does not hold the aggregate.
+        """
+
+    @abstractmethod
+    def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
+        """Value, standard error and interval of each cell; each interval misses with probability at most alpha.
+
+        `integer`: the values are rounded to whole numbers, as the true ones are.
+        """
+
+    @abstractmethod
+    def simulated(self, measurement: Measurement, noisy: Floats, *, integer: bool) -> Floats:
+        """The values of simulated noisy sums (... x cells x coordinates), NaN where they are undefined."""
+
+    @abstractmethod
+    def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
+        """The errors in groups of `GROUP_SIZES` rows, without noise. Reads no data."""

@@ -1,0 +1,365 @@
+"""Estimators of averages, variances and deviations: ratios of linear forms of moments. See moments.md.
+
+Edge cases:
+
+| noisy denominator not positive (for sample variance: one or less) | None, interval the whole range of values |
+| average beyond the clip bounds | the bound |
+| variance below zero | zero; above the greatest possible | the greatest possible |
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
+from mechanisms.estimators.forms import (
+    LIMIT,
+    combine,
+    divide,
+    encoding_of,
+    first_form,
+    floats,
+    half_width,
+    per_row,
+    values_form,
+)
+from mechanisms.interval import Floats, ratio_bounds
+from mechanisms.measurement import Integers, Measurement
+from privacy.aggregate import AggregateFunction
+from privacy.statistic import Statistic, StatisticKind
+
+__all__ = [
+    "ESTIMATORS",
+    "Average",
+    "PopulationVariance",
+    "Ratio",
+    "Spread",
+    "cells",
+    "count_bounds",
+    "population_variance",
+    "scale_of_values",
+    "simulated_moments",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(Estimator):
+    """An aggregate of moments that is not linear: its error depends on the number of rows, and on the values."""
+
+    def form(self, statistic: Statistic) -> None:
+        """None. Errors: ValueError when the statistic does not hold the aggregate."""
+        match statistic.kind:
+            case StatisticKind.MOMENTS:
+                held = statistic.degree >= self.function.degree
+            case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+                held = False
+            case _:
+                assert_never(statistic.kind)
+        if not held:
+            raise ValueError("the statistic does not hold the estimate")
+
+    @abstractmethod
+    def worst(self, statistic: Statistic) -> int:
+        """The coordinate that holds all rows where the standard error of a group of so many rows is greatest.
+
+        Whoever writes an estimator shows where that is; there is no place that is right for all.
+        """
+
+    def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
+        """What `column` says of groups without noise: of values spread evenly, and of the worst ones."""
+        statistic = measurement.statistic
+        size = encoding_of(statistic).highest ** statistic.degree
+        parts = statistic.degree + 1
+        rest = [0] * (statistic.coordinates - parts)
+        worst = self.worst(statistic)
+        made: list[list[int]] = []
+        for rows in GROUP_SIZES:
+            # Evenly spread values: the Bernstein polynomials of one degree have equal integrals.
+            even = round(Fraction(rows * size, parts) / measurement.grid)
+            made.append([even] * parts + rest)
+            extreme = [0] * parts
+            extreme[worst] = rows * size // measurement.grid
+            made.append(extreme + rest)
+        small = max(map(max, made)) < LIMIT
+        noiseless: Integers = np.array(made, dtype=np.int64 if small else object)
+        column = self.column(measurement, noiseless, integer=integer, alpha=alpha)
+        result = []
+        for i, rows in enumerate(GROUP_SIZES):
+            low, high = column.lows[2 * i], column.highs[2 * i]
+            result.append(
+                ExpectedError(
+                    rows=rows,
+                    standard_error=column.standard_errors[2 * i],
+                    half_width=None if low is None or high is None else (high - low) / 2,
+                    standard_error_at_most=column.standard_errors[2 * i + 1],
+                )
+            )
+        return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Average(Ratio):
+    """The mean of x.
+
+    With t in [0, 1], noise of standard deviation s in each coordinate, n rows and mean c, the standard error of the
+    mean of t is s |w| / n with the weights w of the ratio less the ratio itself: at degree 1 (-c, 1-c), at degree 2
+    (-c, 1/2-c, 1-c).
+    """
+
+    def worst(self, statistic: Statistic) -> int:
+        """All values at one bound: |w|^2 is convex in c, with equal ends.
+
+        A raised coordinate has the weight -c and a lowered one 1-c, so |w|^2 is then 2 at c = 1 for raised, at c = 0
+        for lowered, at both for both, and convex between.
+        """
+        return 1 if statistic.raised and not statistic.lowered else 0
+
+    def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
+        """Fieller's set of the ratio, within the bounds of the values."""
+        assert not integer
+        encoding = encoding_of(measurement.statistic)
+        offset, width = float(encoding.offset), scale_of_values(measurement)
+        rows, first, _ = _moments(measurement, noisy)
+        there = (rows > 0).astype(np.bool_)
+        doubled = measurement.statistic.degree
+        mean = np.clip(divide(first, np.where(there, doubled * rows, 1)), 0, 1)
+        low, high, error = _mean_bounds(measurement, noisy, alpha)
+        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        low, high = np.where(there, low, 0.0), np.where(there, high, 1.0)
+        least, most = offset, float(encoding.offset + encoding.step * encoding.highest)
+        return Column(
+            values=cells(np.clip(offset + width * mean, least, most), there),
+            standard_errors=cells(np.minimum(error, 0.5) * width, there),
+            lows=tuple(np.clip(offset + width * low, least, most).tolist()),
+            highs=tuple(np.clip(offset + width * high, least, most).tolist()),
+        )
+
+    def simulated(self, measurement: Measurement, noisy: Floats, *, integer: bool) -> Floats:
+        """The clipped mean."""
+        assert not integer
+        rows, mean, _ = simulated_moments(measurement, noisy)
+        offset = float(encoding_of(measurement.statistic).offset)
+        clipped = np.clip(mean, 0, 1)
+        return np.where(rows > 0, offset + scale_of_values(measurement) * clipped, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Ratio):
+    """The variance of x or its root, over n rows or (`sample`) over n - 1.
+
+    The variance v of t has the weights (c^2-v, c^2-c-v, (1-c)^2-v), as those of `Average`.
+    """
+
+    sample: bool
+    root: bool
+
+    def worst(self, statistic: Statistic) -> int:
+        """All values at one bound (c = v = 0).
+
+        |w|^2 is convex in v, and with p = c(1-c) it is 1 - 4p + 3p^2 at v = 0 and 1 - 6p + 12p^2 at v = p, both at
+        most 1. The error of a deviation is at most the root of the variance's.
+        """
+        assert not statistic.raised
+        assert not statistic.lowered
+        return 0
+
+    def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
+        """`population_variance`, times n / (n - 1) and under the root where that is asked for."""
+        assert not integer
+        found = population_variance(measurement, noisy, alpha, counted=self.sample)
+        there = found.count > (1 if self.sample else 0)
+        plain, low, high, error = found.values, found.lows, found.highs, found.errors
+        if self.sample:
+            fewest, most = (np.maximum(end, 2.0) for end in count_bounds(measurement, noisy, 0.05 * alpha))
+            factor = np.where(there, found.count / np.where(there, found.count - 1, 1), 1.0)
+            plain, error = np.minimum(plain * factor, 0.5), error * factor
+            low, high = low * (most / (most - 1)), np.minimum(high * (fewest / (fewest - 1)), 0.5)
+        greatest = 0.5 if self.sample else 0.25
+        low, high = np.minimum(low, plain), np.maximum(high, plain)
+        low, high = np.where(there, low, 0.0), np.where(there, high, greatest)
+        unit = scale_of_values(measurement)
+        if self.root:
+            root = np.sqrt(plain)
+            # Near zero the square root has no slope: there the error is at most the root of the variance's error.
+            error = np.minimum(error / np.maximum(2 * root, 1e-300), np.sqrt(error))
+            plain, low, high = root, np.sqrt(low), np.sqrt(high)
+        else:
+            unit = unit**2
+        return Column(
+            values=cells(plain * unit, there),
+            standard_errors=cells(np.minimum(error, greatest) * unit, there),
+            lows=tuple((low * unit).tolist()),
+            highs=tuple((high * unit).tolist()),
+        )
+
+    def simulated(self, measurement: Measurement, noisy: Floats, *, integer: bool) -> Floats:
+        """The same without intervals."""
+        assert not integer
+        rows, mean, squares = simulated_moments(measurement, noisy)
+        there = rows > (1 if self.sample else 0)
+        variance = np.clip(squares - mean**2, 0, 0.25)
+        if self.sample:
+            safe = np.where(there, rows, 2.0)
+            variance = np.minimum(variance * safe / (safe - 1), 0.5)
+        width = scale_of_values(measurement)
+        return np.where(there, np.sqrt(variance) * width if self.root else variance * width**2, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationVariance:
+    """The population variance of t, in [0, 1/4], and the noisy number of rows; one entry per cell.
+
+    Where `count` is not positive the values mean nothing.
+    """
+
+    count: Floats
+    values: Floats
+    lows: Floats
+    highs: Floats
+    errors: Floats
+
+
+def population_variance(
+    measurement: Measurement, noisy: Integers, alpha: float, *, counted: bool
+) -> PopulationVariance:
+    """The population variance of t. `counted`: a twentieth of alpha is left for the number of rows.
+
+    Exactly (sum t^2)/n - (sum t / n)^2 = (4 n second - first^2) / (4 n^2), in integers: floats would cancel.
+    """
+    rows, first, second = (part.astype(object) for part in _moments(measurement, noisy))
+    tops, bottoms = 4 * rows * second - first * first, 4 * rows * rows
+    there = (rows > 0).astype(np.bool_)
+    low, high, error = _variance_bounds(measurement, noisy, alpha, counted=counted)
+    return PopulationVariance(
+        count=divide(rows, 1) * float(measurement.grid * per_row(measurement.statistic)),
+        values=np.clip(divide(tops, np.where(there, bottoms, 1)), 0, 0.25),
+        lows=low,
+        highs=high,
+        errors=error,
+    )
+
+
+def count_bounds(measurement: Measurement, noisy: Integers, alpha: float) -> tuple[Floats, Floats]:
+    """Ends of the number of rows with a value."""
+    form = values_form(measurement.statistic)
+    reach = half_width(measurement, form, alpha)
+    tops, bottom = combine(noisy, tuple(part * measurement.grid for part in form))
+    count = divide(tops, bottom)
+    return count - reach, count + reach
+
+
+def scale_of_values(measurement: Measurement) -> float:
+    """What t = 1 is worth in units of x: the width of the values' range."""
+    encoding = encoding_of(measurement.statistic)
+    return float(encoding.step * encoding.highest)
+
+
+def cells(values: Floats, there: npt.NDArray[np.bool_]) -> tuple[float | None, ...]:
+    """One value per cell, None where there is none."""
+    return tuple(value if known else None for value, known in zip(values.tolist(), there.tolist(), strict=True))
+
+
+def simulated_moments(measurement: Measurement, noisy: Floats) -> tuple[Floats, Floats, Floats]:
+    """Number of rows, mean of t and mean of t^2 of simulated sums (the last at degree 2 only); not clipped.
+
+    Where the number of rows is not positive the means are finite and mean nothing.
+    """
+    statistic = measurement.statistic
+    factor = float(measurement.grid * per_row(statistic))
+    values = statistic.degree + 1 + statistic.raised + statistic.lowered
+    rows = noisy[..., :values].sum(axis=-1) * factor
+    safe = np.where(rows > 0, rows, 2.0)
+    if statistic.degree == 1:
+        first, second = noisy[..., 1], noisy[..., 1]
+        if statistic.lowered:
+            first = first + noisy[..., values - 1]
+    else:
+        assert statistic.degree == 2
+        first, second = noisy[..., 1] / 2 + noisy[..., 2], noisy[..., 2]
+    return rows, first * factor / safe, second * factor / safe
+
+
+def _moments(measurement: Measurement, noisy: Integers) -> tuple[Integers, Integers, Integers]:
+    """Exact integers proportional to (n, sum of t, sum of t^2), the last two with factors 2 and 1 at degree 2.
+
+    Degree 1: A + B, B, unused (the scaled sum where there are two). Degree 2: m0 + m1 + m2, m1 + 2 m2, m2.
+    """
+    statistic = measurement.statistic
+    if statistic.degree == 1:
+        rows, first = noisy[:, 0] + noisy[:, 1], noisy[:, 1]
+        for place in range(2, 2 + statistic.raised + statistic.lowered):
+            rows = rows + noisy[:, place]
+        if statistic.lowered:
+            first = first + noisy[:, 2 + statistic.raised]
+        return rows, first, first
+    assert statistic.degree == 2
+    return noisy[:, 0] + noisy[:, 1] + noisy[:, 2], noisy[:, 1] + 2 * noisy[:, 2], noisy[:, 2]
+
+
+def _mean_bounds(measurement: Measurement, noisy: Integers, alpha: float) -> tuple[Floats, Floats, Floats]:
+    """Low and high ends of the mean of t within [0, 1], and its standard error."""
+    scale = per_row(measurement.statistic)
+    top = floats(tuple(part / scale for part in first_form(measurement.statistic)))
+    bottom = floats(tuple(part / scale for part in values_form(measurement.statistic)))
+    return _bounded_ratio(measurement, noisy.astype(np.float64), top, bottom, alpha, greatest=1.0)
+
+
+def _bounded_ratio(
+    measurement: Measurement, noisy: Floats, top: Floats, bottom: Floats, alpha: float, *, greatest: float
+) -> tuple[Floats, Floats, Floats]:
+    """Ends of a ratio that is known to lie in [0, greatest], and its standard error by the delta method."""
+    low, high, known = ratio_bounds(noisy, top, bottom, lambda weights: measurement.quantile(weights, alpha))
+    low = np.where(known, np.clip(low, 0, greatest), 0.0)
+    high = np.where(known, np.clip(high, 0, greatest), greatest)
+    # Far below any number of rows, and far enough from zero that wide noise over it stays finite.
+    rows = np.maximum(noisy @ bottom, 1e-100)
+    ratio = np.clip((noisy * top).sum(axis=-1) / rows, 0, greatest)
+    weights = top - ratio[:, None] * bottom
+    error: Floats = np.sqrt(measurement.variance() * (weights**2).sum(axis=-1)) / rows
+    return low, high, np.minimum(error, greatest / 2)
+
+
+def _variance_bounds(
+    measurement: Measurement, noisy: Integers, alpha: float, *, counted: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Ends of the population variance of t, and its standard error.
+
+    For every c, E(t-c)^2 is a ratio with an exact interval, and the variance is the one at c = E t. So the union of
+    those intervals over an interval for E t covers it; one tenth of alpha pays for the latter (and where the number of
+    rows is needed too, half of that again is left for it). The ratio is a parabola in c that is least at the noisy
+    mean, so the mean and the two ends stand for the whole interval.
+    """
+    values = noisy.astype(np.float64)
+    least, most, _ = _mean_bounds(measurement, noisy, 0.1 * alpha)
+    rest = (0.85 if counted else 0.9) * alpha
+    one = np.concatenate([np.ones(3), np.zeros(int(measurement.statistic.counts_nulls))])
+    firsts = values @ np.concatenate([[0.0, 0.5, 1.0], np.zeros(int(measurement.statistic.counts_nulls))])
+    mean = np.clip(firsts / np.maximum(values @ one, 1e-100), least, most)
+    lows, highs, errors = [], [], []
+    for c in (mean, least, most):
+        # (t-c)^2 on the Bernstein basis: its values c^2, c^2 - c and (1-c)^2.
+        top = np.zeros_like(values)
+        top[:, 0], top[:, 1], top[:, 2] = c**2, c**2 - c, (1 - c) ** 2
+        low, high, error = _bounded_ratio(measurement, values, top, one, rest, greatest=1.0)
+        lows.append(low)
+        highs.append(high)
+        errors.append(error)
+    unknown = most - least >= 1
+    low = np.where(unknown, 0.0, np.clip(np.minimum.reduce(lows), 0, 0.25))
+    high = np.where(unknown, 0.25, np.clip(np.maximum.reduce(highs), 0, 0.25))
+    return low, high, np.minimum(errors[0], 0.125)
+
+
+ESTIMATORS: tuple[Estimator, ...] = (
+    Average(AggregateFunction.AVERAGE),
+    Spread(AggregateFunction.VARIANCE_POPULATION, sample=False, root=False),
+    Spread(AggregateFunction.VARIANCE_SAMPLE, sample=True, root=False),
+    Spread(AggregateFunction.DEVIATION_POPULATION, sample=False, root=True),
+    Spread(AggregateFunction.DEVIATION_SAMPLE, sample=True, root=True),
+)

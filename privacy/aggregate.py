@@ -1,0 +1,222 @@
+"""The aggregates of the private core, each described once; everything else about them is a view of this list.
+
+| what | where it is read |
+|---|---|
+| how SQL text calls it, and which node of the parser that is | `sql_rewrite/aggregates.py`, `sql_rewrite/spelling.py` |
+| which sums it needs | `sql_rewrite/bound.py` |
+| what is suggested for another system's name | `sql_rewrite/hints.py` |
+| what /v1/capabilities announces | `server/matrix.py` |
+| its line in docs/sql.md | `tests/test_aggregates.py` compares |
+| its value, error, simulation and expected error | its estimator, in `mechanisms/estimates.py` |
+
+An aggregate over existing statistics is a member here, an estimator in `mechanisms/estimators/`, and its line in
+docs/sql.md (docs/recipes/aggregate.md shows one). Without an estimator `mechanisms.estimates` cannot be imported.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Self, assert_never
+
+from privacy.policy import ColumnType
+from privacy.statistic_kind import StatisticKind
+
+__all__ = ["AggregateFunction", "Described", "ResultType"]
+
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+
+
+class ResultType(enum.Enum):
+    """The type of an aggregate's column."""
+
+    WHOLE = "whole"
+    """A whole number, whatever the argument."""
+
+    ARGUMENT = "argument"
+    """A whole number when the argument's type is INTEGER, otherwise a double."""
+
+    NUMBER = "number"
+    """A double."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """What is known of one aggregate without its mathematics."""
+
+    stored: str
+    """Its identity in stored releases and keys: never changed, and never given to another aggregate."""
+
+    names: tuple[str, ...]
+    """Its names in DuckDB's SQL, in lower case, the usual one first."""
+
+    arguments: tuple[ColumnType, ...]
+    """Types that its argument may have; none when it reads no value."""
+
+    statistic: StatisticKind
+    """The sums that it is computed from, unless another aggregate's sums hold it too."""
+
+    degree: int = 0
+    """Of moments, the least degree that holds it; zero for other statistics."""
+
+    result: ResultType
+
+    meaning: str
+    """What docs/sql.md says of it."""
+
+    written: tuple[str, ...] = ()
+    """How it is written, where that is not NAME(x) for each name."""
+
+    elsewhere: tuple[str, ...] = ()
+    """Names of other systems that are refused with `hint`."""
+
+    hint: str = ""
+    """What to write instead of the names of `elsewhere`."""
+
+    short: str = ""
+    """Its name in one-line lists of aggregates; empty for those that do not come first to mind."""
+
+    def __post_init__(self) -> None:
+        assert self.names
+        assert all(name == name.lower() for name in (*self.names, *self.elsewhere))
+        assert (self.degree > 0) == (self.statistic is StatisticKind.MOMENTS)
+        assert bool(self.elsewhere) == bool(self.hint)
+        assert not set(self.names) & set(self.elsewhere)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Every way to write it."""
+        return self.written or tuple(f"{name.upper()}(x)" for name in self.names)
+
+
+@enum.unique
+class AggregateFunction(enum.Enum):
+    """The aggregates of the private core: what a call asks for, and what an estimate shows. Any other is refused."""
+
+    ROWS = Described(
+        stored="rows",
+        names=("count", "count_if", "countif"),
+        written=("COUNT(*)", "COUNT(1)", "COUNT_IF(condition)"),
+        arguments=(),
+        statistic=StatisticKind.COUNT,
+        result=ResultType.WHOLE,
+        meaning="rows (that meet the condition), bounded per privacy unit",
+        short="COUNT",
+    )
+    VALUES = Described(
+        stored="values",
+        names=("count",),
+        written=("COUNT(x)",),
+        arguments=tuple(ColumnType),
+        statistic=StatisticKind.COUNT,
+        result=ResultType.WHOLE,
+        meaning="rows where x is not NULL, bounded per privacy unit",
+    )
+    UNITS = Described(
+        stored="units",
+        names=("count",),
+        written=("COUNT(DISTINCT unit)",),
+        arguments=(),
+        statistic=StatisticKind.UNITS,
+        result=ResultType.WHOLE,
+        meaning="privacy units, where `unit` is the declared key of the unit",
+        elsewhere=("approx_count_distinct", "approx_distinct"),
+        hint="COUNT(DISTINCT unit) counts people, where unit is the key of the privacy unit",
+    )
+    SUM = Described(
+        stored="sum",
+        names=("sum",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.SUM,
+        result=ResultType.ARGUMENT,
+        meaning="x is clipped to its range; the range follows from declared bounds through the expression",
+        short="SUM",
+    )
+    AVERAGE = Described(
+        stored="average",
+        names=("avg", "mean"),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=1,
+        result=ResultType.NUMBER,
+        meaning="the mean of x, clipped as for SUM",
+        short="AVG",
+    )
+    VARIANCE_POPULATION = Described(
+        stored="variance_population",
+        names=("var_pop",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the variance of x, clipped as for SUM, over n rows",
+    )
+    VARIANCE_SAMPLE = Described(
+        stored="variance_sample",
+        names=("variance", "var_samp"),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the same over n - 1",
+        elsewhere=("var", "varp", "variance_samp", "variance_pop", "var_sample"),
+        hint="VARIANCE(x) or VAR_POP(x)",
+        short="VARIANCE",
+    )
+    DEVIATION_POPULATION = Described(
+        stored="deviation_population",
+        names=("stddev_pop",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the root of VAR_POP",
+    )
+    DEVIATION_SAMPLE = Described(
+        stored="deviation_sample",
+        names=("stddev", "stddev_samp"),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the root of VARIANCE",
+        elsewhere=("std", "stdev", "stdevp", "std_dev", "standard_deviation", "stddevp"),
+        hint="STDDEV(x) or STDDEV_POP(x)",
+        short="STDDEV",
+    )
+
+    described: Described
+
+    def __new__(cls, described: Described) -> Self:
+        """A member whose value is what releases and keys store, and which carries its description."""
+        member = object.__new__(cls)
+        member._value_ = described.stored
+        member.described = described
+        return member
+
+    @property
+    def statistic(self) -> StatisticKind:
+        """The sums that it is computed from, unless another aggregate's sums hold it too."""
+        return self.described.statistic
+
+    @property
+    def degree(self) -> int:
+        """Of moments, the least degree that holds it; zero for other statistics."""
+        return self.described.degree
+
+    @property
+    def arguments(self) -> tuple[ColumnType, ...]:
+        """Types that its argument may have; none when it reads no value."""
+        return self.described.arguments
+
+    def whole(self, argument: ColumnType | None) -> bool:
+        """Whether its true value over an argument of this type (None: no argument) is a whole number."""
+        match self.described.result:
+            case ResultType.WHOLE:
+                return True
+            case ResultType.ARGUMENT:
+                return argument is ColumnType.INTEGER
+            case ResultType.NUMBER:
+                return False
+            case _:
+                assert_never(self.described.result)

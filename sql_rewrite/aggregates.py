@@ -1,0 +1,70 @@
+"""How SQL text calls the aggregates: views of `privacy.aggregate` for the lift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import assert_never
+
+import sqlglot
+from sqlglot import exp
+
+from privacy.aggregate import AggregateFunction
+from privacy.statistic_kind import StatisticKind
+from sql_rewrite.syntax import DIALECT
+
+__all__ = ["BY_NAME", "BY_NODE", "CALLS", "called"]
+
+CALLS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {name: (1, 1) for function in AggregateFunction for name in function.described.names} | {"count": (0, 1)}
+)
+"""Names by which a text may call an aggregate, with the fewest and the most arguments. COUNT() counts rows."""
+
+
+def _of_values(function: AggregateFunction) -> bool:
+    """Whether it is a call NAME(x) of numbers; the forms of COUNT are grammar, which the lift reads by itself."""
+    match function.statistic:
+        case StatisticKind.UNITS | StatisticKind.COUNT:
+            return False
+        case StatisticKind.SUM | StatisticKind.MOMENTS:
+            return True
+        case _:
+            assert_never(function.statistic)
+
+
+def _views() -> tuple[dict[type[exp.Expr], AggregateFunction], dict[str, AggregateFunction]]:
+    """The aggregates of values by the parser's class of node, and by name where the parser has no class for it.
+
+    Errors: ValueError when two aggregates would be told apart by nothing, or a name is read as something else.
+    """
+    nodes: dict[type[exp.Expr], AggregateFunction] = {}
+    names: dict[str, AggregateFunction] = {}
+    for function in filter(_of_values, AggregateFunction):
+        for name in function.described.names:
+            node = sqlglot.parse_one(f"{name}(x)", read=DIALECT)
+            if isinstance(node, exp.Anonymous):
+                known = names.setdefault(name, function)
+            elif isinstance(node, exp.AggFunc):
+                known = nodes.setdefault(type(node), function)
+            else:
+                raise ValueError(f"{name}(x) is not read as a call of an aggregate")  # noqa: TRY004 - it is the value of a name that is wrong
+            if known is not function:
+                raise ValueError(f"{name}(x) is both {known.name} and {function.name}")
+    return nodes, names
+
+
+_nodes, _names = _views()
+BY_NODE: Mapping[type[exp.Expr], AggregateFunction] = MappingProxyType(_nodes)
+"""Aggregates of values by the class of the parser's node."""
+
+BY_NAME: Mapping[str, AggregateFunction] = MappingProxyType(_names)
+"""Aggregates of values that the parser knows by no class: they come as calls of any name."""
+
+
+def called(node: exp.Expr) -> tuple[AggregateFunction, exp.Expr] | None:
+    """The aggregate of values that a node calls, and its operand; None for any other node."""
+    if isinstance(node, exp.Anonymous):
+        function = BY_NAME.get(str(node.this).lower())
+        return None if function is None or len(node.expressions) != 1 else (function, node.expressions[0])
+    function = BY_NODE.get(type(node))
+    return None if function is None else (function, node.this)

@@ -1,0 +1,95 @@
+"""Recipes: pages whose blocks say where their lines go, so that a test can do what the page tells a reader to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_BLOCK = re.compile(
+    r'^(?P<fence>```|~~~)\w+ file=(?P<file>\S+) (?P<side>before|after)="(?P<anchor>[^\n]*?)"'
+    r"(?: indent=(?P<indent>\d+))?\n(?P<lines>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
+_COPIED = (
+    "privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server", "migrations", "tests", "schemas", "docs",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that a recipe adds to a file, before or after its only line that is the anchor.
+
+    The page shows code without the indentation that it has in the file, and without the blank lines behind it.
+    """
+
+    file: str
+    before: bool
+    anchor: str
+    lines: str
+
+    def apply(self, checkout: Path) -> None:
+        """Writes the lines. Fails where the anchor is not one line of the file."""
+        path = checkout / self.file
+        text = path.read_text("utf-8")
+        assert text.splitlines().count(self.anchor) == 1, f"{self.file} has no single line {self.anchor!r}"
+        anchor = f"{self.anchor}\n"
+        place = f"\n{text}".index(f"\n{anchor}") + (0 if self.before else len(anchor))
+        path.write_text(text[:place] + self.lines + text[place:], "utf-8")
+
+
+def blocks(page: str) -> tuple[Block, ...]:
+    """The blocks of a recipe, in their order."""
+    text = (CHECKOUT / "docs" / "recipes" / page).read_text("utf-8")
+    return tuple(
+        Block(
+            found["file"],
+            found["side"] == "before",
+            found["anchor"],
+            _placed(found["lines"], indent=int(found["indent"] or 0), before=found["side"] == "before"),
+        )
+        for found in _BLOCK.finditer(text)
+    )
+
+
+def _placed(lines: str, *, indent: int, before: bool) -> str:
+    """Lines as they stand in a file: indented, and before what follows them with the blank lines of the style."""
+    blank = ("\n" if indent else "\n\n") if before else ""
+    return textwrap.indent(lines, " " * indent) + blank
+
+
+def copy_of_checkout(folder: Path) -> Path:
+    """The rooms, their tests and pages as a checkout of its own."""
+    copy = folder / "checkout"
+    copy.mkdir()
+    shutil.copy(CHECKOUT / "pyproject.toml", copy)
+    left_out = shutil.ignore_patterns("__pycache__", "node_modules", "*.tar.gz")
+    for name in _COPIED:
+        shutil.copytree(CHECKOUT / name, copy / name, ignore=left_out)
+    return copy
+
+
+def run(copy: Path, *arguments: str, within_seconds: int = 250) -> subprocess.CompletedProcess[str]:
+    """Python in a copy of the checkout, which imports the rooms of the copy and no others."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=copy,
+        env={**inherited, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=within_seconds,
+        check=False,
+    )
+
+
+def files(applied: Collection[Block]) -> set[str]:
+    """The files that blocks change."""
+    return {block.file for block in applied}

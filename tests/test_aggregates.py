@@ -1,0 +1,147 @@
+"""One list of aggregates: everything that tells them apart is a view of it, and each view is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mechanisms.estimates import ESTIMATORS, linear_form, registered
+from privacy.aggregate import AggregateFunction, Described, ResultType
+from privacy.policy import ColumnType
+from privacy.refusal import Refused
+from privacy.statistic import StatisticKind
+from server.matrix import sql_matrix
+from sql_rewrite.aggregates import CALLS
+from sql_rewrite.bound import bound
+from sql_rewrite.hints import AGGREGATES
+from sql_rewrite.lift import lift
+from tests.sql_rewrite.datasets import CLINIC
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+FORMS = [(function, form) for function in AggregateFunction for form in function.described.forms]
+
+
+def asked(form: str) -> str:
+    """A question with the call, over a column that may be NULL."""
+    for placeholder, written in (("(x)", "(hours)"), ("(condition)", "(age > 30)"), ("unit)", "person_id)")):
+        form = form.replace(placeholder, written)
+    return f"SELECT {form} AS n FROM people"
+
+
+@pytest.mark.parametrize(("function", "form"), FORMS, ids=lambda value: getattr(value, "name", value))
+def test_every_form_is_read_as_its_aggregate(function: AggregateFunction, form: str) -> None:
+    """Each way to write an aggregate is lifted to it, and to sums that hold it, of the result type that it has."""
+    plan = lift(asked(form), CLINIC)
+    ((aggregate,),) = [core.aggregates for core in plan.cores]
+    assert function is aggregate.function
+    (core,) = bound(plan)
+    (estimate,) = core.described.estimates
+    (statistic,) = core.described.statistics
+    assert estimate.kind in (function, AggregateFunction.ROWS)
+    linear = linear_form(statistic, estimate.kind) is not None
+    assert linear is (function.statistic is not StatisticKind.MOMENTS)
+    argument = None if aggregate.argument is None else aggregate.argument.type
+    assert estimate.integer is function.whole(argument)
+
+
+@pytest.mark.parametrize(("function", "form"), FORMS, ids=lambda value: getattr(value, "name", value))
+def test_only_counts_take_text(function: AggregateFunction, form: str) -> None:
+    """An argument of a type that is not in the description is refused; counts take every type, or no argument."""
+    of_text = asked(form).replace("hours", "education")
+    if not function.arguments or ColumnType.TEXT in function.arguments:
+        assert function is lift(of_text, CLINIC).cores[0].aggregates[0].function
+        return
+    with pytest.raises(Refused) as refused:
+        lift(of_text, CLINIC)
+    assert {finding.code for finding in refused.value.findings} == {"unsupported_type"}
+
+
+def test_every_name_is_a_call_of_the_dialect() -> None:
+    """The names that a text may call are those of the list."""
+    assert set(CALLS) == {name for function in AggregateFunction for name in function.described.names}
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(function, name) for function in AggregateFunction for name in function.described.elsewhere],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_names_of_other_systems_lead_to_it(function: AggregateFunction, name: str) -> None:
+    """A name that the list knows from elsewhere is refused with the aggregate's hint."""
+    with pytest.raises(Refused) as refused:
+        lift(f"SELECT {name}(hours) FROM people", CLINIC)
+    assert any(function.described.hint in finding.instead for finding in refused.value.findings)
+
+
+def test_capabilities_and_hints_are_the_list() -> None:
+    """What is announced, and what is suggested, is every aggregate in its order."""
+    assert sql_matrix()["aggregates"] == [form for _, form in FORMS]
+    assert AGGREGATES == "use COUNT, SUM, AVG, VARIANCE or STDDEV"
+
+
+@pytest.mark.parametrize("function", AggregateFunction, ids=lambda function: function.name)
+def test_docs_have_its_line(function: AggregateFunction) -> None:
+    """docs/sql.md has the line of each aggregate, as its description says."""
+    forms = ", ".join(f"`{form}`" for form in function.described.forms)
+    lines = (CHECKOUT / "docs" / "sql.md").read_text("utf-8").splitlines()
+    assert f"| {forms} | {function.described.meaning} |" in lines
+
+
+def test_every_aggregate_has_one_estimator() -> None:
+    """None is left out, none is there twice, and each estimator says whose it is."""
+    assert set(ESTIMATORS) == set(AggregateFunction)
+    assert all(estimator.function is function for function, estimator in ESTIMATORS.items())
+    for function in AggregateFunction:
+        with pytest.raises(ValueError, match=f"no estimator .* {function.name}"):
+            registered(estimator for estimator in ESTIMATORS.values() if estimator.function is not function)
+        with pytest.raises(ValueError, match=f"two estimators .* {function.name}"):
+            registered((*ESTIMATORS.values(), ESTIMATORS[function]))
+
+
+def test_identities_are_never_reused() -> None:
+    """What releases store by is one text per aggregate, and those of version 0.2.0 are as they were."""
+    stored = {function.value: function.name for function in AggregateFunction}
+    assert len(stored) == len(AggregateFunction)
+    assert (
+        stored.items()
+        >= {
+            "rows": "ROWS",
+            "values": "VALUES",
+            "units": "UNITS",
+            "sum": "SUM",
+            "average": "AVERAGE",
+            "variance_population": "VARIANCE_POPULATION",
+            "variance_sample": "VARIANCE_SAMPLE",
+            "deviation_population": "DEVIATION_POPULATION",
+            "deviation_sample": "DEVIATION_SAMPLE",
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"degree": 0},
+        {"statistic": StatisticKind.SUM},
+        {"names": ()},
+        {"names": ("MAD",)},
+        {"elsewhere": ("mad",)},
+        {"hint": "MAD(x)"},
+        {"elsewhere": ("x",), "hint": "MAD(x)"},
+    ],
+)
+def test_a_description_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
+    """Degrees belong to moments alone, names are those of the dialect, and names from elsewhere have a hint."""
+    whole: dict[str, object] = {
+        "stored": "x",
+        "names": ("x",),
+        "arguments": (),
+        "statistic": StatisticKind.MOMENTS,
+        "degree": 2,
+        "result": ResultType.NUMBER,
+        "meaning": "x",
+    }
+    Described(**whole)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError):
+        Described(**{**whole, **changes})  # type: ignore[arg-type]
