@@ -18,8 +18,9 @@ from typing import Any
 
 import sqlglot
 
-from mechanisms.calibrate import LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from privacy.loss import compose
+from privacy.noise import NoiseFamily
 from privacy.policy import Dataset
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
@@ -49,7 +50,9 @@ def steps(sql: str, dataset: Dataset) -> tuple[Any, ...]:
 
 def price(cores: Any) -> Any:
     """Step 4."""
-    calibration = calibrate([core.described for core in cores], LaplacePrice(Fraction(1, 10), Fraction(1, 10**8)))
+    calibration = calibrate(
+        [core.described for core in cores], Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(1, 10**8))
+    )
     return compose(calibration.events())
 
 

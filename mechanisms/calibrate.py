@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, assert_never
 
 from mechanisms.amounts import least_amount
 from mechanisms.estimates import (
@@ -15,62 +14,22 @@ from mechanisms.estimates import (
     linear_half_width,
     linear_standard_error,
 )
+from mechanisms.families import BY_MECHANISM, FAMILIES, Price
 from mechanisms.interval import two_sided_alpha
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    LaplaceMeasurement,
-    Measurement,
-    TruncatedGeometricMeasurement,
-    root_up,
-)
-from mechanisms.samplers.exact import require_scale
+from mechanisms.measurement import Measurement
 from privacy.events import Event
 from privacy.loss import Loss, compose
+from privacy.noise import NoiseFamily
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
     "Calibration",
-    "Family",
-    "GaussianPrice",
-    "LaplacePrice",
+    "Price",
     "calibrate",
     "calibrate_for_half_width",
     "losses",
-    "price_of",
 ]
-
-
-Family = Literal["laplace", "gaussian"]
-"""The laws of noise that a query can have."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaplacePrice:
-    """A pure epsilon for all statistics together; delta only for the selection of groups."""
-
-    epsilon: Fraction
-    delta: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class GaussianPrice:
-    """A mu squared of Gaussian DP for all statistics together; delta only for the selection of groups."""
-
-    mu_squared: Fraction
-    delta: Fraction
-
-
-def price_of(family: Family, amount: Fraction, *, delta: Fraction) -> LaplacePrice | GaussianPrice:
-    """The price of a family: `amount` is its epsilon or its mu squared."""
-    match family:
-        case "laplace":
-            return LaplacePrice(amount, delta)
-        case "gaussian":
-            return GaussianPrice(amount, delta)
-        case _:
-            assert_never(family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +38,12 @@ class Calibration:
 
     cores: tuple[CoreStatistics, ...]
     measurements: tuple[Measurement, ...]
+
+    @property
+    def family(self) -> NoiseFamily:
+        """The family of the noise, which is one for the whole query."""
+        (family,) = {BY_MECHANISM[measurement.name].name for measurement in self.measurements}
+        return family
 
     def events(self) -> tuple[Event, ...]:
         """The price of the whole query, computed from what will be drawn."""
@@ -137,7 +102,7 @@ class Calibration:
         return widths
 
 
-def calibrate(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibration:
+def calibrate(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
     """The measurements that the price buys, shared among all statistics of all cores in proportion to their weights.
 
     Ensures: the events of the result add up to at most the price, and to the price itself when epsilon is rounded up to
@@ -151,7 +116,7 @@ def calibrate(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPri
     return calibration
 
 
-def losses(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> tuple[Loss, ...]:
+def losses(cores: Sequence[CoreStatistics], price: Price) -> tuple[Loss, ...]:
     """What each core costs at this price, without the tables and thresholds that drawing needs: for searches.
 
     Errors: ValueError as `calibrate`, but for those tables.
@@ -160,7 +125,7 @@ def losses(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice)
     return tuple(compose(calibration.events_of(core.name)) for core in cores)
 
 
-def _shared(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibration:
+def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
     """`calibrate` without preparing tables and thresholds."""
     selecting = [core for core in cores if core.keys.selection is not None]
     total = sum(statistic.weight for core in cores for statistic in core.statistics)
@@ -195,53 +160,26 @@ def _check(core: CoreStatistics) -> None:
 
 
 def _measurement(
-    core: CoreStatistics,
-    statistic: Statistic,
-    share: Fraction,
-    price: LaplacePrice | GaussianPrice,
-    *,
-    delta: Fraction,
+    core: CoreStatistics, statistic: Statistic, share: Fraction, price: Price, *, delta: Fraction
 ) -> Measurement:
-    selects = core.keys.selection == statistic.name
-    if isinstance(price, LaplacePrice):
-        if price.epsilon <= 0:
-            raise ValueError("epsilon must be greater than zero")
-        epsilon = price.epsilon * share
-        if not selects:
-            return LaplaceMeasurement.for_epsilon(core=core.name, statistic=statistic, share=share, epsilon=epsilon)
-        if core.keys.groups_per_unit != 1 or statistic.sensitivity.l1 != 1:
-            raise ValueError("selecting groups with a pure price needs one group per privacy unit")
-        return TruncatedGeometricMeasurement(
-            core=core.name, statistic=statistic, share=share, epsilon=epsilon, delta=delta
-        )
-    if price.mu_squared <= 0:
-        raise ValueError("mu squared must be greater than zero")
-    mu_squared = price.mu_squared * share
-    if not selects:
-        return GaussianMeasurement.for_mu_squared(
-            core=core.name, statistic=statistic, share=share, mu_squared=mu_squared
-        )
-    sigma = root_up(statistic.sensitivity.l2_squared / mu_squared)
-    require_scale(sigma)
-    return GaussianThresholdMeasurement(
-        core=core.name,
-        statistic=statistic,
-        share=share,
-        sigma=sigma,
-        delta=delta,
-        groups_per_unit=core.keys.groups_per_unit,
-    )
+    family = FAMILIES[price.family]
+    if price.amount <= 0:
+        raise ValueError("the price must be greater than zero")
+    amount = price.amount * share
+    if core.keys.selection == statistic.name:
+        return family.selection(core, statistic, share=share, amount=amount, delta=delta)
+    return family.measurement(core.name, statistic, share=share, amount=amount)
 
 
 def calibrate_for_half_width(
     cores: Sequence[CoreStatistics],
     half_width: Fraction,
     confidence: Fraction,
-    family: Family,
+    family: NoiseFamily,
     *,
     delta: Fraction = Fraction(0),
     epsilon_max: Fraction = Fraction(10**5),
-) -> LaplacePrice | GaussianPrice:
+) -> Price:
     """The least price of six digits at which every linear estimate has an interval of at most that half width.
 
     Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
@@ -249,7 +187,7 @@ def calibrate_for_half_width(
     wider wish never gets the greater price.
     Ratios (averages, variances) have no width that is known before the answer; they are not considered.
     Errors: ValueError when there is no linear estimate, the width is not positive, or it needs more than `epsilon_max`
-    (for a Gaussian: its square).
+    (its square for a family whose amounts are squares).
     """
     if half_width <= 0:
         raise ValueError("the half width must be greater than zero")
@@ -266,13 +204,13 @@ def calibrate_for_half_width(
     goal = float(half_width)
 
     def fits(amount: Fraction) -> bool:
-        return _widest(cores, price_of(family, amount, delta=delta), alpha) <= goal
+        return _widest(cores, Price(family, amount, delta), alpha) <= goal
 
     def drawable(amount: Fraction) -> bool:
-        calibrate(cores, price_of(family, amount, delta=delta))
+        calibrate(cores, Price(family, amount, delta))
         return True
 
-    limit = epsilon_max if family == "laplace" else epsilon_max**2
+    limit = epsilon_max ** FAMILIES[family].currency.power
     if not _safely(fits, limit):
         hint = " (a whole number cannot be told better)" if whole and goal < 1 else ""
         raise ValueError(f"the half width cannot be promised within the largest price{hint}")
@@ -282,22 +220,22 @@ def calibrate_for_half_width(
         # Tables and thresholds can need more than the width does; where the largest price has none there is none.
         drawable(limit)
         least = least_amount(lambda amount: _safely(drawable, amount), guess=least, greatest=limit)
-    return price_of(family, least, delta=delta)
+    return Price(family, least, delta)
 
 
 def _guess(
     cores: Sequence[CoreStatistics],
-    family: Family,
+    family: NoiseFamily,
     delta: Fraction,
     alpha: float,
     goal: float,
 ) -> Fraction:
     """Near the least amount for a width: the widths of most noise are inverse to epsilon, or to mu."""
     try:
-        ratio = min(max(_widest(cores, price_of(family, Fraction(1), delta=delta), alpha) / goal, 1e-9), 1e9)
+        ratio = min(max(_widest(cores, Price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
     except ValueError:
         ratio = 1.0
-    return Fraction(ratio if family == "laplace" else ratio * ratio)
+    return Fraction(ratio ** FAMILIES[family].currency.power)
 
 
 def _statistic(core: CoreStatistics, name: str) -> Statistic:
@@ -312,7 +250,7 @@ def _safely(fits: Callable[[Fraction], bool], amount: Fraction) -> bool:
         return False
 
 
-def _widest(cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice, alpha: float) -> float:
+def _widest(cores: Sequence[CoreStatistics], price: Price, alpha: float) -> float:
     calibration = _shared(cores, price)
     widths = [
         linear_half_width(measurement, form, alpha)

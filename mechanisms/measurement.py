@@ -38,6 +38,7 @@ from privacy.events import (
     TruncatedGeometricEvent,
 )
 from privacy.numbers import dyadic_up
+from privacy.refusal import ExecutionFailed
 from privacy.statistic import Statistic
 
 __all__ = [
@@ -67,11 +68,22 @@ _SAFE = 2**59
 class Perturbed:
     """Noisy sums in units of the measurement's grid (cells x coordinates), and for a selection which cells to keep.
 
-    No readable repr: under a selection it holds groups that are not shown.
+    `values` is None for a selection that tells which cells and no numbers. No readable repr: under a selection it
+    holds groups that are not shown.
     """
 
-    values: Integers
+    values: Integers | None
     kept: npt.NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        assert self.values is not None or self.kept is not None
+
+    @property
+    def sums(self) -> Integers:
+        """The noisy sums of a measurement that tells them. Errors: ExecutionFailed when it tells none."""
+        if self.values is None:
+            raise ExecutionFailed
+        return self.values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +95,16 @@ class Measurement(ABC):
     """
 
     name: ClassVar[str]
+    """Its name in answers, releases and the list of mechanisms, and of its page."""
+
+    loss: ClassVar[str]
+    """The measure of its privacy loss, for people."""
+
+    use: ClassVar[str]
+    """What it is drawn for, for people."""
+
+    selects: ClassVar[bool] = False
+    """Whether its noisy sums decide which groups are shown."""
 
     core: str
     statistic: Statistic
@@ -161,6 +183,8 @@ class LaplaceMeasurement(Measurement):
     """Exactly rounded Laplace noise on every sum: laplace.md. `scale` is in units of the grid."""
 
     name: ClassVar[str] = "laplace"
+    loss: ClassVar[str] = "pure"
+    use: ClassVar[str] = "counts, sums and moments"
 
     scale: Fraction
 
@@ -221,6 +245,8 @@ class GaussianMeasurement(Measurement):
     """Exactly rounded Gaussian noise on every sum: gaussian.md. `sigma` is in units of the grid."""
 
     name: ClassVar[str] = "gaussian"
+    loss: ClassVar[str] = "Gaussian and zero-concentrated"
+    use: ClassVar[str] = "counts, sums and moments"
 
     sigma: Fraction
 
@@ -284,6 +310,9 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
     """Gaussian noise on the number of units of each group that occurs, and a threshold: gaussian_threshold.md."""
 
     name: ClassVar[str] = "gaussian_threshold"
+    loss: ClassVar[str] = "approximate"
+    use: ClassVar[str] = "keys, several groups per unit"
+    selects: ClassVar[bool] = True
 
     delta: Fraction
     groups_per_unit: int
@@ -304,7 +333,7 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
     def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
         """Noisy unit counts, and which groups reach the threshold."""
         # Named in full: with slots, the zero-argument form does not find the class that was rebuilt.
-        noisy = GaussianMeasurement.perturb(self, exact, bits).values
+        noisy = GaussianMeasurement.perturb(self, exact, bits).sums
         return Perturbed(noisy, (noisy[:, 0] >= self.threshold).astype(np.bool_))
 
     def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
@@ -320,6 +349,9 @@ class TruncatedGeometricMeasurement(Measurement):
     """Truncated geometric noise on the number of units of each group, and its threshold: truncated_geometric.md."""
 
     name: ClassVar[str] = "truncated_geometric"
+    loss: ClassVar[str] = "approximate"
+    use: ClassVar[str] = "keys, one group per unit"
+    selects: ClassVar[bool] = True
 
     epsilon: Fraction
     delta: Fraction

@@ -18,28 +18,13 @@ from typing import Any
 import numpy as np
 
 from mechanisms.estimates import Column, estimate_column, linear_form
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    Integers,
-    LaplaceMeasurement,
-    Measurement,
-    TruncatedGeometricMeasurement,
-    narrow,
-)
+from mechanisms.families import MEASUREMENTS
+from mechanisms.measurement import Integers, Measurement, narrow
 from privacy.policy import ColumnType
 from privacy.release import ReleasedColumn
 from privacy.statistic import Estimate
 
 __all__ = ["NoisySums", "released_columns", "sums_from_plain", "sums_to_plain"]
-
-_MEASUREMENTS: tuple[type[Measurement], ...] = (
-    LaplaceMeasurement,
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    TruncatedGeometricMeasurement,
-)
-_BY_NAME = {kind.name: kind for kind in _MEASUREMENTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +38,7 @@ class NoisySums:
     @property
     def selects(self) -> bool:
         """Whether groups are shown by these very counts."""
-        return isinstance(self.measurement, GaussianThresholdMeasurement | TruncatedGeometricMeasurement)
+        return self.measurement.selects
 
     def estimate(self, name: str) -> Estimate | None:
         """The estimate of that name, None when another statistic has it."""
@@ -105,7 +90,7 @@ def sums_from_plain(stored: Sequence[Mapping[str, Any]]) -> tuple[NoisySums, ...
     """What `sums_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
     result = []
     for one in stored:
-        measurement = _typed(_BY_NAME[one["mechanism"]], one["measurement"])
+        measurement = _typed(MEASUREMENTS[one["mechanism"]], one["measurement"])
         rows = one["sums"]
         coordinates = measurement.statistic.coordinates
         try:

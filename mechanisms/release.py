@@ -58,7 +58,7 @@ def release(
                 calibration.measurement(core.name, statistic.name),
                 _placed(sums[statistic.name], order, len(shown)),
                 bits,
-            ).values
+            ).sums
             for statistic in core.statistics
         }
     else:
@@ -77,6 +77,7 @@ def release(
         confidence=decimal_text(confidence),
         notes=_notes(core, calibration),
         sums=told,
+        family=calibration.family,
     )
 
 
@@ -97,11 +98,11 @@ def _select(
     if selection.kept is None:
         raise ExecutionFailed
     kept = np.flatnonzero(selection.kept)
-    noisy = {core.keys.selection: selection.values[kept]}
+    noisy = {} if selection.values is None else {core.keys.selection: selection.values[kept]}
     for statistic in core.statistics:
         if statistic.name != core.keys.selection:
             measurement = calibration.measurement(core.name, statistic.name)
-            noisy[statistic.name] = gateway.perturb(measurement, sums[statistic.name][rows[kept]], bits).values
+            noisy[statistic.name] = gateway.perturb(measurement, sums[statistic.name][rows[kept]], bits).sums
     return [keys[ordered[i]] for i in kept.tolist()], noisy
 
 
@@ -220,7 +221,12 @@ def _placed(matrix: Integers, order: npt.NDArray[np.intp], cells: int) -> Intege
 
 
 def _sums(core: CoreStatistics, calibration: Calibration, noisy: dict[str, Integers]) -> tuple[NoisySums, ...]:
-    """The noisy sums with the law of their noise, and the estimates that each statistic gives."""
+    """The noisy sums with the law of their noise, and the estimates that each statistic gives.
+
+    A selection that tells no numbers has none. Errors: ExecutionFailed when an estimate was to be made of it.
+    """
+    if any(estimate.statistic not in noisy for estimate in core.estimates):
+        raise ExecutionFailed
     return tuple(
         NoisySums(
             calibration.measurement(core.name, statistic.name),
@@ -228,6 +234,7 @@ def _sums(core: CoreStatistics, calibration: Calibration, noisy: dict[str, Integ
             tuple(estimate for estimate in core.estimates if estimate.statistic == statistic.name),
         )
         for statistic in core.statistics
+        if statistic.name in noisy
     )
 
 

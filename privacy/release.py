@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 
 __all__ = ["MechanismNote", "ReleasedColumn", "ReleasedTable"]
@@ -49,7 +50,7 @@ class ReleasedTable:
 
     `sums` are the noisy sums that the released columns were computed from, with the law of their noise
     (`mechanisms.noisy_sums`); None for a release that was stored without them. `chosen` says that groups were left out
-    by their noisy counts after the release.
+    by their noisy counts after the release. `family` is that of its noise, None where no measurement made the table.
     """
 
     name: str
@@ -59,3 +60,4 @@ class ReleasedTable:
     notes: tuple[MechanismNote, ...] = ()
     sums: Any = field(default=None, compare=False, repr=False)
     chosen: bool = False
+    family: NoiseFamily | None = None

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
+from mechanisms.families import BY_MECHANISM, FAMILIES
 from mechanisms.interval import two_sided_alpha
 from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_plain
+from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
@@ -241,6 +242,7 @@ def to_stored(table: ReleasedTable) -> bytes:
                 }
                 for n in table.notes
             ],
+            "family": table.family,
             "statistics": sums_to_plain(table.sums or ()),
         },
         separators=(",", ":"),
@@ -256,7 +258,8 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
     """
     stored = json.loads(body)
     notes = tuple(MechanismNote(**{**note, "estimates": tuple(note["estimates"])}) for note in stored["notes"])
-    gaussian = {e: note.mechanism.startswith("gaussian") for note in notes for e in note.estimates}
+    # Releases of before did not store their family: it is that of any of their mechanisms.
+    family = NoiseFamily(stored["family"]) if stored.get("family") else _family_of(notes)
     before, after = float(Fraction(stored["confidence"])), float(confidence)
     sums = sums_from_plain(stored["statistics"]) if stored["version"] >= 2 else None
     known = released_columns(sums, two_sided_alpha(confidence)) if sums else {}
@@ -270,8 +273,8 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
             continue
         factor: float | None = 1.0
         if after > before:
-            gaussian_noise = gaussian.get(column["name"], False)
-            factor = _factor(before, after, gaussian=gaussian_noise) if column.get("linear") else None
+            linear = bool(column.get("linear"))
+            factor = FAMILIES[family].widening(before, after) if linear and family is not None else None
         columns.append(
             ReleasedColumn(
                 name=column["name"],
@@ -291,18 +294,13 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
         confidence=str(confidence),
         notes=notes,
         sums=sums,
+        family=family,
     )
 
 
-def _factor(before: float, after: float, *, gaussian: bool) -> float:
-    """How much wider an interval has to be at a higher confidence.
-
-    Exact for one normal or Laplace variable. A sum of Laplace variables needs less: its quantile is the larger one to
-    begin with, and grows no faster with the logarithm of the tail.
-    """
-    if gaussian:
-        return NormalDist().inv_cdf((1 + after) / 2) / NormalDist().inv_cdf((1 + before) / 2)
-    return math.log(1 - after) / math.log(1 - before)
+def _family_of(notes: Sequence[MechanismNote]) -> NoiseFamily | None:
+    """The family of the noise that made a release; None of one without a mechanism."""
+    return next((BY_MECHANISM[note.mechanism].name for note in notes), None)
 
 
 def _widened(values: Sequence[Any], edges: Sequence[Any], factor: float | None, *, side: int) -> tuple[Any, ...]:

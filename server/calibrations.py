@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Calibration, calibrate
+from mechanisms.families import Price
 from privacy.loss import Loss, compose
 from privacy.statistic import CoreStatistics
 
@@ -29,10 +30,10 @@ class Calibrations:
     """What was calibrated for a plan, by price. Safe to use from many threads: entries are equal whoever makes them."""
 
     def __init__(self) -> None:
-        self._known: dict[LaplacePrice | GaussianPrice, Calibrated] = {}
-        self._found: dict[Hashable, LaplacePrice | GaussianPrice] = {}
+        self._known: dict[Price, Calibrated] = {}
+        self._found: dict[Hashable, Price] = {}
 
-    def get(self, cores: Sequence[CoreStatistics], price: LaplacePrice | GaussianPrice) -> Calibrated:
+    def get(self, cores: Sequence[CoreStatistics], price: Price) -> Calibrated:
         """The calibration of the plan's cores and its losses. Errors: ValueError as `calibrate`."""
         found = self._known.get(price)
         if found is None:
@@ -44,7 +45,7 @@ class Calibrations:
             self._known[price] = found
         return found
 
-    def once(self, key: Hashable, search: Callable[[], LaplacePrice | GaussianPrice]) -> LaplacePrice | GaussianPrice:
+    def once(self, key: Hashable, search: Callable[[], Price]) -> Price:
         """A price that was searched for this plan under a key, or the search's result from now on."""
         found = self._found.get(key)
         if found is None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from engines.shell import ShellEngine
 from mechanisms.estimates import linear_form
+from mechanisms.families import MEASUREMENTS
 from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import GaussianMeasurement, LaplaceMeasurement
@@ -132,8 +133,7 @@ class _Errors:
         self._sources: dict[tuple[str, str], _Source] = {}
         self._selected: set[str] = set()
         for table in released:
-            kinds = {note.mechanism for note in table.notes}
-            selected = table.chosen or bool(kinds & {"truncated_geometric", "gaussian_threshold"})
+            selected = table.chosen or any(MEASUREMENTS[note.mechanism].selects for note in table.notes)
             if selected:
                 self._selected.add(table.name)
             for column in table.columns:

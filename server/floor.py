@@ -17,12 +17,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 from accountant.account import Account
 from accountant.filter import Sums
 from mechanisms.amounts import least_amount
-from mechanisms.calibrate import Family, GaussianPrice, LaplacePrice, losses, price_of
+from mechanisms.calibrate import losses
+from mechanisms.families import FAMILIES, Price
 from privacy.loss import Loss
+from privacy.noise import Currency, NoiseFamily
 from privacy.numbers import PICO
 from privacy.policy import Dataset
 from privacy.statistic import CoreStatistics
@@ -85,18 +88,18 @@ class Floor:
     def least(
         self,
         cores: Sequence[CoreStatistics],
-        family: Family,
+        family: NoiseFamily,
         delta: Fraction,
         known: Calibrations,
-    ) -> LaplacePrice | GaussianPrice:
+    ) -> Price:
         """The least price of six digits at which every run covers the floor and its noise can be drawn.
 
         One definite number for a plan: what is raised to it costs the same whatever was asked for.
         Errors: ValueError when there is none.
         """
 
-        def price(amount: Fraction) -> LaplacePrice | GaussianPrice:
-            return price_of(family, amount, delta=delta)
+        def price(amount: Fraction) -> Price:
+            return Price(family, amount, delta)
 
         def covers(amount: Fraction) -> bool:
             return _works(lambda: self.covered(losses(cores, price(amount))))
@@ -104,7 +107,7 @@ class Floor:
         def drawn(amount: Fraction) -> bool:
             return _works(lambda: bool(known.get(cores, price(amount))))
 
-        def search() -> LaplacePrice | GaussianPrice:
+        def search() -> Price:
             guess = self._guess(cores, family, price)
             greatest = max(guess, PICO)
             while not covers(greatest):
@@ -128,15 +131,20 @@ class Floor:
     def _guess(
         self,
         cores: Sequence[CoreStatistics],
-        family: Family,
-        price: Callable[[Fraction], LaplacePrice | GaussianPrice],
+        family: NoiseFamily,
+        price: Callable[[Fraction], Price],
     ) -> Fraction:
         """Near the least amount: the noise of one family takes what its core's part is; small Laplace its square."""
         weights = [sum(statistic.weight for statistic in core.statistics) for core in cores]
         part = Fraction(min(weights), sum(weights))
-        if family == "gaussian":
-            return max(self.mu_squared, 2 * self.rho, 1) * PICO / part
-        amount = max(self.pure, 1) * PICO / part
+        currency = FAMILIES[family].currency
+        match currency:
+            case Currency.MU_SQUARED:
+                return max(self.mu_squared, 2 * self.rho, 1) * PICO / part
+            case Currency.PURE:
+                amount = max(self.pure, 1) * PICO / part
+            case _:
+                assert_never(currency)
         for _ in range(3):
             try:
                 factor = max(self._missing(Sums.of(loss)) for loss in losses(cores, price(amount)))

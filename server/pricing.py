@@ -27,9 +27,11 @@ from fractions import Fraction
 from typing import assert_never
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, Family, GaussianPrice, LaplacePrice, calibrate_for_half_width
+from mechanisms.calibrate import Calibration, calibrate_for_half_width
+from mechanisms.families import FAMILIES, Price
 from privacy.conversions import gaussian_mu_squared_near
 from privacy.loss import Loss
+from privacy.noise import Currency, NoiseFamily
 from privacy.numbers import ATTO, PICO, decimal_text
 from privacy.own import own_figure
 from privacy.policy import Dataset
@@ -39,8 +41,6 @@ from server.calibrations import Calibrations
 from server.floor import Floor
 
 __all__ = [
-    "FAMILIES",
-    "Family",
     "Priced",
     "Wish",
     "below_floor",
@@ -49,11 +49,10 @@ __all__ = [
     "cost_on",
     "delta_that_fits",
     "least_spend",
+    "nominal_amount",
     "own_deltas",
     "price",
 ]
-
-FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class Wish:
     own_epsilon: Fraction | None = None
     half_width: Fraction | None = None
     confidence: Fraction = Fraction(95, 100)
-    noise: Family | None = None
+    noise: NoiseFamily | None = None
     delta: Fraction | None = None
 
     def __post_init__(self) -> None:
@@ -91,16 +90,20 @@ class Priced:
     price, `below_floor` that no fresh run is made at this price (a stored release may still answer).
     """
 
-    family: Family
     epsilon: Fraction
     cost: Fraction
-    price: LaplacePrice | GaussianPrice
+    price: Price
     calibration: Calibration
     loss: Loss
     admitted: bool
-    enough: tuple[LaplacePrice | GaussianPrice, ...]
+    enough: tuple[Price, ...]
     raised: bool = False
     below_floor: bool = False
+
+    @property
+    def family(self) -> NoiseFamily:
+        """The family of the noise."""
+        return self.price.family
 
     @property
     def delta(self) -> Fraction:
@@ -172,19 +175,19 @@ def _candidates(
     if wish.epsilon is not None and wish.epsilon > dataset.limits.epsilon_max:
         raise _above_policy(path[0], dataset, own=False)
     floor = Floor.of(dataset, path[-1])
-    amounts: dict[Family, LaplacePrice | GaussianPrice] = {}
+    amounts: list[Price] = []
     reasons: list[str] = []
     for family in FAMILIES if wish.noise is None else (wish.noise,):
         try:
-            amounts[family] = _amount(family, cores, wish, delta, path[0], dataset)
+            amounts.append(_amount(family, cores, wish, delta, path[0], dataset))
         except ValueError as error:
             reasons.append(str(error))
-    enough = tuple(amounts.values())
+    enough = tuple(amounts)
     found: list[Priced] = []
     most = dataset.limits.epsilon_max
-    for family, amount in sorted(amounts.items()):
+    for amount in sorted(enough, key=lambda price: _preference(price.family)):
         try:
-            one = _candidate(family, amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
+            one = _candidate(amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
         except ValueError as error:
             reasons.append(str(error))
             continue
@@ -209,17 +212,23 @@ def choose(found: Sequence[Priced], wish: Wish) -> Priced:
     refuses, unless stored releases answer the query for nothing.
     """
     if wish.half_width is not None:
-        return min(found, key=lambda one: (not one.admitted, one.cost, one.family != "gaussian"))
-    # Among those admitted: first those that cost no more than was asked, then Gaussian noise, then the cheaper.
+        return min(found, key=lambda one: (not one.admitted, one.cost, _preference(one.family)))
+    # Among those admitted: first those that cost no more than was asked, then the preferred family, then the cheaper.
     return min(
         found,
-        key=lambda one: (not one.admitted, one.cost > one.epsilon + PICO, one.family != "gaussian", one.cost),
+        key=lambda one: (not one.admitted, one.cost > one.epsilon + PICO, _preference(one.family), one.cost),
     )
 
 
 def _preferred(one: Priced) -> bool:
     """Whether `choose` takes this candidate for a spend whatever the other one is."""
-    return one.family == "gaussian" and one.admitted and one.cost <= one.epsilon + PICO
+    first = min(map(_preference, FAMILIES))
+    return _preference(one.family) == first and one.admitted and one.cost <= one.epsilon + PICO
+
+
+def _preference(family: NoiseFamily) -> int:
+    """Of families that cost the same the one with the least answers."""
+    return FAMILIES[family].preference
 
 
 def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
@@ -234,7 +243,7 @@ def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
 
 def least_spend(
     cores: Sequence[CoreStatistics],
-    family: Family,
+    family: NoiseFamily,
     delta: Fraction,
     *,
     path: Sequence[Account],
@@ -248,17 +257,22 @@ def least_spend(
     leaf, floor = path[0], Floor.of(dataset, path[-1])
     price = floor.least(cores, family, delta, known)
     nominal = _rounded(_nominal(price, leaf))
-    own = nominal
-    if isinstance(price, GaussianPrice):
-        events = known.get(cores, price).calibration.events()
-        own = _rounded(own_figure(events, **own_deltas(leaf, dataset)).epsilon)
-        # Rounding within the account and within the curve is finer than the digits shown, but it is there.
-        while leaf.gaussian_mu_squared(nominal) < price.mu_squared:
-            nominal = _rounded(nominal * Fraction(10_001, 10_000))
-        room = leaf.limit.delta - delta
-        while room > 0 and gaussian_mu_squared_near(epsilon=own, delta=room) < price.mu_squared:
-            own = _rounded(own * Fraction(10_001, 10_000))
-    return nominal, own
+    currency = FAMILIES[family].currency
+    match currency:
+        case Currency.PURE:
+            return nominal, nominal
+        case Currency.MU_SQUARED:
+            events = known.get(cores, price).calibration.events()
+            own = _rounded(own_figure(events, **own_deltas(leaf, dataset)).epsilon)
+            # Rounding within the account and within the curve is finer than the digits shown, but it is there.
+            while leaf.gaussian_mu_squared(nominal) < price.amount:
+                nominal = _rounded(nominal * Fraction(10_001, 10_000))
+            room = leaf.limit.delta - delta
+            while room > 0 and gaussian_mu_squared_near(epsilon=own, delta=room) < price.amount:
+                own = _rounded(own * Fraction(10_001, 10_000))
+            return nominal, own
+        case _:
+            assert_never(currency)
 
 
 def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
@@ -267,33 +281,61 @@ def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
 
 
 def _amount(
-    family: Family,
+    family: NoiseFamily,
     cores: Sequence[CoreStatistics],
     wish: Wish,
     delta: Fraction,
     leaf: Account,
     dataset: Dataset,
-) -> LaplacePrice | GaussianPrice:
+) -> Price:
     """What the wish buys in this family. Errors: ValueError with the reason why it cannot be."""
-    if family == "laplace":
-        if any(core.keys.selection is not None and core.keys.groups_per_unit > 1 for core in cores):
-            raise ValueError(_ONE_GROUP)
-    elif leaf.branches.mu_squared is None:
+    entry = FAMILIES[family]
+    if not all(map(entry.selects, cores)):
+        raise ValueError(_ONE_GROUP)
+    if not _pays(leaf, entry.currency):
         raise ValueError(_NO_GAUSSIAN)
     if wish.half_width is not None:
         return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, delta=delta)
     if wish.own_epsilon is not None:
-        if family == "laplace":
-            return LaplacePrice(wish.own_epsilon, delta)
-        if leaf.limit.delta <= delta:
-            raise ValueError("the delta of selecting groups takes all of the account's")
-        room = leaf.limit.delta - delta
-        return GaussianPrice(gaussian_mu_squared_near(epsilon=wish.own_epsilon, delta=room), delta)
+        return Price(family, _own_amount(entry.currency, wish.own_epsilon, delta, leaf), delta)
     epsilon = _asked(wish, dataset)
     assert epsilon is not None
-    if family == "laplace":
-        return LaplacePrice(epsilon, delta)
-    return GaussianPrice(leaf.gaussian_mu_squared(epsilon), delta)
+    return Price(family, nominal_amount(entry.currency, epsilon, leaf), delta)
+
+
+def _pays(account: Account, currency: Currency) -> bool:
+    """Whether the account has a budget in this currency."""
+    match currency:
+        case Currency.PURE:
+            return True
+        case Currency.MU_SQUARED:
+            return account.branches.mu_squared is not None
+        case _:
+            assert_never(currency)
+
+
+def nominal_amount(currency: Currency, epsilon: Fraction, leaf: Account) -> Fraction:
+    """The amount that a part of the account's epsilon buys: that part of each of its branches."""
+    match currency:
+        case Currency.PURE:
+            return epsilon
+        case Currency.MU_SQUARED:
+            return leaf.gaussian_mu_squared(epsilon)
+        case _:
+            assert_never(currency)
+
+
+def _own_amount(currency: Currency, epsilon: Fraction, delta: Fraction, leaf: Account) -> Fraction:
+    """The amount with this epsilon of its own, at the account's delta less that of selecting groups."""
+    match currency:
+        case Currency.PURE:
+            return epsilon
+        case Currency.MU_SQUARED:
+            if leaf.limit.delta <= delta:
+                raise ValueError("the delta of selecting groups takes all of the account's")
+            return gaussian_mu_squared_near(epsilon=epsilon, delta=leaf.limit.delta - delta)
+        case _:
+            assert_never(currency)
 
 
 def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
@@ -303,22 +345,22 @@ def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
     return dataset.limits.epsilon_default if wish.epsilon is None else wish.epsilon
 
 
-def _nominal(price: LaplacePrice | GaussianPrice, leaf: Account) -> Fraction:
+def _nominal(price: Price, leaf: Account) -> Fraction:
     """The price as a part of the account's epsilon, rounded up to whole picos."""
-    match price:
-        case LaplacePrice():
-            return price.epsilon
-        case GaussianPrice():
+    currency = FAMILIES[price.family].currency
+    match currency:
+        case Currency.PURE:
+            return price.amount
+        case Currency.MU_SQUARED:
             whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
-            return Fraction(math.ceil(leaf.limit.epsilon * price.mu_squared / whole / PICO)) * PICO
+            return Fraction(math.ceil(leaf.limit.epsilon * price.amount / whole / PICO)) * PICO
         case _:
-            assert_never(price)
+            assert_never(currency)
 
 
 def _candidate(
-    family: Family,
-    amount: LaplacePrice | GaussianPrice,
-    enough: tuple[LaplacePrice | GaussianPrice, ...],
+    amount: Price,
+    enough: tuple[Price, ...],
     cores: Sequence[CoreStatistics],
     wish: Wish,
     floor: Floor,
@@ -330,14 +372,13 @@ def _candidate(
     leaf, price = path[0], amount
     covered = floor.covered(known.get(cores, amount).by_core)
     if not covered and not wish.named:
-        price = floor.least(cores, family, amount.delta, known)
+        price = floor.least(cores, amount.family, amount.delta, known)
     asked = _asked(wish, dataset)
     epsilon = _nominal(price, leaf) if asked is None or price is not amount else asked
     calibrated = known.get(cores, price)
     loss = calibrated.loss
     cost, fits = cost_on(leaf, loss), leaf.admits(loss)
     return Priced(
-        family=family,
         epsilon=epsilon,
         # More than the whole limit cannot show as a share of it, so what was asked is the price then.
         cost=cost if fits else max(cost, epsilon),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from mechanisms.calibrate import Family
 from privacy.bounds import AskedContribution
+from privacy.noise import NoiseFamily
 
 __all__ = ["Question", "QuestionParameter"]
 
@@ -40,7 +40,7 @@ class Question:
     contribution: AskedContribution | None = None
     accept_noise: bool = False
     own_epsilon: Fraction | None = None
-    noise: Family | None = None
+    noise: NoiseFamily | None = None
     delta: Fraction | None = None
     nonempty: bool = False
 

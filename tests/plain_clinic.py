@@ -21,9 +21,10 @@ import duckdb
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
 from engines.snapshot import TableSource, build_snapshot
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
+from privacy.noise import NoiseFamily
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 from server import answer_rows
@@ -145,7 +146,9 @@ class Clinic:
         types = None if plan.shell.trivial else self.shell.check(answer_rows.shapes(cores), plan.shell.sql)
         hidden = any(core.described.keys.selection is not None for core in cores)
         delta = DELTA if hidden else Fraction(0)
-        price = GaussianPrice(EPSILON**2, delta) if gaussian else LaplacePrice(EPSILON, delta)
+        price = (
+            Price(NoiseFamily.GAUSSIAN, EPSILON**2, delta) if gaussian else Price(NoiseFamily.LAPLACE, EPSILON, delta)
+        )
         released = []
         for core in cores:
             calibration = calibrate([core.described for core in cores], price)

@@ -84,12 +84,12 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
             deltas = [asked, *([policy] if policy > asked else [])]
         charges.append(
             CoreCharge(
-                core_key=release_key(key, priced.price, delta=deltas[0]),
+                core_key=release_key(key, priced.family, delta=deltas[0]),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
-                    (release_key(key, price, delta=delta), quality_of(price, part))
-                    for price in sorted(priced.enough, key=lambda one: type(one) is not type(priced.price))
+                    (release_key(key, price.family, delta=delta), quality_of(price, part))
+                    for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
                     for delta in deltas
                 ),
             )

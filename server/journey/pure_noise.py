@@ -19,6 +19,7 @@ import numpy as np
 
 from mechanisms.calibrate import Calibration
 from mechanisms.estimates import linear_form, linear_half_width
+from mechanisms.families import FAMILIES
 from mechanisms.interval import two_sided_alpha
 from privacy.aggregate import AggregateFunction
 from privacy.numbers import decimal_text
@@ -152,7 +153,7 @@ def _rows_of_ratio(calibration: Calibration, core: str, estimate: Estimate, conf
 
 def _finding(hopeless: _Hopeless, priced: Priced, dataset: Dataset) -> Finding:
     times = hopeless.needed / hopeless.rows * 1.01
-    factor = times if priced.family == "laplace" else times**2
+    factor = times ** FAMILIES[priced.family].currency.power
     enough = float(priced.epsilon) * factor
     digits = 1 - math.floor(math.log10(enough))
     spend = Fraction(math.ceil(enough * 10**digits) * Fraction(10) ** -digits)

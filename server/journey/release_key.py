@@ -16,25 +16,31 @@ import hashlib
 import json
 import math
 from fractions import Fraction
+from typing import assert_never
 
-from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from mechanisms.families import FAMILIES, Price
 from privacy.events.event import fraction_to_text
+from privacy.noise import Currency, NoiseFamily
 
 __all__ = ["quality_of", "release_key"]
 
 
-def release_key(core_key: str, price: LaplacePrice | GaussianPrice, *, delta: Fraction) -> str:
+def release_key(core_key: str, family: NoiseFamily, *, delta: Fraction) -> str:
     """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
 
     `delta` is that of the core alone, zero where its groups are public.
     """
-    noise = "laplace" if isinstance(price, LaplacePrice) else "gaussian"
-    body = {"core": core_key, "delta": fraction_to_text(delta), "noise": noise, "version": 1}
+    body = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def quality_of(price: LaplacePrice | GaussianPrice, part: Fraction) -> Fraction:
+def quality_of(price: Price, part: Fraction) -> Fraction:
     """The quality of a core that gets this part of a price: its pure epsilon, or its mu rounded down to picos."""
-    if isinstance(price, LaplacePrice):
-        return price.epsilon * part
-    return Fraction(max(math.isqrt(math.floor(price.mu_squared * part * 10**24)), 1), 10**12)
+    currency = FAMILIES[price.family].currency
+    match currency:
+        case Currency.PURE:
+            return price.amount * part
+        case Currency.MU_SQUARED:
+            return Fraction(max(math.isqrt(math.floor(price.amount * part * 10**24)), 1), 10**12)
+        case _:
+            assert_never(currency)

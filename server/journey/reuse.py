@@ -13,7 +13,7 @@ from functools import cached_property
 from accountant.account import Account
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reuse, StoredRelease
-from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from mechanisms.families import FAMILIES
 from privacy.policy import Dataset, Sharing
 from server.answer_rows import from_stored
 from server.journey.release_key import release_key
@@ -22,7 +22,6 @@ from server.question import Question
 __all__ = ["Reusable", "Stored"]
 
 _SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
-_FAMILIES = (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0)))
 
 
 class Stored:
@@ -52,8 +51,8 @@ class Stored:
 
     def most_rows(self, counting_key: str, question: Question) -> float | None:
         """The most rows that any public group has by the asker's own stored count; None without one."""
-        for price in _FAMILIES:
-            key = release_key(counting_key, price, delta=Fraction(0))
+        for family in FAMILIES:
+            key = release_key(counting_key, family, delta=Fraction(0))
             found = self._ledger.find_release(key, principal=question.principal)
             if found is not None:
                 columns = from_stored(found.body, "c0", question.confidence).columns

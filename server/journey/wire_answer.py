@@ -11,14 +11,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, assert_never
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
 from mechanisms.estimates import ExpectedError
+from mechanisms.families import FAMILIES
 from privacy.events import Event, LaplaceEvent
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss, compose
+from privacy.noise import Currency
 from privacy.numbers import decimal_text
 from privacy.own import Own, own_figure
 from privacy.policy import Dataset
@@ -270,13 +272,23 @@ def _family(priced: Priced, prepared: Prepared, question: Question, leaf: Accoun
 
 def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
     """How many questions of this nominal epsilon and public groups the account admits one after another, by noise."""
-    left = {"laplace": account.charges_left(LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / epsilon).loss())}
-    if account.branches.mu_squared is not None:
-        try:
-            mu_squared = account.gaussian_mu_squared(epsilon)
-        except ValueError:
-            return {**left, "gaussian": 0}
-        left["gaussian"] = account.charges_left(gaussian_loss(mu_squared=mu_squared, delta=Fraction(0)))
+    left: dict[str, int] = {}
+    for family, entry in FAMILIES.items():
+        match entry.currency:
+            case Currency.PURE:
+                loss = LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / epsilon).loss()
+                left[family] = account.charges_left(loss)
+            case Currency.MU_SQUARED:
+                if account.branches.mu_squared is None:
+                    continue
+                try:
+                    mu_squared = account.gaussian_mu_squared(epsilon)
+                except ValueError:
+                    left[family] = 0
+                    continue
+                left[family] = account.charges_left(gaussian_loss(mu_squared=mu_squared, delta=Fraction(0)))
+            case _:
+                assert_never(entry.currency)
     return left
 
 

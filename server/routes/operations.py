@@ -15,6 +15,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from mechanisms.families import MEASUREMENTS
 from privacy.policy import Sharing
 from privacy.refusal import CODES
 from privacy.warning import WARNINGS
@@ -49,12 +50,6 @@ _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_MECHANISMS = (
-    {"name": "laplace", "loss": "pure", "use": "counts, sums and moments"},
-    {"name": "gaussian", "loss": "Gaussian and zero-concentrated", "use": "counts, sums and moments"},
-    {"name": "truncated_geometric", "loss": "approximate", "use": "keys, one group per unit"},
-    {"name": "gaussian_threshold", "loss": "approximate", "use": "keys, several groups per unit"},
-)
 METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open")
 """Administrators and auditors; everybody only when the server listens on loopback and the setting says so."""
 
@@ -86,7 +81,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
             "version": server_version(),
             "api": "v1",
             "sql": dict(services.sql_matrix),
-            "mechanisms": list(_MECHANISMS),
+            "mechanisms": [{"name": kind.name, "loss": kind.loss, "use": kind.use} for kind in MEASUREMENTS.values()],
             "problems": [
                 {
                     "code": kind.code,

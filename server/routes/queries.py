@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord, StoredRelease
+from privacy.noise import NoiseFamily
 from privacy.numbers import decimal_text
 from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed
@@ -170,7 +171,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         parameters=body.parameters,
         epsilon=None if body.spend is None else body.spend.epsilon,
         own_epsilon=None if body.spend is None else body.spend.own_epsilon,
-        noise=None if body.noise == "auto" else body.noise,
+        noise=None if body.noise == "auto" else NoiseFamily(body.noise),
         delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
         confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,

@@ -24,7 +24,7 @@ from engines.handlers import private as private_handler
 from engines.handlers.connection import identifier, literal, lock_down, private_settings
 from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
-from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice
+from mechanisms.calibrate import Calibration, Price
 from mechanisms.measurement import (
     GaussianMeasurement,
     LaplaceMeasurement,
@@ -34,6 +34,7 @@ from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.exact import Exact
 from privacy.loss import compose
+from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
@@ -177,14 +178,18 @@ class Side:
     sides: tuple[CoreSide, ...]
 
 
-def price_for(cores: Sequence[BoundedCore], *, gaussian: bool, epsilon: Fraction) -> LaplacePrice | GaussianPrice:
+def price_for(cores: Sequence[BoundedCore], *, gaussian: bool, epsilon: Fraction) -> Price:
     """The price that a journey would ask of this family; hidden groups shared by many need Gaussian noise."""
     hidden = any(core.described.keys.selection is not None for core in cores)
     delta = DELTA if hidden else Fraction(0)
     several = any(
         core.described.keys.selection is not None and core.described.keys.groups_per_unit > 1 for core in cores
     )
-    return GaussianPrice(epsilon**2, delta) if gaussian or several else LaplacePrice(epsilon, delta)
+    return (
+        Price(NoiseFamily.GAUSSIAN, epsilon**2, delta)
+        if gaussian or several
+        else Price(NoiseFamily.LAPLACE, epsilon, delta)
+    )
 
 
 def run(store: Store, scene: Scene, query: Query, *, gaussian: bool, epsilon: Fraction) -> Side:
@@ -207,13 +212,13 @@ def run(store: Store, scene: Scene, query: Query, *, gaussian: bool, epsilon: Fr
         return Side(cores, statements, calibration, tuple(sides))
 
 
-def _check_price(calibration: Calibration, price: LaplacePrice | GaussianPrice) -> None:
+def _check_price(calibration: Calibration, price: Price) -> None:
     """The cost is known before data is touched, is at most the price, and covers each declared sensitivity."""
     loss = compose(calibration.events())
-    if isinstance(price, LaplacePrice):
-        require(loss.pure is not None and loss.pure <= price.epsilon, f"epsilon {loss.pure} above {price.epsilon}")
+    if price.family is NoiseFamily.LAPLACE:
+        require(loss.pure is not None and loss.pure <= price.amount, f"epsilon {loss.pure} above {price.amount}")
     else:
-        require(loss.mu_squared is not None and loss.mu_squared <= price.mu_squared, "mu squared above the price")
+        require(loss.mu_squared is not None and loss.mu_squared <= price.amount, "mu squared above the price")
     require(loss.delta <= price.delta, f"delta {loss.delta} above {price.delta}")
     for measurement in calibration.measurements:
         event, bound = measurement.event(), measurement.statistic.sensitivity

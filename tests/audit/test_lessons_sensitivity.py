@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import Calibration, GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Calibration, Price, calibrate
 from mechanisms.measurement import GaussianThresholdMeasurement
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
+from privacy.noise import NoiseFamily
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind
@@ -104,7 +105,10 @@ def test_c16_noise_is_never_zero(limits: tuple[str, str], call: str) -> None:
     """Equal bounds, bounds (0, 0), odd and tiny ranges: there is always noise for at least one whole step."""
     world = scene([{"x": 0, "y": 0.5}], bounds=limits)
     core = bounded(world, f"SELECT {call} FROM people").described
-    for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))):
+    for price in (
+        Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0)),
+    ):
         for measurement in calibrate([core], price).measurements:
             assert measurement.statistic.sensitivity.linf >= 1
             assert measurement.scale_of_sums >= 1
@@ -140,7 +144,7 @@ def test_c18_a_lone_persons_groups_are_released_with_probability_delta(groups: i
     world = scene([{}], contribution=ContributionBound(10, groups, 1))
     core = bounded(world, "SELECT w, COUNT(*) FROM visits GROUP BY w").described
     delta, draws = Fraction(1, 50), 40_000
-    calibration = calibrate([core], GaussianPrice(Fraction(1, 100), delta))
+    calibration = calibrate([core], Price(NoiseFamily.GAUSSIAN, Fraction(1, 100), delta))
     measurement = calibration.measurement("c0", core.keys.selection or "")
     assert isinstance(measurement, GaussianThresholdMeasurement)
     kept = measurement.perturb(np.ones((draws * groups, 1), dtype=np.int64), FixedBits(3)).kept
@@ -154,7 +158,7 @@ def test_c18_a_person_with_one_group_is_released_with_probability_delta() -> Non
     """The same for the geometric selection, which pays with epsilon."""
     core = bounded(scene([{}]), "SELECT w, COUNT(*) FROM people GROUP BY w").described
     delta, draws = Fraction(1, 50), 40_000
-    measurement = calibrate([core], LaplacePrice(Fraction(1), delta)).measurements[0]
+    measurement = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), delta)).measurements[0]
     kept = measurement.perturb(np.ones((draws, 1), dtype=np.int64), FixedBits(3)).kept
     assert kept is not None
     assert abs(float(kept.mean()) - float(delta)) <= 5 * math.sqrt(float(delta) / draws)
@@ -205,7 +209,7 @@ def test_c20_a_vector_has_one_noise_for_all_its_coordinates_together() -> None:
     assert (StatisticKind.MOMENTS, 4) == (statistic.kind, statistic.coordinates)
     assert statistic.encoding is not None
     assert statistic.encoding.highest**2 == statistic.sensitivity.l1
-    (event,) = calibrate([core], LaplacePrice(Fraction(1), Fraction(0))).events()
+    (event,) = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0))).events()
     assert event.loss().pure is not None
     assert Fraction(999, 1000) <= event.loss().pure <= 1  # type: ignore[operator]
 
@@ -339,9 +343,13 @@ def test_b13_the_default_schema_is_another_spelling_of_the_declared_table() -> N
 
 
 @pytest.mark.parametrize(
-    "price", [LaplacePrice(Fraction(1, 10), Fraction(0)), GaussianPrice(Fraction(1, 100), Fraction(0))]
+    "price",
+    [
+        Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1, 100), Fraction(0)),
+    ],
 )
-def test_b14_a_released_count_is_not_held_to_the_size_of_the_table(price: LaplacePrice | GaussianPrice) -> None:
+def test_b14_a_released_count_is_not_held_to_the_size_of_the_table(price: Price) -> None:
     """Released counts of an all but empty table go below zero and above its size, as their noise does."""
     world = scene([{}, {}])
     core = bounded(world, "SELECT COUNT(*) FROM people")
@@ -365,7 +373,7 @@ def test_e8_the_set_of_groups_does_not_tell_who_is_there() -> None:
     assert [("a",), ("b",), (None,)] == list(exact(world, "SELECT k, COUNT(*) FROM people GROUP BY k"))
     sql = "SELECT w, COUNT(*) FROM people GROUP BY w"
     core = bounded(world, sql).described
-    calibration = calibrate([core], LaplacePrice(Fraction(1), Fraction(1, 10**7)))
+    calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**7)))
     with closing(Store(world, frozenset(world.units), seed=0)) as store:
         side = run(store, world, Query(sql, {}), gaussian=False, epsilon=Fraction(1))
         for seed in range(100):
@@ -380,7 +388,7 @@ def test_the_recorder_without_noise_shows_the_true_answer() -> None:
     world = scene([{"x": 3}, {"x": 8}, {"x": 99}])
     core = bounded(world, f"SELECT COUNT(*), SUM(x) FROM people WHERE DATE '{born}' > DATE '1999-01-01'").described
     sql = f"SELECT COUNT(*), SUM(x) FROM people WHERE DATE '{born}' > DATE '1999-01-01'"
-    calibration = calibrate([core], LaplacePrice(Fraction(1), Fraction(0)))
+    calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)))
     with closing(Store(world, frozenset(world.units), seed=0)) as store:
         side = run(store, world, Query(sql, {}), gaussian=False, epsilon=Fraction(1))
         given = store.exact(side.statements[0])

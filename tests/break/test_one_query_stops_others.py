@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.randomness import SystemBits
 from mechanisms.release import release
 from mechanisms.replicates import NUMBERS_MAX, simulate
 from privacy.exact import Exact
+from privacy.noise import NoiseFamily
 from server.services import Services
 from sql_rewrite import evaluate
 from sql_rewrite.bound import bound
@@ -71,5 +72,5 @@ def _released(core: Any, epsilon: Fraction) -> Any:
         sums={f"{s.name}_{i}": [] for s in core.statistics for i in range(s.coordinates)},
         rows=0,
     )
-    calibration = calibrate([core], LaplacePrice(epsilon, Fraction(0)))
+    calibration = calibrate([core], Price(NoiseFamily.LAPLACE, epsilon, Fraction(0)))
     return release(core, calibration, exact, bits=SystemBits(), confidence=Fraction(95, 100))

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from mechanisms.calibrate import LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.randomness import SystemBits
 from mechanisms.release import release
+from privacy.noise import NoiseFamily
 from server.services import Services
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
@@ -82,7 +83,7 @@ def releases(services: Services, sql: str, epsilon: Fraction, count: int) -> lis
     (core,) = bound(lift(sql, dataset, {}))
     journey: Any = services.journey
     exact = journey.running._private.run(journey.running._served.snapshot(dataset), lower(core), timeout_seconds=30)
-    calibration = calibrate([core.described], LaplacePrice(epsilon, Fraction(0)))
+    calibration = calibrate([core.described], Price(NoiseFamily.LAPLACE, epsilon, Fraction(0)))
     bits = SystemBits()
     return [release(core.described, calibration, exact, bits=bits, confidence=Fraction(95, 100)) for _ in range(count)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,7 @@ from hypothesis import strategies as st
 
 from mechanisms.calibrate import (
     Calibration,
-    GaussianPrice,
-    LaplacePrice,
+    Price,
     calibrate,
     calibrate_for_half_width,
 )
@@ -32,6 +32,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.conversions import gaussian_mu_squared
 from privacy.events import GaussianEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.loss import compose
+from privacy.noise import NoiseFamily
 from privacy.numbers import PICO, units_up
 from privacy.policy import ColumnType
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic
@@ -61,22 +62,22 @@ def mixed_core() -> CoreStatistics:
 @pytest.mark.parametrize("epsilon", PRICES)
 def test_laplace_events_add_up_to_the_price(epsilon: str) -> None:
     """The events' epsilons, rounded up to picos once, are exactly the asked epsilon, and never above it before."""
-    price = LaplacePrice(Fraction(epsilon), Fraction(0))
+    price = Price(NoiseFamily.LAPLACE, Fraction(epsilon), Fraction(0))
     for cores in ([mixed_core()], [scalar_core([count()], [COUNT_ESTIMATE])]):
         total = compose(calibrate(cores, price).events()).pure
         assert total is not None
-        assert total <= price.epsilon
-        assert units_up(total, PICO) * PICO == price.epsilon
+        assert total <= price.amount
+        assert units_up(total, PICO) * PICO == price.amount
 
 
 @pytest.mark.parametrize("mu_squared", ["0.01", "1", "0.3", "0.000001"])
 def test_gaussian_events_add_up_to_the_price(mu_squared: str) -> None:
     """The events' mu squared, rounded up to picos once, is exactly the asked one."""
-    price = GaussianPrice(Fraction(mu_squared), Fraction(0))
+    price = Price(NoiseFamily.GAUSSIAN, Fraction(mu_squared), Fraction(0))
     total = compose(calibrate([mixed_core()], price).events()).mu_squared
     assert total is not None
-    assert total <= price.mu_squared
-    assert units_up(total, PICO) * PICO == price.mu_squared
+    assert total <= price.amount
+    assert units_up(total, PICO) * PICO == price.amount
 
 
 def test_shares_follow_weights_over_all_cores() -> None:
@@ -85,12 +86,12 @@ def test_shares_follow_weights_over_all_cores() -> None:
     first = scalar_core([heavy], [COUNT_ESTIMATE])
     keys = Keys((KeyColumn("k", ColumnType.TEXT),), None, 1, "u")
     second = CoreStatistics("other", keys, (units(),), (Estimate("rows", AggregateFunction.ROWS, "u", integer=True),))
-    calibration = calibrate([first, second], LaplacePrice(Fraction(1), Fraction(1, 10**6)))
+    calibration = calibrate([first, second], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)))
     assert [measurement.share for measurement in calibration.measurements] == [Fraction(3, 4), Fraction(1, 4)]
     assert calibration.events_of("other") == (
         TruncatedGeometricEvent(epsilon=Fraction(1, 4), delta=Fraction(1, 10**6)),
     )
-    alone = calibrate([second], LaplacePrice(Fraction(1), Fraction(1, 10**6)))
+    alone = calibrate([second], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)))
     assert alone.events() == (TruncatedGeometricEvent(epsilon=Fraction(1), delta=Fraction(1, 10**6)),)
 
 
@@ -98,20 +99,26 @@ def test_delta_is_shared_by_selecting_cores() -> None:
     """Two selecting cores get half of delta each, under both prices; the sum is the price's delta."""
     first = selected_core()
     second = CoreStatistics("other", first.keys, first.statistics, first.estimates)
-    for price in (LaplacePrice(Fraction(1), Fraction(1, 10**6)), GaussianPrice(Fraction(1), Fraction(1, 10**6))):
+    for price in (
+        Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(1, 10**6)),
+    ):
         loss = compose(calibrate([first, second], price).events())
         assert loss.delta == Fraction(1, 10**6)
 
 
 def test_public_groups_cost_no_delta() -> None:
     """Without selection the events carry no delta even when one is offered."""
-    loss = compose(calibrate([mixed_core()], LaplacePrice(Fraction(1), Fraction(1, 10))).events())
+    loss = compose(calibrate([mixed_core()], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10))).events())
     assert loss.delta == 0
 
 
 def test_event_and_draw_come_from_the_same_fields() -> None:
     """The scale in the event is the scale of the drawn noise, to one per mille (seeded, 400,000 draws)."""
-    for price in (LaplacePrice(Fraction(1, 7), Fraction(0)), GaussianPrice(Fraction(1, 49), Fraction(0))):
+    for price in (
+        Price(NoiseFamily.LAPLACE, Fraction(1, 7), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1, 49), Fraction(0)),
+    ):
         for measurement in calibrate([mixed_core()], price).measurements:
             drawn = measurement.noise(400_000, SeededBits(41)).astype(float) * measurement.grid
             event = measurement.event()
@@ -128,7 +135,10 @@ def test_lesson_16_noise_is_never_zero() -> None:
     """The smallest sensitivities at the largest prices still have a positive scale; zero is refused."""
     for statistic in (plain_sum(lowest=0, highest=1), count(), moments(degree=1, width=1), moments(width=1)):
         core = scalar_core([statistic], [])
-        for price in (LaplacePrice(Fraction(10**6), Fraction(0)), GaussianPrice(Fraction(10**12), Fraction(0))):
+        for price in (
+            Price(NoiseFamily.LAPLACE, Fraction(10**6), Fraction(0)),
+            Price(NoiseFamily.GAUSSIAN, Fraction(10**12), Fraction(0)),
+        ):
             measurement = calibrate([core], price).measurements[0]
             assert measurement.scale_of_sums > 0
             assert measurement.variance() >= 0
@@ -139,7 +149,9 @@ def test_lesson_16_noise_is_never_zero() -> None:
 def test_e2_clipped_sums_are_noised_for_their_greatest_value() -> None:
     """E2: a column clipped to [50, 60] has noise for 60, as its statistic declares, not for the width of 10."""
     statistic = plain_sum(lowest=50, highest=60)
-    measurement = calibrate([scalar_core([statistic], [])], LaplacePrice(Fraction(1), Fraction(0))).measurements[0]
+    measurement = calibrate(
+        [scalar_core([statistic], [])], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0))
+    ).measurements[0]
     assert measurement.scale_of_sums == 60
 
 
@@ -147,24 +159,27 @@ def test_e10_gaussian_noise_is_exact_at_large_epsilon() -> None:
     """E10: at (8, 1e-3) sigma is 0.48001375, above the classical formula's 0.47206, which breaks delta there."""
     mu_squared = gaussian_mu_squared(epsilon=Fraction(8), delta=Fraction(1, 1000))
     core = scalar_core([count()], [COUNT_ESTIMATE])
-    measurement = calibrate([core], GaussianPrice(mu_squared, Fraction(0))).measurements[0]
+    measurement = calibrate([core], Price(NoiseFamily.GAUSSIAN, mu_squared, Fraction(0))).measurements[0]
     assert float(measurement.scale_of_sums) == pytest.approx(0.48001375, rel=1e-7)
     near_one = gaussian_mu_squared(epsilon=Fraction(1), delta=Fraction(1, 10**6))
-    again = calibrate([core], GaussianPrice(near_one, Fraction(0))).measurements[0]
+    again = calibrate([core], Price(NoiseFamily.GAUSSIAN, near_one, Fraction(0))).measurements[0]
     assert float(again.scale_of_sums) == pytest.approx(4.2246788893268353, rel=1e-12)
 
 
 def test_sums_wider_than_the_noise_are_coarsened() -> None:
     """Wide moments get a grid of 2^-13 to 2^-12 of the scale or finer; the extra noise stays below 0.05 per cent."""
     statistic = moments("w", degree=1, width=2**30)
-    for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))):
+    for price in (
+        Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0)),
+    ):
         measurement = calibrate([scalar_core([statistic], [])], price).measurements[0]
         assert measurement.grid > 1
         assert measurement.grid & (measurement.grid - 1) == 0
         assert measurement.grid * 2**12 <= measurement.scale_of_sums
         assert 1 < measurement.scale_of_sums / 2**30 < Fraction(10005, 10000)
     count_measurement = calibrate(
-        [scalar_core([count()], [])], LaplacePrice(Fraction(1, 10), Fraction(0))
+        [scalar_core([count()], [])], Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(0))
     ).measurements[0]
     assert count_measurement.grid == 1
 
@@ -173,9 +188,9 @@ def test_a_small_price_does_not_inflate_the_grid() -> None:
     """At epsilon 0.001 with 3,000 entries, rounding to the grid still costs less than 0.05 per cent of the noise."""
     bound = sensitivity(2**40, l0=3000)
     statistic = Statistic("w", plain_sum().kind, bound, encoding=plain_sum().encoding)
-    measurement = calibrate([scalar_core([statistic], [])], LaplacePrice(Fraction(1, 1000), Fraction(0))).measurements[
-        0
-    ]
+    measurement = calibrate(
+        [scalar_core([statistic], [])], Price(NoiseFamily.LAPLACE, Fraction(1, 1000), Fraction(0))
+    ).measurements[0]
     assert measurement.grid > 1
     assert measurement.scale_of_sums < Fraction(2**40 * 1000) * Fraction(10005, 10000)
 
@@ -224,7 +239,10 @@ def test_roots_are_rounded_up(value: Fraction) -> None:
 
 def test_noise_falls_with_the_price_and_grows_with_sensitivity() -> None:
     """Scale is monotone in both, for both families."""
-    for make in (lambda x: LaplacePrice(x, Fraction(0)), lambda x: GaussianPrice(x, Fraction(0))):
+    for make in (
+        lambda x: Price(NoiseFamily.LAPLACE, x, Fraction(0)),
+        lambda x: Price(NoiseFamily.GAUSSIAN, x, Fraction(0)),
+    ):
         scales = [
             calibrate([scalar_core([count(rows=rows)], [])], make(amount)).measurements[0].scale_of_sums
             for rows, amount in ((1, Fraction(2)), (1, Fraction(1)), (5, Fraction(1)), (50, Fraction(1)))
@@ -236,7 +254,7 @@ def test_noise_falls_with_the_price_and_grows_with_sensitivity() -> None:
 def test_predicted_errors_are_those_of_the_noise() -> None:
     """Counts and sums get the standard error of the drawn noise, ratios None; nothing is read from data."""
     core = cells_core([moments(nulls=True)], MOMENT_ESTIMATES, 20_000)
-    calibration = calibrate([core], LaplacePrice(Fraction(1), Fraction(0)))
+    calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)))
     errors = calibration.predicted_errors("core")
     noisy = perturb(calibration.measurements[0], np.zeros((20_000, 4), dtype=np.int64), SeededBits(42)).values
     assert errors["rows"] == pytest.approx((noisy.sum(axis=1) / 10**4).std(), rel=0.03)
@@ -250,10 +268,15 @@ def test_predicted_errors_are_those_of_the_noise() -> None:
 
 
 @pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("price", [LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0))])
-def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: LaplacePrice | GaussianPrice) -> None:
+@pytest.mark.parametrize(
+    "price",
+    [Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)), Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0))],
+)
+def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: Price) -> None:
     """For 1,000 values spread evenly over the bounds the noisy ratios stray as an estimate says, before any noise."""
-    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (AggregateFunction.AVERAGE, AggregateFunction.SUM)]
+    estimates = [
+        e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (AggregateFunction.AVERAGE, AggregateFunction.SUM)
+    ]
     core = cells_core([moments(degree=degree)], estimates, 20_000)
     calibration = calibrate([core], price)
     expected = calibration.expected_errors("core", Fraction(95, 100))
@@ -280,7 +303,9 @@ def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: La
 def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> None:
     """Whatever the values are, the standard error is at most the one that is told; values at one bound reach it."""
     estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind is AggregateFunction.AVERAGE]
-    calibration = calibrate([scalar_core([moments(degree=degree)], estimates)], LaplacePrice(Fraction(1), Fraction(0)))
+    calibration = calibrate(
+        [scalar_core([moments(degree=degree)], estimates)], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0))
+    )
     measurement = calibration.measurements[0]
     assert measurement.statistic.encoding is not None
     width = measurement.statistic.encoding.highest
@@ -301,39 +326,35 @@ def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> No
             assert errors[-1] <= told.standard_error_at_most
 
 
-@pytest.mark.parametrize("family", ["laplace", "gaussian"])
+@pytest.mark.parametrize("family", NoiseFamily)
 @pytest.mark.parametrize("goal", [Fraction(10), Fraction(1), Fraction(1000), Fraction(123, 10)], ids=str)
 @pytest.mark.parametrize("core", [scalar_core([count()], [COUNT_ESTIMATE]), selected_core()], ids=["count", "selected"])
-def test_accuracy_finds_its_price(family: str, goal: Fraction, core: CoreStatistics) -> None:
+def test_accuracy_finds_its_price(family: NoiseFamily, goal: Fraction, core: CoreStatistics) -> None:
     """The price for a half width reaches it, and 2 per cent less does not (or lands on the same whole number)."""
     delta = Fraction(1, 10**7)
-    price = calibrate_for_half_width([core], goal, Fraction(95, 100), family, delta=delta)  # type: ignore[arg-type]
+    price = calibrate_for_half_width([core], goal, Fraction(95, 100), family, delta=delta)
 
     def width(calibration: Calibration) -> float:
         return max(w for w in calibration.predicted_half_widths("core", Fraction(95, 100)).values() if w is not None)
 
     assert width(calibrate([core], price)) <= goal
-    if isinstance(price, LaplacePrice):
-        less: LaplacePrice | GaussianPrice = LaplacePrice(price.epsilon * Fraction(98, 100), delta)
-    else:
-        less = GaussianPrice(price.mu_squared * Fraction(98, 100), delta)
+    less = replace(price, amount=price.amount * Fraction(98, 100))
     assert width(calibrate([core], less)) > goal
-    amount = price.epsilon if isinstance(price, LaplacePrice) else price.mu_squared
-    assert (amount / PICO).denominator == 1
+    assert (price.amount / PICO).denominator == 1
 
 
 def test_accuracy_without_a_linear_estimate_is_refused() -> None:
     """An average alone has no width before the answer; a whole number has none below one at any price."""
     average = scalar_core([moments()], [Estimate("a", AggregateFunction.AVERAGE, "m")])
     with pytest.raises(ValueError, match="no estimate"):
-        calibrate_for_half_width([average], Fraction(1), Fraction(95, 100), "laplace")
+        calibrate_for_half_width([average], Fraction(1), Fraction(95, 100), NoiseFamily.LAPLACE)
     with pytest.raises(ValueError, match="half width"):
-        calibrate_for_half_width([average], Fraction(0), Fraction(95, 100), "laplace")
+        calibrate_for_half_width([average], Fraction(0), Fraction(95, 100), NoiseFamily.LAPLACE)
     with pytest.raises(ValueError, match="confidence"):
-        calibrate_for_half_width([average], Fraction(1), Fraction(1), "laplace")
+        calibrate_for_half_width([average], Fraction(1), Fraction(1), NoiseFamily.LAPLACE)
     wide = scalar_core([plain_sum(highest=2**40)], [Estimate("s", AggregateFunction.SUM, "s")])
     with pytest.raises(ValueError, match="cannot be promised"):
-        calibrate_for_half_width([wide], Fraction(1, 10**9), Fraction(95, 100), "gaussian")
+        calibrate_for_half_width([wide], Fraction(1, 10**9), Fraction(95, 100), NoiseFamily.GAUSSIAN)
 
 
 def test_impossible_prices_are_refused() -> None:
@@ -345,18 +366,18 @@ def test_impossible_prices_are_refused() -> None:
     wrong = scalar_core([count()], [Estimate("v", AggregateFunction.AVERAGE, "n")])
     degree = scalar_core([moments(degree=1)], [Estimate("v", AggregateFunction.VARIANCE_SAMPLE, "m")])
     for cores, price in (
-        ([core], LaplacePrice(Fraction(0), Fraction(0))),
-        ([core], GaussianPrice(Fraction(-1), Fraction(0))),
-        ([core], LaplacePrice(Fraction(1, 10**20), Fraction(0))),
-        ([core, core], LaplacePrice(one, Fraction(0))),
-        ([], LaplacePrice(one, Fraction(0))),
-        ([scalar_core([], [])], LaplacePrice(one, Fraction(0))),
-        ([selected_core()], LaplacePrice(one, Fraction(0))),
-        ([selected_core()], GaussianPrice(one, Fraction(1))),
-        ([selected_core(groups=3)], LaplacePrice(one, tiny)),
-        ([replaced], LaplacePrice(one, Fraction(0))),
-        ([wrong], LaplacePrice(one, Fraction(0))),
-        ([degree], LaplacePrice(one, Fraction(0))),
+        ([core], Price(NoiseFamily.LAPLACE, Fraction(0), Fraction(0))),
+        ([core], Price(NoiseFamily.GAUSSIAN, Fraction(-1), Fraction(0))),
+        ([core], Price(NoiseFamily.LAPLACE, Fraction(1, 10**20), Fraction(0))),
+        ([core, core], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([scalar_core([], [])], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([selected_core()], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([selected_core()], Price(NoiseFamily.GAUSSIAN, one, Fraction(1))),
+        ([selected_core(groups=3)], Price(NoiseFamily.LAPLACE, one, tiny)),
+        ([replaced], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([wrong], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
+        ([degree], Price(NoiseFamily.LAPLACE, one, Fraction(0))),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             calibrate(cores, price)
@@ -365,9 +386,9 @@ def test_impossible_prices_are_refused() -> None:
 def test_kinds_of_measurements() -> None:
     """Laplace prices buy Laplace noise and truncated geometric selection, Gaussian ones their own kinds."""
     core = selected_core(count())
-    pure = calibrate([core], LaplacePrice(Fraction(1), Fraction(1, 10**6)))
+    pure = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)))
     assert [type(m) for m in pure.measurements] == [TruncatedGeometricMeasurement, LaplaceMeasurement]
-    gauss = calibrate([core], GaussianPrice(Fraction(1), Fraction(1, 10**6)))
+    gauss = calibrate([core], Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(1, 10**6)))
     assert [type(m) for m in gauss.measurements] == [GaussianThresholdMeasurement, GaussianMeasurement]
     assert pure.measurement("core", "n") is pure.measurements[1]
     for name in (("core", "x"), ("x", "n")):
@@ -378,7 +399,7 @@ def test_kinds_of_measurements() -> None:
 def test_large_sums_are_perturbed_exactly() -> None:
     """Sums beyond 64 bits pass through unharmed: at a tiny scale the result is the sum (E12: nothing overflows)."""
     statistic = moments(width=2**30)
-    price = LaplacePrice(Fraction(10**6), Fraction(0))
+    price = Price(NoiseFamily.LAPLACE, Fraction(10**6), Fraction(0))
     measurement = calibrate([scalar_core([statistic], [])], price).measurements[0]
     big = np.array([[2**99 + 1, 2**63, 2**63 - 1]], dtype=object)
     values = perturb(measurement, big, SystemBits()).values

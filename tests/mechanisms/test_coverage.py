@@ -12,10 +12,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.release import release
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
+from privacy.noise import NoiseFamily
 from privacy.release import ReleasedTable
 from privacy.statistic import Estimate
 from tests.mechanisms.support import (
@@ -34,9 +35,9 @@ CELLS = 4_000
 
 ROOM = 6 * (0.95 * 0.05 / CELLS) ** 0.5
 PRICES = {
-    "laplace": LaplacePrice(Fraction(1), Fraction(0)),
-    "gaussian": GaussianPrice(Fraction(1, 4), Fraction(0)),
-    "laplace, little noise": LaplacePrice(Fraction(40), Fraction(0)),
+    "laplace": Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+    "gaussian": Price(NoiseFamily.GAUSSIAN, Fraction(1, 4), Fraction(0)),
+    "laplace, little noise": Price(NoiseFamily.LAPLACE, Fraction(40), Fraction(0)),
 }
 
 
@@ -188,9 +189,9 @@ def test_the_error_of_a_count_that_rides_on_moments_contains_its_last_rounding(p
     cells = 20_000
     core = cells_core([moments(degree=1, nulls=True)], MOMENT_ESTIMATES[:1], cells)
     amount = (
-        LaplacePrice(Fraction(math.sqrt(6) / spread).limit_denominator(1000), Fraction(0))
+        Price(NoiseFamily.LAPLACE, Fraction(math.sqrt(6) / spread).limit_denominator(1000), Fraction(0))
         if price == "laplace"
-        else GaussianPrice(Fraction(3 / spread**2).limit_denominator(1000), Fraction(0))
+        else Price(NoiseFamily.GAUSSIAN, Fraction(3 / spread**2).limit_denominator(1000), Fraction(0))
     )
     sums = {"m_0": 4000, "m_1": 6000, "m_2": 0}
     table = release(

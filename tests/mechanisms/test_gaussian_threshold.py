@@ -10,10 +10,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import GaussianPrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.gateway import perturb
 from mechanisms.gaussian_threshold import chance_per_group, gaussian_threshold
 from mechanisms.measurement import GaussianThresholdMeasurement, root_up
+from privacy.noise import NoiseFamily
 from tests.mechanisms.support import SeededBits, selected_core
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "partition_selection.json").read_text())["vectors"]
@@ -72,7 +73,7 @@ def test_frequency_of_singletons(groups: int) -> None:
     which is at most delta."""
     delta = Fraction(1, 50)
     core = selected_core(groups=groups)
-    measurement = calibrate([core], GaussianPrice(Fraction(1), delta)).measurements[0]
+    measurement = calibrate([core], Price(NoiseFamily.GAUSSIAN, Fraction(1), delta)).measurements[0]
     assert isinstance(measurement, GaussianThresholdMeasurement)
     count = 200_000
     drawn = perturb(measurement, np.ones((count * groups, 1), dtype=np.int64), SeededBits(groups))
@@ -85,7 +86,9 @@ def test_frequency_of_singletons(groups: int) -> None:
 
 def test_groups_above_the_threshold_are_kept() -> None:
     """Exactly the noisy counts at the threshold or above are kept."""
-    measurement = calibrate([selected_core(groups=3)], GaussianPrice(Fraction(1), Fraction(1, 10**6))).measurements[0]
+    measurement = calibrate(
+        [selected_core(groups=3)], Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(1, 10**6))
+    ).measurements[0]
     assert isinstance(measurement, GaussianThresholdMeasurement)
     exact = np.arange(1, 400, dtype=np.int64).reshape(-1, 1)
     drawn = perturb(measurement, exact, SeededBits(3))
@@ -96,7 +99,7 @@ def test_groups_above_the_threshold_are_kept() -> None:
 
 def test_the_noise_is_for_all_groups_of_a_unit() -> None:
     """Three groups per unit have l2^2 = 3: sigma^2 is 3 / mu^2, and the event says so with the whole delta."""
-    price = GaussianPrice(Fraction(1, 4), Fraction(1, 10**6))
+    price = Price(NoiseFamily.GAUSSIAN, Fraction(1, 4), Fraction(1, 10**6))
     measurement = calibrate([selected_core(groups=3)], price).measurements[0]
     assert isinstance(measurement, GaussianThresholdMeasurement)
     assert measurement.sigma == root_up(Fraction(12))

@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 
 import mechanisms
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import linear_form
-from mechanisms.measurement import plain_text
+from mechanisms.measurement import Integers, Measurement, Perturbed, plain_text
+from mechanisms.randomness import BitSource
 from mechanisms.release import release
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
+from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.release import ReleasedTable
@@ -49,17 +51,15 @@ from tests.mechanisms.support import (
 
 CONFIDENCE = Fraction(95, 100)
 COUNT_ESTIMATE = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
-HUGE = LaplacePrice(Fraction(10**6), Fraction(1, 10**6))
-ONE = LaplacePrice(Fraction(1), Fraction(1, 10**6))
+HUGE = Price(NoiseFamily.LAPLACE, Fraction(10**6), Fraction(1, 10**6))
+ONE = Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6))
 
 
 def values(table: ReleasedTable) -> dict[str, list[Any]]:
     return {column.name: list(column.values) for column in table.columns}
 
 
-def released(
-    core: CoreStatistics, exact: Exact, price: LaplacePrice | GaussianPrice = ONE, seed: int = 71
-) -> ReleasedTable:
+def released(core: CoreStatistics, exact: Exact, price: Price = ONE, seed: int = 71) -> ReleasedTable:
     return release(core, calibrate([core], price), exact, bits=SeededBits(seed), confidence=CONFIDENCE)
 
 
@@ -113,8 +113,10 @@ def test_keys_of_every_type_are_sorted(kind: ColumnType, keys: list[Any]) -> Non
     assert values(released(selected_core(kind=kind), exact, HUGE))["k"] == keys
 
 
-@pytest.mark.parametrize("price", [ONE, GaussianPrice(Fraction(1), Fraction(1, 10**6))], ids=["laplace", "gaussian"])
-def test_small_groups_are_not_shown(price: LaplacePrice | GaussianPrice) -> None:
+@pytest.mark.parametrize(
+    "price", [ONE, Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(1, 10**6))], ids=["laplace", "gaussian"]
+)
+def test_small_groups_are_not_shown(price: Price) -> None:
     """E8: of 3,000 groups of one unit none is released, while all of 300 groups of a hundred units are."""
     keys = [f"{'big' if i % 11 == 0 else 'small'} {i:05d}" for i in range(3300)]
     exact = Exact(keys={"k": keys}, sums={"u_0": [100 if key[0] == "b" else 1 for key in keys]}, rows=3300)
@@ -124,7 +126,9 @@ def test_small_groups_are_not_shown(price: LaplacePrice | GaussianPrice) -> None
 
 def test_the_noisy_user_count_is_reused() -> None:
     """The count of a selection is the selection's own noisy number: one call of the gateway for both."""
-    core = selected_core(count(), estimates=(COUNT_ESTIMATE, Estimate("people", AggregateFunction.UNITS, "u", integer=True)))
+    core = selected_core(
+        count(), estimates=(COUNT_ESTIMATE, Estimate("people", AggregateFunction.UNITS, "u", integer=True))
+    )
     exact = Exact(keys={"k": ["a", "b"]}, sums={"u_0": [500, 1], "n_0": [500, 1]}, rows=2)
     with recorded() as calls:
         table = released(core, exact)
@@ -285,7 +289,9 @@ def test_integer_sums_are_exact_whole_numbers() -> None:
     rows = 2**34 + 1
     t = 2**29 + 12345
     sums = {"m_0": [(2**30 - t) * rows], "m_1": [t * rows]}
-    column = released(core, Exact(keys={}, sums=sums, rows=1), LaplacePrice(Fraction(10**6), Fraction(0))).columns[0]
+    column = released(
+        core, Exact(keys={}, sums=sums, rows=1), Price(NoiseFamily.LAPLACE, Fraction(10**6), Fraction(0))
+    ).columns[0]
     low, value, high = column.lows[0], column.values[0], column.highs[0]
     assert all(isinstance(number, int) for number in (low, value, high))
     # The scale is 2^30 / 10^6, and 2^29 of the offset times its share of the rows come with it.
@@ -328,7 +334,7 @@ def test_notes_tell_what_was_done() -> None:
     age = moments(nulls=True)
     core = scalar_core([count(), plain_sum(step=Fraction(1, 2)), age], [COUNT_ESTIMATE, *MOMENT_ESTIMATES[:2]])
     zeros = {"n_0": [0], "s_0": [0]} | {f"m_{i}": [0] for i in range(4)}
-    table = released(core, Exact(keys={}, sums=zeros, rows=1), LaplacePrice(Fraction(3, 10), Fraction(0)))
+    table = released(core, Exact(keys={}, sums=zeros, rows=1), Price(NoiseFamily.LAPLACE, Fraction(3, 10), Fraction(0)))
     assert [(note.mechanism, note.scale, note.sensitivity) for note in table.notes] == [
         ("laplace", "10", "l1 1"),
         ("laplace", "500", "l1 50"),
@@ -376,6 +382,27 @@ def test_estimates_that_a_statistic_cannot_give(statistic: Statistic, kind: Aggr
     """An estimate without its sums is a ValueError, found when calibrating."""
     with pytest.raises(ValueError, match=r"number of units|does not hold"):
         linear_form(statistic, kind)
+
+
+def test_a_selection_may_tell_no_numbers() -> None:
+    """A selection that only says which groups are shown is enough for other statistics; an estimate of it fails."""
+    others = (count(),)
+    told = CoreStatistics("core", selected_core().keys, (units(), *others), (COUNT_ESTIMATE,))
+    given = Exact(keys={"k": ["a", "b", "c"]}, sums={"u_0": [9, 9, 9], "n_0": [5, 6, 7]}, rows=3)
+
+    def chooses(measurement: Measurement, exact: Integers, bits: BitSource) -> Perturbed:
+        if measurement.selects:
+            return Perturbed(None, np.array([True, False, True]))
+        return Perturbed(exact)
+
+    with recorded(perturb=chooses):
+        table = released(told, given)
+        assert values(table) == {"k": ["a", "c"], "n": [5, 7]}
+        assert [one.measurement.statistic.name for one in table.sums] == ["n"]
+        with pytest.raises(ExecutionFailed):
+            released(selected_core(*others), given)
+    with pytest.raises(AssertionError):
+        Perturbed(None)
 
 
 def test_wide_sums_keep_their_grid() -> None:

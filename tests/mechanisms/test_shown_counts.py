@@ -9,12 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.measurement import GaussianThresholdMeasurement, TruncatedGeometricMeasurement
 from mechanisms.release import release
 from mechanisms.shown import ShownEnds
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
+from privacy.noise import NoiseFamily
 from privacy.release import ReleasedColumn
 from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, moments, selected_core
@@ -43,12 +44,12 @@ def measurements() -> dict[str, GaussianThresholdMeasurement | TruncatedGeometri
     """A selection of each family, with thresholds of 2 to 50."""
     found = {}
     for name, groups, price in (
-        ("gaussian", 3, GaussianPrice(Fraction(1, 10), Fraction(1, 10**6))),
-        ("gaussian, wide", 2, GaussianPrice(Fraction(1, 50), Fraction(1, 10**8))),
-        ("gaussian, narrow", 1, GaussianPrice(Fraction(9), Fraction(1, 10**6))),
-        ("geometric", 1, LaplacePrice(Fraction(1), Fraction(1, 10**6))),
-        ("geometric, wide", 1, LaplacePrice(Fraction(1, 3), Fraction(1, 10**7))),
-        ("geometric, narrow", 1, LaplacePrice(Fraction(6), Fraction(1, 10**6))),
+        ("gaussian", 3, Price(NoiseFamily.GAUSSIAN, Fraction(1, 10), Fraction(1, 10**6))),
+        ("gaussian, wide", 2, Price(NoiseFamily.GAUSSIAN, Fraction(1, 50), Fraction(1, 10**8))),
+        ("gaussian, narrow", 1, Price(NoiseFamily.GAUSSIAN, Fraction(9), Fraction(1, 10**6))),
+        ("geometric", 1, Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6))),
+        ("geometric, wide", 1, Price(NoiseFamily.LAPLACE, Fraction(1, 3), Fraction(1, 10**7))),
+        ("geometric, narrow", 1, Price(NoiseFamily.LAPLACE, Fraction(6), Fraction(1, 10**6))),
     ):
         core = selected_core(groups=groups)
         found[name] = calibrate([core], price).measurement("core", "u")
@@ -102,14 +103,12 @@ def test_far_above_the_threshold_nothing_is_widened(name: str) -> None:
 @pytest.mark.parametrize(
     ("price", "groups"),
     [
-        (GaussianPrice(Fraction(1, 10), Fraction(1, 10**6)), 3),
-        (LaplacePrice(Fraction(1), Fraction(1, 10**6)), 1),
+        (Price(NoiseFamily.GAUSSIAN, Fraction(1, 10), Fraction(1, 10**6)), 3),
+        (Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)), 1),
     ],
 )
 @pytest.mark.parametrize("below", [0, 3, 6])
-def test_fresh_releases_cover_the_groups_that_they_show(
-    price: GaussianPrice | LaplacePrice, groups: int, below: int
-) -> None:
+def test_fresh_releases_cover_the_groups_that_they_show(price: Price, groups: int, below: int) -> None:
     """Whole releases of thousands of equal groups a little below the threshold: those shown are covered at 95 %.
 
     Binomial bound, six standard deviations. COUNT, and an average with noise of its own beside it.

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.release import release
 from privacy.aggregate import AggregateFunction
+from privacy.noise import NoiseFamily
 from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, bernstein, cells_core, moments, same_cells
 
@@ -41,8 +42,11 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
     10 per cent, and below those of the textbook constructions."""
     x = np.clip(column(vector["col"]), 0, vector["width"])
     width = int(vector["width"])
-    price = LaplacePrice(Fraction(str(vector["eps"])), Fraction(0))
-    average, variance = Estimate("a", AggregateFunction.AVERAGE, "m"), Estimate("v", AggregateFunction.VARIANCE_POPULATION, "m")
+    price = Price(NoiseFamily.LAPLACE, Fraction(str(vector["eps"])), Fraction(0))
+    average, variance = (
+        Estimate("a", AggregateFunction.AVERAGE, "m"),
+        Estimate("v", AggregateFunction.VARIANCE_POPULATION, "m"),
+    )
     for degree, kind, estimate, truth in (
         (1, "avg", average, x.mean()),
         (2, "avg", average, x.mean()),

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import privacy.aggregate
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import estimate_column, expected_errors, simulate_column
 from privacy.aggregate import AggregateFunction
+from privacy.noise import NoiseFamily
 from privacy.refusal import Refused
 from privacy.statistic import Estimate
 from server.services import Services
@@ -32,7 +33,10 @@ ESTIMATE = Estimate("e", SEM, "m")
 DRAWS = 4_000
 ROWS = 2_000
 WIDTH = 100
-PRICES = (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1, 2), Fraction(0)))
+PRICES = (
+    Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+    Price(NoiseFamily.GAUSSIAN, Fraction(1, 2), Fraction(0)),
+)
 
 
 def test_the_copy_is_what_is_tested() -> None:
@@ -86,7 +90,7 @@ def test_an_estimate_tells_its_error_in_advance(services: Services) -> None:
 
 @pytest.mark.parametrize("price", PRICES, ids=lambda price: type(price).__name__)
 @pytest.mark.parametrize("shape", ["spread", "narrow"])
-def test_error_and_interval_hold(price: LaplacePrice | GaussianPrice, shape: str) -> None:
+def test_error_and_interval_hold(price: Price, shape: str) -> None:
     """Over draws of the noise: intervals cover the truth as often as they say, errors are the spread of the values."""
     source = np.random.default_rng(5)
     t = source.integers(0, WIDTH + 1, ROWS) if shape == "spread" else source.integers(40, 61, ROWS)

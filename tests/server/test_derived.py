@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.release import release
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
+from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys
@@ -27,7 +28,10 @@ from tests.mechanisms.support import SeededBits, count, moments, units
 from tests.sql_rewrite.datasets import CLINIC
 
 LEVELS = ("0.9", "0.95", "0.99", "0.999", "0.9999")
-PRICES = {"laplace": LaplacePrice(Fraction(1), Fraction(0)), "gaussian": GaussianPrice(Fraction(1, 4), Fraction(0))}
+PRICES = {
+    "laplace": Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+    "gaussian": Price(NoiseFamily.GAUSSIAN, Fraction(1, 4), Fraction(0)),
+}
 TRIALS = 30
 """Releases of tests whose cells are covered all together or not at all."""
 
@@ -61,7 +65,7 @@ def counted(
     exact = Exact(keys={"k0": [key(i) for i in range(len(counts))]}, sums={"s0_0": list(counts)}, rows=len(counts))
     amount = PRICES[price]
     if described.keys.selection is not None:
-        amount = GaussianPrice(Fraction(1, 4), Fraction(1, 10**6))
+        amount = Price(NoiseFamily.GAUSSIAN, Fraction(1, 4), Fraction(1, 10**6))
     calibration = calibrate([described], amount)
     return release(described, calibration, exact, bits=SeededBits(seed), confidence=Fraction(confidence))
 
@@ -258,7 +262,9 @@ def test_what_is_counted_over_hidden_groups_has_no_interval(shell: ShellEngine, 
 def test_functions_of_a_selected_count_know_that_it_was_shown(shell: ShellEngine) -> None:
     """Twice the count of a group just below the threshold is covered as often as it says, given that it is shown."""
     described = core(3000, selected=True)
-    measurement = calibrate([described], GaussianPrice(Fraction(1, 4), Fraction(1, 10**6))).measurement("c0", "s0")
+    measurement = calibrate([described], Price(NoiseFamily.GAUSSIAN, Fraction(1, 4), Fraction(1, 10**6))).measurement(
+        "c0", "s0"
+    )
     n = measurement.threshold - 4  # type: ignore[attr-defined]
     sql = "SELECT education, COUNT(*) * 2 AS m FROM people GROUP BY education"
     told = answer(shell, sql, [counted(described, [n] * 3000, "gaussian", seed=4)])

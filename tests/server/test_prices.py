@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import NOTHING, Sums
-from mechanisms.calibrate import GaussianPrice, LaplacePrice
+from mechanisms.calibrate import Price
 from privacy.aggregate import AggregateFunction
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.loss import compose
+from privacy.noise import NoiseFamily
 from privacy.numbers import PICO
 from privacy.own import own_figure
 from privacy.policy import Dataset, Limits, Table
@@ -164,7 +165,7 @@ def test_the_short_way_to_a_price_is_the_long_one(
 # The floor (point 3)
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", NoiseFamily)
 @pytest.mark.parametrize("kind", ["count", "sum", "hidden"])
 @pytest.mark.parametrize("root", [account(1, "1e-6"), account(20, "1e-5"), account(10)], ids=["1", "20", "pure"])
 def test_a_root_affords_no_more_fresh_runs_than_its_floor_allows(root: Account, kind: str, noise: str) -> None:
@@ -180,12 +181,12 @@ def test_a_root_affords_no_more_fresh_runs_than_its_floor_allows(root: Account, 
     assert RUNS * Fraction(95, 100) <= root.charges_left(one) <= RUNS * Fraction(1001, 1000) or kind == "hidden"
     assert root.charges_left(one) <= RUNS * Fraction(1001, 1000)
     # A planted twin: the floor taken in epsilon alone would let Laplace noise be asked for very much more often.
-    if noise == "laplace" and root.filter is FilterKind.APPROXIMATE and kind == "count":
+    if noise is NoiseFamily.LAPLACE and root.filter is FilterKind.APPROXIMATE and kind == "count":
         twin = LaplaceEvent(l1_sensitivity=Fraction(1), scale=RUNS / root.limit.epsilon).loss()
         assert root.charges_left(twin) > 10 * RUNS
 
 
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("noise", NoiseFamily)
 @pytest.mark.parametrize("way", ["epsilon", "own_epsilon"])
 def test_a_spend_below_the_floor_names_the_least_that_is_accepted(noise: str, way: str) -> None:
     """1e-9 of an account is refused; what the refusal names is accepted, and a hundredth less is not."""
@@ -223,7 +224,10 @@ def test_a_price_that_the_server_chooses_is_raised_to_the_floor() -> None:
 def test_all_that_is_raised_to_the_floor_costs_the_same() -> None:
     """The floor is one number for a plan, wherever the search for it began (found by hypothesis: 556 and 557)."""
     path = (account("0.3", "0.0001", name="leaf", parent="root"), account(5, "1e-6", name="root"))
-    costs = {ask(Wish(half_width=Fraction(width), noise="laplace"), path).cost for width in (1100, 1101, 5000, 10**8)}
+    costs = {
+        ask(Wish(half_width=Fraction(width), noise=NoiseFamily.LAPLACE), path).cost
+        for width in (1100, 1101, 5000, 10**8)
+    }
     assert len(costs) == 1
 
 
@@ -244,7 +248,7 @@ def test_the_two_accounts_of_the_issue_say_what_epsilon_a_tenth_promises() -> No
     owns = []
     for epsilon in (1, 10):
         leaf = account(epsilon, "1e-6")
-        priced = ask(Wish(epsilon=Fraction(1, 10), noise="gaussian"), (leaf,))
+        priced = ask(Wish(epsilon=Fraction(1, 10), noise=NoiseFamily.GAUSSIAN), (leaf,))
         owns.append(own_figure(priced.calibration.events(), **pricing.own_deltas(leaf, DATASET)))
         widths = priced.calibration.predicted_half_widths("core", Fraction(95, 100))
         assert widths["n"] is not None
@@ -255,7 +259,7 @@ def test_the_two_accounts_of_the_issue_say_what_epsilon_a_tenth_promises() -> No
 def test_a_spend_of_an_own_epsilon_promises_that_much() -> None:
     """Of either family and with or without groups to select: the figure is at most what was asked, and nearly it."""
     for kind in ("count", "sum", "hidden"):
-        for noise in ("laplace", "gaussian"):
+        for noise in NoiseFamily:
             leaf = account(10, "1e-6")
             wish = Wish(own_epsilon=Fraction(3, 10), noise=noise)  # type: ignore[arg-type]
             priced = ask(wish, (leaf,), kind)
@@ -325,10 +329,10 @@ def test_a_named_family_is_the_only_one() -> None:
     """On an approximate account a spend gets Gaussian noise unless the other is named; a pure account has no other."""
     path = (account(10, "1e-6"),)
     assert ask(Wish(epsilon=Fraction(1, 10)), path).family == "gaussian"
-    assert ask(Wish(epsilon=Fraction(1, 10), noise="laplace"), path).family == "laplace"
+    assert ask(Wish(epsilon=Fraction(1, 10), noise=NoiseFamily.LAPLACE), path).family == "laplace"
     assert ask(Wish(epsilon=Fraction(1, 10)), (account(10),)).family == "laplace"
     with pytest.raises(Refused) as refused:
-        ask(Wish(epsilon=Fraction(1, 10), noise="gaussian"), (account(10),))
+        ask(Wish(epsilon=Fraction(1, 10), noise=NoiseFamily.GAUSSIAN), (account(10),))
     assert refused.value.findings[0].code == "accuracy_unreachable"
 
 
@@ -338,8 +342,11 @@ def test_a_named_family_is_the_only_one() -> None:
 def test_releases_of_another_family_or_delta_have_another_key() -> None:
     """So a question that names one is never answered from the other."""
     keys = {
-        release_key("0" * 64, price, delta=delta)
-        for price in (LaplacePrice(Fraction(1), Fraction(0)), GaussianPrice(Fraction(1), Fraction(0)))
+        release_key("0" * 64, price.family, delta=delta)
+        for price in (
+            Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
+            Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0)),
+        )
         for delta in (Fraction(0), Fraction(1, 10**9), Fraction(1, 10**10))
     }
     assert len(keys) == 6
@@ -351,16 +358,17 @@ def test_a_wish_is_served_by_what_it_would_buy_in_each_family_that_may_answer() 
     spent = replace(fresh, spent=NOTHING.add(LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(1)).loss()))
     wish = Wish(epsilon=Fraction(1, 10))
     assert ask(wish, (fresh,)).enough == ask(wish, (spent,)).enough
-    assert {type(price) for price in ask(wish, (fresh,)).enough} == {LaplacePrice, GaussianPrice}
-    assert [type(p) for p in ask(replace(wish, noise="laplace"), (fresh,)).enough] == [LaplacePrice]
+    assert {price.family for price in ask(wish, (fresh,)).enough} == set(NoiseFamily)
+    one = replace(wish, noise=NoiseFamily.LAPLACE)
+    assert [price.family for price in ask(one, (fresh,)).enough] == [NoiseFamily.LAPLACE]
 
 
 @given(st.integers(1, 10**18), st.integers(1, 10**18), st.integers(1, 12))
 def test_quality_follows_the_amount_of_noise(left: int, right: int, parts: int) -> None:
     """More of a family's amount is never less quality, whatever the account."""
     left, right = sorted((left, right))
-    for make in (LaplacePrice, GaussianPrice):
-        low, high = (quality_of(make(n * PICO, Fraction(0)), Fraction(1, parts)) for n in (left, right))
+    for family in NoiseFamily:
+        low, high = (quality_of(Price(family, n * PICO, Fraction(0)), Fraction(1, parts)) for n in (left, right))
         assert 0 < low <= high
 
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import estimate_column
 from mechanisms.interval import two_sided_alpha
+from privacy.noise import NoiseFamily
 from server.journey.pure_noise import _rows_of_ratio, _rows_of_sum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
@@ -19,10 +20,14 @@ CONFIDENCE = Fraction(95, 100)
 
 
 @pytest.mark.parametrize(
-    "price", [LaplacePrice(Fraction(1, 10), Fraction(0)), GaussianPrice(Fraction(1, 100), Fraction(0))]
+    "price",
+    [
+        Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1, 100), Fraction(0)),
+    ],
 )
 @pytest.mark.parametrize("call", ["AVG(cost)", "AVG(cost), SUM(cost)", "AVG(cost), COUNT(*)", "STDDEV(cost)"])
-def test_fewer_rows_than_that_tell_nothing(call: str, price: LaplacePrice | GaussianPrice) -> None:
+def test_fewer_rows_than_that_tell_nothing(call: str, price: Price) -> None:
     """The interval of fewer rows is the whole range, whatever their mean; of eight times as many it is not."""
     (core,) = bound(lift(f"SELECT {call} FROM visits", CLINIC))
     calibration = calibrate([core.described], price)
@@ -51,9 +56,13 @@ def test_fewer_rows_than_that_tell_nothing(call: str, price: LaplacePrice | Gaus
 
 @pytest.mark.parametrize("call", ["SUM(cost)", "SUM(cost), AVG(cost)", "SUM(cost), STDDEV(cost)"])
 @pytest.mark.parametrize(
-    "price", [LaplacePrice(Fraction(1, 10), Fraction(0)), GaussianPrice(Fraction(1, 100), Fraction(0))]
+    "price",
+    [
+        Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(0)),
+        Price(NoiseFamily.GAUSSIAN, Fraction(1, 100), Fraction(0)),
+    ],
 )
-def test_a_sum_of_fewer_rows_than_that_is_within_its_own_noise(call: str, price: LaplacePrice | GaussianPrice) -> None:
+def test_a_sum_of_fewer_rows_than_that_is_within_its_own_noise(call: str, price: Price) -> None:
     """The half-width is so many times the greatest value: of fewer rows every sum is within it of zero."""
     (core,) = bound(lift(f"SELECT {call} FROM visits", CLINIC))
     calibration = calibrate([core.described], price)

@@ -9,26 +9,31 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.calibrate import GaussianPrice, LaplacePrice, calibrate
+from mechanisms.calibrate import Price, calibrate
 from mechanisms.noisy_sums import sums_from_plain, sums_to_plain
 from mechanisms.release import release
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
+from privacy.noise import NoiseFamily
 from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics, Estimate
 from server.answer_rows import from_stored, to_stored
 from tests.mechanisms.support import MOMENT_ESTIMATES, SeededBits, count, moments, plain_sum, selected_core
 
 PRICES = {
-    "laplace": LaplacePrice(Fraction(2), Fraction(1, 10**6)),
-    "gaussian": GaussianPrice(Fraction(1), Fraction(1, 10**6)),
+    "laplace": Price(NoiseFamily.LAPLACE, Fraction(2), Fraction(1, 10**6)),
+    "gaussian": Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(1, 10**6)),
 }
 CORE = selected_core(
     moments(nulls=True, width=2**30),
     count(),
     plain_sum(lowest=-5, step=Fraction(1, 3)),
-    estimates=[*MOMENT_ESTIMATES, Estimate("s", AggregateFunction.SUM, "s"), Estimate("n", AggregateFunction.ROWS, "n")],
+    estimates=[
+        *MOMENT_ESTIMATES,
+        Estimate("s", AggregateFunction.SUM, "s"),
+        Estimate("n", AggregateFunction.ROWS, "n"),
+    ],
 )
 EXACT = Exact(
     keys={"k": ["a", "b", "c", None]},

@@ -1,0 +1,164 @@
+"""Families of noise: what a price buys, which groups it can select, and how its intervals widen.
+
+A family is an entry of `FAMILIES`. Pricing, releases and the description of the server loop over the entries and read
+their fields; nobody tells families apart by name. A new one is its event, its measurements, its entry, and its page.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from types import MappingProxyType
+
+from mechanisms.measurement import (
+    GaussianMeasurement,
+    GaussianThresholdMeasurement,
+    LaplaceMeasurement,
+    Measurement,
+    TruncatedGeometricMeasurement,
+    root_up,
+)
+from mechanisms.samplers.exact import require_scale
+from privacy.noise import Currency, NoiseFamily
+from privacy.statistic import CoreStatistics, Statistic
+
+__all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "Family", "Price", "registered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """An amount in the family's currency for all statistics together; delta only for the selection of groups."""
+
+    family: NoiseFamily
+    amount: Fraction
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Family(ABC):
+    """One family of noise.
+
+    `preference`: of families that cost the same the one with the least answers. `measurements`: the kinds that it
+    draws, its noise first.
+    """
+
+    name: NoiseFamily
+    currency: Currency
+    preference: int
+    measurements: tuple[type[Measurement], ...]
+
+    @abstractmethod
+    def selects(self, core: CoreStatistics) -> bool:
+        """Whether the core's groups are public, or can be selected with this noise."""
+
+    @abstractmethod
+    def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        """Noise on the sums of a statistic at this amount. Errors: ValueError when it is out of range."""
+
+    @abstractmethod
+    def selection(
+        self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
+    ) -> Measurement:
+        """Noise on the number of units of each group, by which groups are selected. Errors: ValueError as above."""
+
+    @abstractmethod
+    def widening(self, before: float, after: float) -> float:
+        """How much wider an interval has to be at confidence `after` than at `before`, which is less."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Laplace(Family):
+    """Laplace noise; groups of which each unit has one are selected by the truncated geometric."""
+
+    def selects(self, core: CoreStatistics) -> bool:
+        return core.keys.selection is None or core.keys.groups_per_unit == 1
+
+    def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        return LaplaceMeasurement.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
+
+    def selection(
+        self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
+    ) -> Measurement:
+        if not self.selects(core) or statistic.sensitivity.l1 != 1:
+            raise ValueError("selecting groups with a pure price needs one group per privacy unit")
+        return TruncatedGeometricMeasurement(
+            core=core.name, statistic=statistic, share=share, epsilon=amount, delta=delta
+        )
+
+    def widening(self, before: float, after: float) -> float:
+        """Exact for one variable; the quantile of a sum is larger to begin with, and grows no faster."""
+        return math.log(1 - after) / math.log(1 - before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaussian(Family):
+    """Gaussian noise; groups are selected by a threshold on the noisy number of units."""
+
+    def selects(self, core: CoreStatistics) -> bool:
+        return True
+
+    def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        return GaussianMeasurement.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
+
+    def selection(
+        self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
+    ) -> Measurement:
+        sigma = root_up(statistic.sensitivity.l2_squared / amount)
+        require_scale(sigma)
+        return GaussianThresholdMeasurement(
+            core=core.name,
+            statistic=statistic,
+            share=share,
+            sigma=sigma,
+            delta=delta,
+            groups_per_unit=core.keys.groups_per_unit,
+        )
+
+    def widening(self, before: float, after: float) -> float:
+        """Exact: a weighted sum of normals is normal."""
+        return NormalDist().inv_cdf((1 + after) / 2) / NormalDist().inv_cdf((1 + before) / 2)
+
+
+def registered(families: Iterable[Family]) -> Mapping[NoiseFamily, Family]:
+    """The families by name. Errors: ValueError when a name has none or more than one."""
+    found: dict[NoiseFamily, Family] = {}
+    for family in families:
+        if family.name in found:
+            raise ValueError(f"two families of noise are registered as {family.name}")
+        found[family.name] = family
+    missing = [name for name in NoiseFamily if name not in found]
+    if missing:
+        raise ValueError(f"no family of noise is registered as {', '.join(missing)}")
+    return MappingProxyType(found)
+
+
+FAMILIES: Mapping[NoiseFamily, Family] = registered(
+    (
+        _Laplace(
+            NoiseFamily.LAPLACE,
+            Currency.PURE,
+            preference=1,
+            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement),
+        ),
+        _Gaussian(
+            NoiseFamily.GAUSSIAN,
+            Currency.MU_SQUARED,
+            preference=0,
+            measurements=(GaussianMeasurement, GaussianThresholdMeasurement),
+        ),
+    )
+)
+
+MEASUREMENTS: Mapping[str, type[Measurement]] = MappingProxyType(
+    {kind.name: kind for family in FAMILIES.values() for kind in family.measurements}
+)
+"""Every kind of measurement by the name under which releases store it."""
+
+BY_MECHANISM: Mapping[str, Family] = MappingProxyType(
+    {kind.name: family for family in FAMILIES.values() for kind in family.measurements}
+)
+"""The family of each kind of measurement, by the kind's name."""
