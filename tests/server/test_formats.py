@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from server import formats
 from server.formats import FORMATS, Column, Table, answer_table, rank, release_table, to_csv, unguarded
+from server.formats.columnar import _outward, arrow_modules
 from tests.server.conftest import World
 from tests.server.fakes import query
 
@@ -118,9 +119,9 @@ def arrow_type(type_: str, *values: Any, kind: str = "key") -> tuple[pa.DataType
 def no_arrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A server without pyarrow."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    formats._arrow.cache_clear()
+    arrow_modules.cache_clear()
     yield
-    formats._arrow.cache_clear()
+    arrow_modules.cache_clear()
 
 
 def ask(world: World, accept: str | None = None, body: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
@@ -464,7 +465,7 @@ def test_a_value_that_does_not_fit_is_sent_as_text(type_: str, value: Any) -> No
 @given(st.integers(min_value=-(10**330), max_value=10**330))
 def test_interval_ends_never_move_inside(value: int) -> None:
     """As binary numbers, lows are at most and highs at least what the JSON says, and equal up to 2^53."""
-    low, high = formats._outward(value, up=False), formats._outward(value, up=True)
+    low, high = _outward(value, up=False), _outward(value, up=True)
     assert low is not None
     assert high is not None
     assert low <= value <= high
