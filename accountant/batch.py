@@ -24,7 +24,7 @@ from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
 from accountant.request import SharedAnswer
-from accountant.statements import OPEN_STATES, SPENT_COLUMNS, Statements
+from accountant.statements import OPEN, SPENT_COLUMNS, Statements
 from accountant.tables import accounts, entries, queries, readings, releases
 from privacy.numbers import ATTO, PICO
 
@@ -409,12 +409,12 @@ class Batch:
         """The query that has this idempotency key, None when there is none."""
         return None if key is None else self._keys.get((principal, key))
 
-    def open_query(self, identifier: str, *, step: str, states: tuple[str, ...] = OPEN_STATES) -> QueryState:
-        """A query from which `step` leads on. Raises UnknownQuery or IllegalTransition."""
+    def open_query(self, identifier: str, *, step: str) -> QueryState:
+        """A reserved query, from which `step` leads on. Raises UnknownQuery or IllegalTransition."""
         query = self._queries.get(identifier)
         if query is None:
             raise UnknownQuery(identifier)
-        if query.state not in states:
+        if query.state != OPEN:
             raise IllegalTransition(identifier, state=query.state, step=step)
         return query
 
@@ -488,12 +488,11 @@ class Batch:
         self._limits_changed.append(account)
 
     def move(self, query: QueryState, state: str, *, answer: bytes | None = None) -> None:
-        """The query's next state; a final one is finished now."""
+        """The query's final state, reached now."""
         query.state = state
         query.changed = True
-        if state not in OPEN_STATES:
-            query.finished = self.now
-            query.answer = answer
+        query.finished = self.now
+        query.answer = answer
 
     def add_entry(
         self, account: AccountState, kind: str, *, query_id: str | None, details: str, amounts: Amounts = ZERO

@@ -15,7 +15,6 @@ _OPERATIONS = (
     "change_limit",
     "reserve",
     "repeat",
-    "start",
     "post",
     "void",
     "fail",

@@ -1,6 +1,6 @@
 """The ledger: charges before answers, in one transaction each, durable before anybody is told.
 
-The order of a query is reserve, (start,) post. `reserve` recomputes the price from the privacy events, asks the
+The order of a query is reserve, post. `reserve` recomputes the price from the privacy events, asks the
 filter of every account on the path and debits all of them; `post` stores releases and answer together with the
 entries that say so. A reservation whose fate is unknown counts as spent. See README.md of this room.
 """
@@ -48,7 +48,6 @@ from accountant.operations import (
     Repeat,
     Reserve,
     ReserveOutcome,
-    Start,
     Touch,
     Void,
     serving_of,
@@ -62,7 +61,7 @@ from accountant.request import (
     StoredRelease,
     storable,
 )
-from accountant.statements import ACCOUNT_COLUMNS, OPEN_STATES
+from accountant.statements import ACCOUNT_COLUMNS, OPEN
 from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries, readings
 from accountant.tables import releases as release_table
 from accountant.writer import Writer
@@ -412,12 +411,8 @@ class Ledger:
             read=outcome.read,
         )
 
-    def start(self, query_id: str) -> None:
-        """Marks a reserved query as running. Errors: UnknownQuery, IllegalTransition."""
-        self._write(Start(query_id))
-
     def post(self, query_id: str, releases: Sequence[StoredRelease], answer: bytes) -> None:
-        """Settles a reserved or running query: releases, answer, state and entries in one transaction.
+        """Settles a reserved query: releases, answer, state and entries in one transaction.
 
         The answer may be told only after this has returned. Errors: UnknownQuery; IllegalTransition when it is settled
         or failed (also when its process was taken for dead); ValueError for a release that was not charged.
@@ -672,7 +667,7 @@ class Ledger:
             .join(queries, queries.c.id == entries.c.query_id)
             .where(
                 entries.c.kind == "reserve",
-                or_(*(queries.c.state == state for state in OPEN_STATES)),
+                queries.c.state == OPEN,
                 entries.c.account.in_([state.id for state in states]),
             )
             .group_by(entries.c.account)

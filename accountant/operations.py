@@ -25,7 +25,7 @@ from accountant.errors import (
 from accountant.filter import FilterKind, Limit, Sums, split_limit
 from accountant.reading import Read, choose_candidate
 from accountant.request import CoreCharge, ReserveRequest, SharedAnswer, StoredRelease
-from accountant.statements import OPEN_STATES
+from accountant.statements import OPEN
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
 from privacy.loss import ZERO_LOSS, Loss, compose
@@ -43,7 +43,6 @@ __all__ = [
     "Repeat",
     "Reserve",
     "ReserveOutcome",
-    "Start",
     "Touch",
     "Void",
     "serving_of",
@@ -374,7 +373,7 @@ class Reserve:
             account=leaf.id,
             idempotency_key=request.idempotency_key,
             body_hash=request.body_hash,
-            state="reserved",
+            state=OPEN,
             description=self.description,
             cores=cores,
             charged=charged,
@@ -531,17 +530,6 @@ def _keep(batch: Batch, query: QueryState, releases: Sequence[StoredRelease]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Start(_QueryStep):
-    """Marks that the query is handed to an engine."""
-
-    name: str = "start"
-
-    def apply(self, batch: Batch) -> None:
-        """reserved to running."""
-        batch.move(batch.open_query(self.query_id, step="start", states=("reserved",)), "running")
-
-
-@dataclass(frozen=True, slots=True)
 class Post(_QueryStep):
     """Settles a query: its releases and its answer become durable together with the entries that say so."""
 
@@ -550,7 +538,7 @@ class Post(_QueryStep):
     name: str = "post"
 
     def apply(self, batch: Batch) -> None:
-        """reserved or running to settled."""
+        """reserved to settled."""
         query = batch.open_query(self.query_id, step="post")
         _keep(batch, query, self.releases)
         _close(batch, query, "post")
@@ -565,7 +553,7 @@ class Fail(_QueryStep):
     name: str = "fail"
 
     def apply(self, batch: Batch) -> None:
-        """reserved or running to failed_charged."""
+        """reserved to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
         _keep(batch, query, self.releases)
         _close(batch, query, "fail")
@@ -584,7 +572,7 @@ class Void(_QueryStep):
         needs.charges.add(self.query_id)
 
     def apply(self, batch: Batch) -> None:
-        """reserved or running to failed_void."""
+        """reserved to failed_void."""
         query = batch.open_query(self.query_id, step="void")
         charges = dict(batch.charges(query.id))
         path = _charged_accounts(batch, query)
@@ -614,7 +602,7 @@ class Recover:
         count = 0
         for identifier in batch.recoverable:
             query = batch.find_query(identifier)
-            if query is not None and query.state in OPEN_STATES:
+            if query is not None and query.state == OPEN:
                 _close(batch, query, "fail")
                 batch.move(query, "failed_charged")
                 count += 1
@@ -636,7 +624,7 @@ class Abandon:
         """Open ones to failed_charged; unknown ones were never reserved."""
         for identifier in self.query_ids:
             query = batch.find_query(identifier)
-            if query is not None and query.state in OPEN_STATES:
+            if query is not None and query.state == OPEN:
                 _close(batch, query, "fail")
                 batch.move(query, "failed_charged")
 

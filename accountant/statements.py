@@ -25,10 +25,10 @@ from sqlalchemy.types import ARRAY, Text
 from accountant.entry import Amounts
 from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
 
-__all__ = ["ACCOUNT_COLUMNS", "OPEN_STATES", "SPENT_COLUMNS", "Statements"]
+__all__ = ["ACCOUNT_COLUMNS", "OPEN", "SPENT_COLUMNS", "Statements"]
 
-OPEN_STATES = ("reserved", "running")
-"""States in which a query has an outstanding reservation."""
+OPEN = "reserved"
+"""The state in which a query has an outstanding reservation; all others are final."""
 
 CANDIDATES_MAX = 16
 """Releases of others that are looked at for one core: the least exact ones that are exact enough come first."""
@@ -164,7 +164,7 @@ class Statements:
         )
         self.expired = compiled(
             select(queries.c.id).where(
-                queries.c.state.in_([literal_column(f"'{state}'") for state in OPEN_STATES]),
+                queries.c.state == literal_column(f"'{OPEN}'"),
                 queries.c.instance.in_(gone),
             )
         )

@@ -44,7 +44,7 @@ __all__ = [
     "releases",
 ]
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the ledger's tables that this code reads and writes; `ledger_meta.schema` must be equal."""
 
 NAMING_CONVENTION = {
@@ -59,7 +59,7 @@ NAMING_CONVENTION = {
 ENTRY_KINDS = ("grant", "reserve", "post", "void", "fail", "adjust")
 """Movements in the ledger."""
 
-STATES = ("reserved", "running", "settled", "failed_charged", "failed_void")
+STATES = ("reserved", "settled", "failed_charged", "failed_void")
 """States of a query; the last three are final."""
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
@@ -185,7 +185,7 @@ queries = Table(
     UniqueConstraint("principal", "idempotency_key"),
     CheckConstraint(_one_of("state", STATES), name="state"),
     CheckConstraint("(state = 'settled') = (answer IS NOT NULL)", name="answer"),
-    CheckConstraint("(state IN ('reserved', 'running')) = (finished IS NULL)", name="finished"),
+    CheckConstraint("(state = 'reserved') = (finished IS NULL)", name="finished"),
     Index("ix_queries_principal", "principal", "created", "id"),
     Index("ix_queries_state", "state"),
 )

@@ -9,7 +9,7 @@ names, every length checked before memory is taken, every value checked against 
     column = {"kind": ..., "nulls": bool} in the header and one data buffer (and one byte per value for NULLs)
 
 Kinds: integer (i64), number (f64), boolean (u8), date (i64 days since 1970), timestamp (i64 microseconds since
-1970), text (JSON list of strings), huge (JSON list of decimal texts), any (JSON list of tagged values).
+1970), text (JSON list of strings), huge (JSON list of whole numbers as text), decimal (JSON list of numbers as text).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import json
 import socket
 import struct
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,13 +42,12 @@ __all__ = [
     "encode_values",
     "receive_frame",
     "send_frame",
-    "tag_value",
-    "untag_value",
 ]
 
 _MAGIC = b"NGF1"
 _PREFIX = struct.Struct("<4sIQ")
-_NESTING_MAX = 8
+_DIGITS_MAX = 80
+"""Most characters of a number that travels as text."""
 
 _EPOCH = datetime.date(1970, 1, 1)
 _MOMENT = datetime.datetime(1970, 1, 1)
@@ -65,6 +63,8 @@ _DTYPES: dict[str, npt.DTypeLike] = {
     "date": np.dtype("<i8"),
     "timestamp": np.dtype("<i8"),
 }
+_AS_TEXT = ("text", "huge", "decimal")
+"""Kinds whose values travel as JSON text."""
 
 
 class FrameFault(Exception):
@@ -183,8 +183,8 @@ def encode_values(kind: str, values: Sequence[Any]) -> Column:
 
     Errors: ValueError, TypeError or OverflowError when a value does not fit the kind.
     """
-    if kind == "any":
-        return _json_column(kind, [tag_value(value) for value in values])
+    if kind == "decimal":
+        return _json_column(kind, [None if value is None else str(_decimal(value)) for value in values])
     if kind == "huge":
         return _json_column(kind, [None if value is None else str(_whole(value)) for value in values])
     if kind == "text":
@@ -214,15 +214,14 @@ def encode_values(kind: str, values: Sequence[Any]) -> Column:
 def decode_values(description: Any, buffers: Sequence[memoryview], rows: int) -> list[Any]:
     """The Python values of a column, None for NULL. FrameFault unless there are exactly `rows` valid values."""
     kind = _kind(description)
-    if kind in ("text", "huge", "any"):
+    if kind in _AS_TEXT:
         listed = _json_list(buffers, rows)
-        if kind == "any":
-            return [untag_value(item) for item in listed]
         if not all(item is None or type(item) is str for item in listed):
             raise FrameFault
         if kind == "text":
             return listed
-        return [None if item is None else _parse_whole(item) for item in listed]
+        parse = _parse_whole if kind == "huge" else _parse_decimal
+        return [None if item is None else parse(item) for item in listed]
     data, nulls = decode_arrays(description, buffers, rows)
     if nulls is not None:
         data = data.copy()
@@ -275,7 +274,7 @@ def columns_of(frame: Frame) -> list[tuple[Any, tuple[memoryview, ...]]]:
 
 def _kind(description: Any) -> str:
     kind = description.get("kind") if isinstance(description, dict) else None
-    if kind not in _DTYPES and kind not in ("text", "huge", "any"):
+    if kind not in _DTYPES and kind not in _AS_TEXT:
         raise FrameFault
     return str(kind)
 
@@ -324,13 +323,27 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def _parse_whole(text: Any) -> int:
-    if type(text) is not str:
-        raise FrameFault
+def _parse_whole(text: str) -> int:
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 80):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX):
         raise FrameFault
     return int(text)
+
+
+def _decimal(value: Any) -> decimal.Decimal:
+    if not isinstance(value, decimal.Decimal):
+        raise TypeError("a decimal column holds something else")
+    return value
+
+
+def _parse_decimal(text: str) -> decimal.Decimal:
+    try:
+        value = decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        raise FrameFault from None
+    if not value.is_finite() or len(text) > _DIGITS_MAX:
+        raise FrameFault
+    return value
 
 
 def _plain_date(value: Any) -> datetime.date:
@@ -343,83 +356,3 @@ def _microseconds(value: Any) -> int:
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
         raise TypeError("a timestamp column holds something else")
     return (value - _MOMENT) // datetime.timedelta(microseconds=1)
-
-
-# ---------------------------------------------------------------------------------------------- tagged values
-
-
-def tag_value(value: Any, *, depth: int = 0) -> Any:
-    """A JSON form of one Python value that keeps its type; TypeError for types that are not carried."""
-    if depth > _NESTING_MAX:
-        raise TypeError("nested too deeply")
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return {"i": str(value)}
-    if isinstance(value, float):
-        return {"f": value.hex()}
-    if isinstance(value, decimal.Decimal):
-        return {"n": str(value)}
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            raise TypeError("a timestamp with a zone is not carried")
-        return {"t": _microseconds(value)}
-    if isinstance(value, datetime.date):
-        return {"d": (value - _EPOCH).days}
-    if isinstance(value, datetime.time):
-        if value.tzinfo is not None:
-            raise TypeError("a time with a zone is not carried")
-        return {"c": value.isoformat()}
-    if isinstance(value, datetime.timedelta):
-        return {"l": [value.days, value.seconds, value.microseconds]}
-    if isinstance(value, uuid.UUID):
-        return {"u": value.hex}
-    if isinstance(value, list | tuple):
-        return {"a": [tag_value(item, depth=depth + 1) for item in value]}
-    raise TypeError("a type that is not carried")
-
-
-def untag_value(item: Any, *, depth: int = 0) -> Any:
-    """The Python value of a tagged JSON form; FrameFault for anything that `tag_value` does not write."""
-    if item is None or type(item) in (bool, str):
-        return item
-    if depth > _NESTING_MAX or not isinstance(item, dict) or len(item) != 1:
-        raise FrameFault
-    tag, content = next(iter(item.items()))
-    try:
-        value = _untag(tag, content, depth)
-    except (ValueError, TypeError, AttributeError, ArithmeticError):
-        raise FrameFault from None
-    return value
-
-
-def _untag(tag: str, content: Any, depth: int) -> Any:
-    if tag == "i":
-        return _parse_whole(content)
-    if tag == "f":
-        return float.fromhex(content)
-    if tag == "n":
-        number = decimal.Decimal(content)
-        if not (number.is_finite() and len(content) <= 80):
-            raise FrameFault
-        return number
-    if tag == "t":
-        return _MOMENT + datetime.timedelta(microseconds=_finite_integer(content))
-    if tag == "d":
-        return _EPOCH + datetime.timedelta(days=_finite_integer(content))
-    if tag == "c":
-        return datetime.time.fromisoformat(content)
-    if tag == "l":
-        days, seconds, microseconds = (_finite_integer(part) for part in content)
-        return datetime.timedelta(days=days, seconds=seconds, microseconds=microseconds)
-    if tag == "u":
-        return uuid.UUID(hex=content)
-    if tag == "a" and isinstance(content, list):
-        return [untag_value(part, depth=depth + 1) for part in content]
-    raise FrameFault
-
-
-def _finite_integer(content: Any) -> int:
-    if type(content) is not int:
-        raise FrameFault
-    return content

@@ -121,8 +121,9 @@ class ShellEngine:
     ) -> tuple[tuple[str, str], ...]:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
-        Errors: ShellInvalid when the SQL does not bind, has a result type that answers do not have, or takes
-        longer than `timeout_seconds` to bind; ExecutionFailed(started=False) when no worker was free or it died.
+        Any type may come out, also one that no answer has: the caller refuses it, for `run` fails on it.
+        Errors: ShellInvalid when the SQL does not bind, or takes longer than `timeout_seconds` to bind;
+        ExecutionFailed(started=False) when no worker was free or it died.
         """
         items = encode_parameters(parameters)
         if items is None or not _carried(sql, *_names(tables)):

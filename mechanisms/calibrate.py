@@ -103,7 +103,7 @@ class Calibration:
 
 
 def calibrate(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
-    """The measurements that the price buys, shared among all statistics of all cores in proportion to their weights.
+    """The measurements that the price buys, shared equally among all statistics of all cores.
 
     Ensures: the events of the result add up to at most the price, and to the price itself when epsilon is rounded up to
     the ledger's unit. The delta is shared equally by the cores that select groups; without one it is not used.
@@ -128,8 +128,8 @@ def losses(cores: Sequence[CoreStatistics], price: Price) -> tuple[Loss, ...]:
 def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
     """`calibrate` without preparing tables and thresholds."""
     selecting = [core for core in cores if core.keys.selection is not None]
-    total = sum(statistic.weight for core in cores for statistic in core.statistics)
-    if not total or any(statistic.weight < 1 for core in cores for statistic in core.statistics):
+    total = sum(len(core.statistics) for core in cores)
+    if not total:
         raise ValueError("there is no statistic to spend the price on")
     if len({core.name for core in cores}) != len(cores):
         raise ValueError("two cores have the same name")
@@ -138,9 +138,7 @@ def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
     for core in cores:
         _check(core)
     measurements = tuple(
-        _measurement(
-            core, statistic, Fraction(statistic.weight, total), price, delta=price.delta / max(1, len(selecting))
-        )
+        _measurement(core, statistic, Fraction(1, total), price, delta=price.delta / max(1, len(selecting)))
         for core in cores
         for statistic in core.statistics
     )

@@ -22,7 +22,7 @@ from mechanisms.families import MEASUREMENTS
 from mechanisms.measurement import Integers, Measurement, narrow
 from privacy.policy import ColumnType
 from privacy.release import ReleasedColumn
-from privacy.statistic import Estimate
+from privacy.statistic import Estimate, Statistic
 
 __all__ = ["NoisySums", "released_columns", "sums_from_plain", "sums_to_plain"]
 
@@ -127,6 +127,9 @@ def _typed(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        gone = Statistic.GONE if kind is Statistic else {}
+        if any(value.get(name, only) != only for name, only in gone.items()):
+            raise ValueError("a field that is gone has a value that it never had")
         hints = typing.get_type_hints(kind)
-        return kind(**{name: _typed(hints[name], part) for name, part in value.items()})
+        return kind(**{name: _typed(hints[name], part) for name, part in value.items() if name not in gone})
     return value

@@ -9,7 +9,6 @@
 | rho of zero-concentrated DP, delta | epsilon | `concentrated_epsilon` | up |
 | (epsilon, delta) | rho | `concentrated_rho` | down |
 | (epsilon, delta) | chance to guess membership | `membership_guess` | up |
-| mu | chance to guess membership | `gaussian_guess` | up |
 | probability | Gaussian quantile | `gaussian_quantile` | up |
 
 There is no way back from an (epsilon, delta) pair to a Gaussian's mu: an event has the measures it was charged with.
@@ -31,7 +30,6 @@ __all__ = [
     "concentrated_rho",
     "gaussian_delta",
     "gaussian_epsilon",
-    "gaussian_guess",
     "gaussian_mu_squared",
     "gaussian_mu_squared_near",
     "gaussian_quantile",
@@ -265,17 +263,6 @@ def membership_guess(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Fracti
     with precise():
         other = (-to_decimal(epsilon)).exp()
         return min(rounded_up((1 + to_decimal(delta) * other) / (1 + other)), Fraction(1))
-
-
-def gaussian_guess(mu: Fraction) -> Fraction:
-    """The same chance under mu-GDP: Phi(mu / 2), rounded up.
-
-    Requires: mu within [10^-12, 10^6]. Errors: ValueError outside.
-    Source: Dong, Roth and Su 2022, section 2 (errors of the balanced test).
-    """
-    _require(mu, name="mu", lowest=EPSILON_RANGE[0], highest=EPSILON_RANGE[1])
-    with precise():
-        return min(rounded_up(1 - erfc(to_decimal(mu) / Decimal(8).sqrt()) / 2), Fraction(1))
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -2,9 +2,8 @@
 
 A loss is a statement about one neighbouring relation. Each measure composes by addition (adaptively as well):
 pure epsilon (Dwork et al. 2006), delta of the approximate parts, rho of zero-concentrated DP (Bun and Steinke
-2016, Lemma 1.7), mu squared of Gaussian DP (Dong, Roth and Su 2022, Corollary 3.3) and Renyi divergences order by
-order (Mironov 2017, Proposition 1). Measures are never mixed; a measure in which an event has no finite bound is None
-and stays None for the sum.
+2016, Lemma 1.7) and mu squared of Gaussian DP (Dong, Roth and Su 2022, Corollary 3.3). Measures are never mixed; a
+measure in which an event has no finite bound is None and stays None for the sum.
 """
 
 from __future__ import annotations
@@ -17,31 +16,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from privacy.events.event import Event
 
-__all__ = ["RENYI_ORDERS", "ZERO_LOSS", "Loss", "compose"]
-
-RENYI_ORDERS: tuple[Fraction, ...] = tuple(
-    Fraction(text) for text in "1.25 1.5 2 3 4 6 8 12 16 22 32 48 64 128 256".split()
-)
-"""The fixed grid of Renyi orders."""
+__all__ = ["ZERO_LOSS", "Loss", "compose"]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """One privacy loss in every measure; None where there is no finite bound.
 
-    `delta` is the probability mass that `rho`, `mu_squared`, `renyi` and `pure` do not cover: an event with delta
-    above zero is "approximately" what its other measures say.
+    `delta` is the probability mass that `rho`, `mu_squared` and `pure` do not cover: an event with delta above
+    zero is "approximately" what its other measures say.
     """
 
     pure: Fraction | None
     delta: Fraction
     rho: Fraction | None
     mu_squared: Fraction | None
-    renyi: tuple[Fraction | None, ...]
 
     def __post_init__(self) -> None:
         assert self.delta >= 0
-        assert len(self.renyi) == len(RENYI_ORDERS)
 
     def __add__(self, other: Loss) -> Loss:
         """Sequential composition."""
@@ -50,7 +42,6 @@ class Loss:
             delta=self.delta + other.delta,
             rho=_add(self.rho, other.rho),
             mu_squared=_add(self.mu_squared, other.mu_squared),
-            renyi=tuple(_add(left, right) for left, right in zip(self.renyi, other.renyi, strict=True)),
         )
 
     def times(self, count: int) -> Loss:
@@ -61,7 +52,6 @@ class Loss:
             delta=self.delta * count,
             rho=None if self.rho is None else self.rho * count,
             mu_squared=None if self.mu_squared is None else self.mu_squared * count,
-            renyi=tuple(None if value is None else value * count for value in self.renyi),
         )
 
 
@@ -69,13 +59,7 @@ def _add(left: Fraction | None, right: Fraction | None) -> Fraction | None:
     return None if left is None or right is None else left + right
 
 
-ZERO_LOSS = Loss(
-    pure=Fraction(0),
-    delta=Fraction(0),
-    rho=Fraction(0),
-    mu_squared=Fraction(0),
-    renyi=(Fraction(0),) * len(RENYI_ORDERS),
-)
+ZERO_LOSS = Loss(pure=Fraction(0), delta=Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
 """The loss of telling nothing."""
 
 

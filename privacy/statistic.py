@@ -7,9 +7,10 @@ that is a function of one statistic's noisy sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, KeyValue
@@ -83,8 +84,10 @@ class Statistic:
     """Whether units are scaled to a part of a row, so that true counts and sums of whole numbers are not whole."""
     argument: str = ""
     """The argument as text for people: the clip bounds and expression that the answer reports."""
-    weight: int = 1
-    """Relative share of the price; all ones today."""
+
+    GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
+    """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases
+    were made with them."""
 
     def __post_init__(self) -> None:
         match self.kind:

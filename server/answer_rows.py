@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -39,9 +40,10 @@ _TYPE_NAMES = {
     ColumnType.TIMESTAMP: "TIMESTAMP",
 }
 _ANSWER_TYPES = frozenset(
-    "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE DECIMAL VARCHAR "
+    "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE VARCHAR "
     "BOOLEAN DATE TIMESTAMP NULL".split()
 ) | {'"NULL"'}
+_DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 _ANSWER_ROWS_MIN = 10_000
 """Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
 without telling more, for nothing, and every row is kept with its answer."""
@@ -91,14 +93,20 @@ def check_types(types: Sequence[tuple[str, str]], shell_plan: Shell) -> None:
         Finding(
             code="unsupported_type",
             what=f'the answer\'s column "{output.name}" is refused',
-            why=f"It is of type {type_.split('(')[0]}, which answers do not have.",
+            why=f"It is of type {_shortened(type_)}, which answers do not have.",
             instead=("cast it to VARCHAR, DOUBLE, BIGINT, DATE or TIMESTAMP",),
         )
         for output, (_, type_) in zip(shell_plan.outputs, types, strict=False)
-        if type_.split("(")[0] not in _ANSWER_TYPES
+        if type_ not in _ANSWER_TYPES and not _DECIMAL.match(type_)
     ]
     if findings:
         raise Refused(findings)
+
+
+def _shortened(type_: str) -> str:
+    """A type without what it is made of."""
+    name, made, _ = type_.partition("(")
+    return name + "[]" if made and type_.endswith("]") else name
 
 
 def assemble(

@@ -105,8 +105,6 @@ class _Source:
     table: ReleasedTable
     column: ReleasedColumn
     sums: NoisySums | None
-    selected: bool
-    """Whether the groups of its table were selected."""
 
     @property
     def conditional(self) -> bool:
@@ -133,13 +131,12 @@ class _Errors:
         self._sources: dict[tuple[str, str], _Source] = {}
         self._selected: set[str] = set()
         for table in released:
-            selected = table.chosen or any(MEASUREMENTS[note.mechanism].selects for note in table.notes)
-            if selected:
+            if table.chosen or any(MEASUREMENTS[note.mechanism].selects for note in table.notes):
                 self._selected.add(table.name)
             for column in table.columns:
                 if column.role == "released":
                     sums = next((one for one in table.sums or () if one.estimate(column.name)), None)
-                    self._sources[table.name, column.name] = _Source(table, column, sums, selected)
+                    self._sources[table.name, column.name] = _Source(table, column, sums)
         self._ends: dict[tuple[str, str, float], tuple[Floats, Floats] | None] = {}
         self._columns: dict[int, dict[Identity, Any]] = {}
 

@@ -135,8 +135,8 @@ class Floor:
         price: Callable[[Fraction], Price],
     ) -> Fraction:
         """Near the least amount: the noise of one family takes what its core's part is; small Laplace its square."""
-        weights = [sum(statistic.weight for statistic in core.statistics) for core in cores]
-        part = Fraction(min(weights), sum(weights))
+        counts = [len(core.statistics) for core in cores]
+        part = Fraction(min(counts), sum(counts))
         currency = FAMILIES[family].currency
         match currency:
             case Currency.MU_SQUARED:

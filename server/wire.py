@@ -421,7 +421,7 @@ class QueryState(AnswerModel):
     id: str
     dataset: str
     principal: str
-    status: Literal["reserved", "running", "settled", "failed_charged", "failed_void"]
+    status: Literal["reserved", "settled", "failed_charged", "failed_void"]
     charged: list[ChargeAnswer]
     created: str
     links: dict[str, str]

@@ -28,6 +28,7 @@ import datetime
 import enum
 import hashlib
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -55,6 +56,9 @@ _OUTSIDE: dict[type, frozenset[str]] = {
 
 _ESTIMATE_KIND = "EstimateKind"
 """The type of an estimate's aggregate in identities: stored ones were made when estimates had an enum of their own."""
+
+_ALWAYS: dict[type, Mapping[str, int]] = {Statistic: Statistic.GONE}
+"""Fields that are gone are still inside: what was released when they were there keeps its identity."""
 
 
 def _form(expression: Expression | None) -> Any:
@@ -126,7 +130,7 @@ class _Identity:
             fields = {name: self.plain(getattr(value, name)) for name in names}
             if isinstance(value, Estimate):
                 fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
-            return [type(value).__name__, fields]
+            return [type(value).__name__, {**fields, **_ALWAYS.get(type(value), {})}]
         raise TypeError(f"a {type(value).__name__} has no place in an identity")
 
     def _note(self, expression: Expression) -> None:

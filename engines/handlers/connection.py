@@ -14,6 +14,7 @@ from engines.frames import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
 from engines.optimizers import PRIVATE_OFF, SHELL_OFF
 
 __all__ = [
+    "NULL_TYPES",
     "SIGNED",
     "columns_result",
     "identifier",
@@ -30,6 +31,8 @@ _SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYI
 Settings = dict[str, str | bool | int | float | list[str]]
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+NULL_TYPES = ("NULL", '"NULL"')
+"""How the engine calls the type of a column of NULLs."""
 
 
 def settings(*, threads: int, memory_limit_mb: int) -> Settings:
@@ -158,11 +161,13 @@ def _as_array(kind: str, type_name: str) -> bool:
 
 
 def _as_values(kind: str, type_name: str) -> bool:
-    if kind == "text" and type_name.startswith("ENUM("):
+    if kind == "text" and (type_name.startswith("ENUM(") or type_name in NULL_TYPES):
+        return True
+    if kind == "decimal" and type_name.startswith("DECIMAL("):
         return True
     if kind in ("integer", "huge") and type_name in _WIDE_INTEGERS | _SMALL_INTEGERS:
         return True
-    return kind == "any" or _as_array(kind, type_name)
+    return _as_array(kind, type_name)
 
 
 def _array_column(kind: str, array: npt.NDArray[Any]) -> Column:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
 from engines.handlers.connection import (
+    NULL_TYPES,
     columns_result,
     identifier,
     lock_down,
@@ -42,11 +43,9 @@ _RESULT_KINDS = {
     "BOOLEAN": "boolean",
     "DATE": "date",
     "TIMESTAMP": "timestamp",
-    **dict.fromkeys(("INTERVAL", "TIME", "UUID", "NULL", '"NULL"'), "any"),
-    **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "any"),
+    **dict.fromkeys(NULL_TYPES, "text"),
 }
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
-_LIST = re.compile(r"(?P<element>.+)\[\d{0,6}\]\Z", re.DOTALL)
 _BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.IOException)
 
 
@@ -103,8 +102,6 @@ class ShellHandler:
                 described = _describe(cursor, sql, parameters)
             finally:
                 cursor.execute("ROLLBACK")
-        for _, type_name in described:
-            _result_kind(type_name)
         return {"described": described}
 
     def _run(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
@@ -150,14 +147,8 @@ def _result_kind(type_name: str) -> str:
     kind = _RESULT_KINDS.get(type_name)
     if kind is not None:
         return kind
-    if type_name.startswith("ENUM(") and type_name.endswith(")"):
-        return "text"
-    element = _LIST.match(type_name)
-    if element is not None:
-        _result_kind(element["element"])
-        return "any"
     if _DECIMAL.match(type_name):
-        return "any"
+        return "decimal"
     raise Invalid
 
 

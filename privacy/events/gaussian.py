@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from privacy.events.event import fraction_to_text
 from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
-from privacy.loss import RENYI_ORDERS, Loss
+from privacy.loss import Loss
 
 __all__ = ["GaussianEvent", "gaussian_loss", "require_gaussian"]
 
@@ -20,12 +20,12 @@ class GaussianEvent:
 
     Requires: both positive; `l2_squared` is the square of the greatest L2 change of the whole vector between
     neighbours. Squares are kept because they are exact where their roots are not.
-    Ensures: `loss().mu_squared` is `l2_squared / variance`, rho half of it, Renyi order times rho: all exact.
+    Ensures: `loss().mu_squared` is `l2_squared / variance` and rho half of it, both exact.
     Pure is None: no Gaussian has a pure bound.
     Shape: the vector may have any length. Rounding the noisy value to a grid is post-processing.
     Units: both in the squared unit of the vector.
     Errors: ValueError when a parameter is not positive or the ratio is above 10^12 or below 10^-60.
-    Source: Dong, Roth and Su 2022, Theorem 2.7; Bun and Steinke 2016, Proposition 1.6; Mironov 2017, Proposition 7.
+    Source: Dong, Roth and Su 2022, Theorem 2.7; Bun and Steinke 2016, Proposition 1.6.
     """
 
     kind: ClassVar[str] = "gaussian/1"
@@ -60,11 +60,4 @@ def require_gaussian(*, l2_squared: Fraction, variance: Fraction) -> None:
 
 def gaussian_loss(*, mu_squared: Fraction, delta: Fraction) -> Loss:
     """The loss of a Gaussian with that mu squared, except with probability delta."""
-    rho = mu_squared / 2
-    return Loss(
-        pure=None,
-        delta=delta,
-        rho=rho,
-        mu_squared=mu_squared,
-        renyi=tuple(order * rho for order in RENYI_ORDERS),
-    )
+    return Loss(pure=None, delta=delta, rho=mu_squared / 2, mu_squared=mu_squared)

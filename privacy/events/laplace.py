@@ -10,13 +10,13 @@ from typing import ClassVar
 
 from privacy.events.event import fraction_to_text
 from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
-from privacy.loss import RENYI_ORDERS, Loss
+from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 
 __all__ = ["LaplaceEvent"]
 
 SMALL = Fraction(1, 10**12)
-"""Below this epsilon the curves are replaced by their leading terms, which bound them from above."""
+"""Below this epsilon the measures are replaced by their leading terms, which bound them from above."""
 
 HALF_PI_UP = Fraction(15707963267948966193, 10**19)
 """Not below pi/2."""
@@ -36,18 +36,17 @@ class LaplaceEvent:
     Why every measure holds for vectors: with entry i changed by d_i, sum |d_i| <= D, the entries are independent, so
     each measure is the sum of f(|d_i| / scale) with f the measure of a single entry. If f(x) / x never falls, then
     sum f(x_i) <= f(sum x_i), and moving the whole change into one entry is the worst case. It never falls for
-    x (pure), for convex functions with f(0) = 0 (rho: x + e^-x - 1; Renyi: a logarithm of a sum of exponentials of
-    linear functions of x) and for mu squared: with h(t) = -ln(2 Q(t)), Q the Gaussian tail, mu(x) = 2t where
-    h(t) = x/2, and h(t)/t^2 falls because 2h - t h' is zero at t = 0 and has the derivative h' - t h'', which
-    falls (the hazard rate h' is convex) to the limit zero at infinity and so is positive.
+    x (pure), for convex functions with f(0) = 0 (rho: x + e^-x - 1) and for mu squared: with h(t) = -ln(2 Q(t)), Q the
+    Gaussian tail, mu(x) = 2t where h(t) = x/2, and h(t)/t^2 falls because 2h - t h' is zero at t = 0 and has the
+    derivative h' - t h'', which falls (the hazard rate h' is convex) to the limit zero at infinity and so is positive.
 
     Why it is mu-GDP with mu = 2 Phi^-1(1 - e^(-eps/2) / 2): the trade-off function of one entry is
     e^-eps / (4 a) for errors a between e^-eps / 2 and 1/2, and straight from there to (0, 1) and (1, 0). Phi is
     log-concave, so a G_mu(a) = Phi(-s) Phi(s - mu) is greatest at s = mu/2, where it is e^-eps / 4: the middle piece
     lies above G_mu. Convexity of G_mu puts it below the two straight pieces.
 
-    Source: Dwork and Roth 2014, Theorem 3.6 (pure); Harrison and Manurangsi 2025 (rho, tight); Mironov 2017,
-    Proposition 6 (Renyi); Dong, Roth and Su 2022, section 2 (trade-off functions).
+    Source: Dwork and Roth 2014, Theorem 3.6 (pure); Harrison and Manurangsi 2025 (rho, tight); Dong, Roth and
+    Su 2022, section 2 (trade-off functions).
     """
 
     kind: ClassVar[str] = "laplace/1"
@@ -80,7 +79,7 @@ class LaplaceEvent:
 @lru_cache(maxsize=4096)
 def _loss(epsilon: Fraction) -> Loss:
     if epsilon < SMALL:
-        # The leading terms: rho < eps^2/2, mu^2 < pi/2 eps^2, and Renyi at most order times rho.
+        # The leading terms: rho < eps^2/2 and mu^2 < pi/2 eps^2.
         rho = epsilon**2 / 2
         mu_squared = HALF_PI_UP * epsilon**2
     else:
@@ -88,21 +87,4 @@ def _loss(epsilon: Fraction) -> Loss:
             exact = to_decimal(epsilon)
             rho = min(rounded_up(exact + (-exact).exp() - 1), epsilon**2 / 2)
             mu_squared = rounded_up(8 * erfc_inverse(exact / 2) ** 2)
-    return Loss(
-        pure=epsilon,
-        delta=Fraction(0),
-        rho=rho,
-        mu_squared=mu_squared,
-        renyi=tuple(min(_renyi(order, epsilon), order * rho, epsilon) for order in RENYI_ORDERS),
-    )
-
-
-def _renyi(order: Fraction, epsilon: Fraction) -> Fraction:
-    """ln[a/(2a-1) e^((a-1) eps) + (a-1)/(2a-1) e^(-a eps)] / (a-1), rounded up; no bound below `SMALL`."""
-    if epsilon < SMALL:
-        return epsilon
-    with precise():
-        a, x = to_decimal(order), to_decimal(epsilon)
-        # The first exponential is taken out of the logarithm, so nothing overflows.
-        inner = (a + (a - 1) * (-(2 * a - 1) * x).exp()) / (2 * a - 1)
-        return rounded_up(x + inner.ln() / (a - 1))
+    return Loss(pure=epsilon, delta=Fraction(0), rho=rho, mu_squared=mu_squared)

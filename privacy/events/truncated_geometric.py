@@ -18,7 +18,7 @@ from privacy.events.parameters import (
     require_positive,
     require_ratio,
 )
-from privacy.loss import RENYI_ORDERS, Loss
+from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 
 __all__ = ["TruncatedGeometricEvent"]
@@ -28,7 +28,7 @@ __all__ = ["TruncatedGeometricEvent"]
 class TruncatedGeometricEvent:
     """Partitions were selected so that the whole selection is (epsilon, delta)-DP, and nothing more is known of it.
 
-    The curves hold for every (epsilon, delta)-DP mechanism that does not interact, so no property of the noise but
+    The measures hold for every (epsilon, delta)-DP mechanism that does not interact, so no property of the noise but
     this is used.
 
     Requires: epsilon positive, delta inside (0, 1), both for all partitions of one privacy unit together.
@@ -45,7 +45,6 @@ class TruncatedGeometricEvent:
     - mu = 2 Phi^-1(e^eps / (1 + e^eps)): the trade-off function is two straight lines that meet where both errors are
       1 / (1 + e^eps). G_mu is convex, passes that point and the two ends, and so lies below both lines: by Dong,
       Roth and Su 2022, Theorem 2.10, randomised response is a post-processing of that Gaussian.
-    - the Renyi divergence of randomised response itself (Mironov 2017, Proposition 5).
     """
 
     kind: ClassVar[str] = "truncated_geometric/1"
@@ -76,7 +75,7 @@ class TruncatedGeometricEvent:
 @lru_cache(maxsize=4096)
 def _loss(epsilon: Fraction, delta: Fraction) -> Loss:
     if epsilon < SMALL:
-        # The leading terms bound the curves from above here as well.
+        # The leading terms bound the measures from above here as well.
         rho = epsilon**2 / 2
         mu_squared = HALF_PI_UP * epsilon**2
     else:
@@ -87,21 +86,4 @@ def _loss(epsilon: Fraction, delta: Fraction) -> Loss:
             # Q(mu/2) = 1 / (1 + e^eps), so erfc(z) = e^-exponent with z = mu / sqrt(8) and this exponent:
             exponent = exact + ((1 + small) / 2).ln()
             mu_squared = rounded_up(8 * erfc_inverse(exponent) ** 2)
-    return Loss(
-        pure=epsilon,
-        delta=delta,
-        rho=rho,
-        mu_squared=mu_squared,
-        renyi=tuple(min(_renyi(order, epsilon), order * rho, epsilon) for order in RENYI_ORDERS),
-    )
-
-
-def _renyi(order: Fraction, epsilon: Fraction) -> Fraction:
-    """ln[p^a q^(1-a) + q^a p^(1-a)] / (a-1) with p = 1 - q = e^eps / (1 + e^eps), rounded up."""
-    if epsilon < SMALL:
-        return epsilon
-    with precise():
-        a, x = to_decimal(order), to_decimal(epsilon)
-        # p^a q^(1-a) = p e^((a-1) eps), taken out of the logarithm so that nothing overflows.
-        inner = (1 + (-(2 * a - 1) * x).exp()) / (1 + (-x).exp())
-        return rounded_up(x + inner.ln() / (a - 1))
+    return Loss(pure=epsilon, delta=delta, rho=rho, mu_squared=mu_squared)

@@ -256,6 +256,6 @@ def _retried(reserved: Reserved) -> Settled | InFlight:
     """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
     if reserved.answer is not None:
         return Settled(reserved.query_id, reserved.answer)
-    if reserved.state not in ("reserved", "running"):
+    if reserved.state != "reserved":
         raise ExecutionFailed(started=reserved.state != "failed_void")
     return InFlight(reserved.query_id)

@@ -72,12 +72,12 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
     if priced is None:
         return ()
-    weights = [sum(statistic.weight for statistic in core.statistics) for core in prepared.described]
+    statistics = sum(len(core.statistics) for core in prepared.described)
     selecting = sum(core.keys.selection is not None for core in prepared.described)
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
-    for core, key, weight in zip(prepared.described, prepared.keys, weights, strict=True):
-        part = Fraction(weight, sum(weights))
+    for core, key in zip(prepared.described, prepared.keys, strict=True):
+        part = Fraction(len(core.statistics), statistics)
         deltas = [Fraction(0)]
         if core.keys.selection is not None:
             asked = priced.price.delta / selecting

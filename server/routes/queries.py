@@ -396,7 +396,7 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
     if record.state == "settled" and record.answer is not None:
         sent = await _sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
-    if record.state in ("reserved", "running"):
+    if record.state == "reserved":
         return running_response(record.id, record.state)
     if record.state == "failed_void":
         raise problem_of_execution(ExecutionFailed(started=False))

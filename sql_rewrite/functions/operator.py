@@ -89,11 +89,6 @@ def any_nullable(arguments: Sequence[Expression]) -> bool:
     return any(argument.nullable for argument in arguments)
 
 
-def always(arguments: Sequence[Expression]) -> bool:
-    """NULL is possible whatever the arguments are."""
-    return True
-
-
 def never(arguments: Sequence[Expression]) -> bool:
     """Never NULL."""
     return False

@@ -535,22 +535,20 @@ class TestSteps:
         assert reserve.amounts.plus(void.amounts) == Amounts()
         assert ledger.audit().ok
 
-    def test_start_then_post(self, ledger: Ledger) -> None:
-        """A running query can be settled, and cannot be started twice."""
+    def test_reserved_until_post(self, ledger: Ledger) -> None:
+        """A query that was reserved and has no answer is reserved, and so is its charge, until it is settled."""
         leaf = analyst(ledger, root(ledger))
         asked = request(leaf)
         reserved = ledger.reserve(asked)
-        ledger.start(reserved.query_id)
         record = ledger.query(reserved.query_id)
         assert record is not None
-        assert record.state == "running"
+        assert record.state == "reserved"
         assert ledger.account(leaf.id).reserved.pure == PICO // 10
-        with pytest.raises(IllegalTransition):
-            ledger.start(reserved.query_id)
         ledger.post(reserved.query_id, releases_for(ledger, reserved, asked.cores), b"")
+        assert ledger.account(leaf.id).reserved.pure == 0
 
     @pytest.mark.parametrize("last", ["post", "fail", "void"])
-    @pytest.mark.parametrize("step", ["start", "post", "fail", "void"])
+    @pytest.mark.parametrize("step", ["post", "fail", "void"])
     def test_final_states_are_final(self, ledger: Ledger, last: str, step: str) -> None:
         """Nothing leads on from a settled or failed query: no second post, no void after a post."""
         leaf = analyst(ledger, root(ledger))
@@ -577,7 +575,7 @@ class TestSteps:
 
     def test_unknown_query(self, ledger: Ledger) -> None:
         """Steps on a query that is not there raise."""
-        for step in (ledger.start, ledger.fail, ledger.void):
+        for step in (ledger.fail, ledger.void):
             with pytest.raises(UnknownQuery):
                 step("q_none")
         with pytest.raises(UnknownQuery):

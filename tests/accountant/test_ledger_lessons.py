@@ -79,10 +79,10 @@ def test_lesson_27_a_crash_leaves_no_lock(open_ledger: Callable[..., Ledger]) ->
     """A process that vanishes with reservations open (tests of crashes kill it) blocks nobody: others spend on."""
     gone = open_ledger("gone")
     leaf = analyst(gone, root(gone))
-    gone.start(gone.reserve(request(leaf, idempotency_key="k")).query_id)
+    gone.reserve(request(leaf, idempotency_key="k"))
     other = open_ledger("other")
     assert other.reserve(request(leaf)).fresh
-    assert other.reserve(request(leaf, idempotency_key="k")).state == "running"
+    assert other.reserve(request(leaf, idempotency_key="k")).state == "reserved"
 
 
 def test_lesson_28_a_restart_does_not_refill(url: str) -> None:

@@ -11,7 +11,6 @@ import socket
 import struct
 import threading
 import time
-import uuid
 from typing import Any
 
 import pytest
@@ -27,8 +26,6 @@ from engines.frames import (
     encode_values,
     receive_frame,
     send_frame,
-    tag_value,
-    untag_value,
 )
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -39,6 +36,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "date": st.dates(),
     "timestamp": st.datetimes(),
     "text": st.text(st.characters(exclude_categories=["Cs"])),
+    "decimal": st.decimals(allow_nan=False, allow_infinity=False, places=9, min_value=-(10**28), max_value=10**28),
 }
 
 
@@ -54,57 +52,24 @@ def test_columns_survive(kind: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("kind", "item"),
     [
-        None,
-        True,
-        -(2**127),
-        0.1,
-        float("-inf"),
-        decimal.Decimal("-12345678901234567890.123456789"),
-        datetime.date.min,
-        datetime.datetime.max,
-        datetime.time(23, 59, 59, 999_999),
-        datetime.timedelta(days=-3, microseconds=7),
-        uuid.UUID(int=7),
-        ["a", [None, 2]],
+        ("huge", "1e9"),
+        ("huge", 5),
+        ("huge", "9" * 81),
+        ("huge", ""),
+        ("decimal", "NaN"),
+        ("decimal", "-Infinity"),
+        ("decimal", "1" * 81),
+        ("decimal", "1,5"),
+        ("decimal", 1.5),
+        ("decimal", {"n": "1"}),
     ],
 )
-def test_tagged_values_survive(value: object) -> None:
-    """Values of the shell keep their type through JSON."""
-    item = untag_value(json.loads(json.dumps(tag_value(value))))
-    assert item == value
-    assert type(item) is type(value)
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        7,
-        {},
-        {"i": "1e9"},
-        {"i": 5},
-        {"i": "9" * 81},
-        {"f": "x"},
-        {"n": "NaN"},
-        {"n": "1" * 81},
-        {"d": 10**12},
-        {"d": True},
-        {"t": 2.0},
-        {"l": [1, 2]},
-        {"u": "zz"},
-        {"u": 5},
-        {"c": 5},
-        {"a": "ab"},
-        {"?": 1},
-        {"i": "1", "f": "1"},
-        {"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": [{"a": []}]}]}]}]}]}]}]}]}]},
-    ],
-)
-def test_tagged_values_that_nobody_writes_are_refused(item: object) -> None:
-    """Anything else in a tagged value is a fault without content."""
+def test_numbers_as_text_that_nobody_writes_are_refused(kind: str, item: object) -> None:
+    """Anything but a finite number of moderate length is a fault without content."""
     with pytest.raises(FrameFault):
-        untag_value(item)
+        decode_values({"kind": kind, "nulls": False}, [memoryview(json.dumps([item]).encode())], 1)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +85,8 @@ def test_tagged_values_that_nobody_writes_are_refused(item: object) -> None:
         ("date", [datetime.datetime(2020, 1, 1)]),
         ("timestamp", [datetime.date(2020, 1, 1)]),
         ("timestamp", [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)]),
-        ("any", [object()]),
+        ("decimal", [1]),
+        ("decimal", [0.5]),
     ],
 )
 def test_values_of_another_type_are_not_sent(kind: str, values: list[object]) -> None:
@@ -219,9 +185,7 @@ def test_receiving_stops_at_the_deadline() -> None:
     )
     | st.none()
     | st.lists(st.integers()),
-    buffers=st.lists(
-        st.binary(max_size=40) | st.sampled_from([b"[1]", b'["a"]', b"[null]", b'[{"i":"1"}]']), max_size=3
-    ),
+    buffers=st.lists(st.binary(max_size=40) | st.sampled_from([b"[1]", b'["a"]', b"[null]", b'["1.5"]']), max_size=3),
     rows=st.integers(0, 5),
 )
 def test_hostile_columns_give_valid_values_or_a_fault(description: Any, buffers: list[bytes], rows: int) -> None:
@@ -232,12 +196,8 @@ def test_hostile_columns_give_valid_values_or_a_fault(description: Any, buffers:
         float,
         bool,
         str,
-        list,
         datetime.date,
-        datetime.time,
-        datetime.timedelta,
         decimal.Decimal,
-        uuid.UUID,
     )
     try:
         values = decode_values(description, views, rows)

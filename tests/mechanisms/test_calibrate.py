@@ -80,14 +80,14 @@ def test_gaussian_events_add_up_to_the_price(mu_squared: str) -> None:
     assert units_up(total, PICO) * PICO == price.amount
 
 
-def test_shares_follow_weights_over_all_cores() -> None:
-    """Two cores share one price by weight; a selection takes its part, and the whole when it is alone."""
-    heavy = Statistic("n", count().kind, sensitivity(1), weight=3)
-    first = scalar_core([heavy], [COUNT_ESTIMATE])
+def test_statistics_of_all_cores_share_equally() -> None:
+    """Two cores share one price by their statistics; a selection takes its part, and the whole when it is alone."""
+    counts = [Statistic(name, count().kind, sensitivity(1)) for name in ("n", "m", "o")]
+    first = scalar_core(counts, [COUNT_ESTIMATE])
     keys = Keys((KeyColumn("k", ColumnType.TEXT),), None, 1, "u")
     second = CoreStatistics("other", keys, (units(),), (Estimate("rows", AggregateFunction.ROWS, "u", integer=True),))
     calibration = calibrate([first, second], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(1, 10**6)))
-    assert [measurement.share for measurement in calibration.measurements] == [Fraction(3, 4), Fraction(1, 4)]
+    assert [measurement.share for measurement in calibration.measurements] == [Fraction(1, 4)] * 4
     assert calibration.events_of("other") == (
         TruncatedGeometricEvent(epsilon=Fraction(1, 4), delta=Fraction(1, 10**6)),
     )

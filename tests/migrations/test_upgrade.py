@@ -11,7 +11,8 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, text
+from sqlalchemy import MetaData, Table, Text, inspect, select, text
+from sqlalchemy.exc import DBAPIError
 
 from accountant import tables
 from accountant.connection import open_engine
@@ -154,3 +155,63 @@ def test_sqlite_file_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         folder.mkdir(mode=0o500)
     with pytest.raises(Exception, match="unable to open database file"):
         upgrade(f"sqlite:///{folder / 'ledger.db'}")
+
+
+def test_a_running_query_is_reserved_again(empty_url: str) -> None:
+    """Revision 0008 turns "running" into "reserved", keeps other rows and what names them, and allows it no more."""
+    engine = open_engine(empty_url, foreign_keys=False)
+    with engine.connect() as connection:
+        config = configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0007")
+        there = MetaData()
+        there.reflect(connection)
+        queries, open_states = there.tables["queries"], ("reserved", "running")
+        connection.execute(there.tables["instances"].insert().values(_filled(there.tables["instances"], id="i")))
+        root = _filled(there.tables["accounts"], id="a", filter="pure", limit_epsilon=1, budget_pure=1)
+        connection.execute(there.tables["accounts"].insert().values(root))
+        rows = [
+            _filled(
+                queries,
+                id=f"q_{state}",
+                state=state,
+                account="a",
+                instance="i",
+                idempotency_key=state,
+                answer=b"told" if state == "settled" else None,
+                finished=None if state in open_states else 2,
+            )
+            for state in (*open_states, "settled", "failed_charged", "failed_void")
+        ]
+        connection.execute(queries.insert(), rows)
+        for number, row in enumerate(rows):
+            entry = _filled(there.tables["entries"], sequence=number, account_sequence=number, account="a", kind="post")
+            connection.execute(there.tables["entries"].insert().values({**entry, "query_id": row["id"]}))
+        connection.commit()
+    engine.dispose()
+    upgrade(empty_url)
+    engine = open_engine(empty_url)
+    with engine.connect() as connection:
+        kept = [dict(row._mapping) for row in connection.execute(select(queries))]
+        expected = [{**row, "state": "reserved"} if row["state"] == "running" else row for row in rows]
+        assert sorted(kept, key=lambda row: str(row["id"])) == sorted(expected, key=lambda row: str(row["id"]))
+        named = connection.execute(text("SELECT count(*) FROM entries JOIN queries ON queries.id = query_id"))
+        assert named.scalar_one() == len(rows)
+    for refused in (
+        "UPDATE queries SET state = 'running' WHERE id = 'q_reserved'",
+        "UPDATE queries SET finished = 3 WHERE id = 'q_reserved'",
+        "UPDATE queries SET state = 'reserved' WHERE id = 'q_failed_void'",
+        "UPDATE entries SET query_id = 'q_none' WHERE sequence = 1",
+        "DELETE FROM queries WHERE id = 'q_reserved'",
+    ):
+        with engine.connect() as connection, pytest.raises(DBAPIError):
+            connection.execute(text(refused))
+    engine.dispose()
+
+
+def _filled(table: Table, **values: object) -> dict[str, object]:
+    """A row with something in every column that must not be empty."""
+    return {
+        column.name: values.get(column.name, None if column.nullable else "x" if isinstance(column.type, Text) else 0)
+        for column in table.columns
+    }

@@ -183,7 +183,7 @@ class FakeJourney:
         )
         reserved = self.ledger.reserve(request)
         if not reserved.fresh:
-            if reserved.answer is None and reserved.state not in ("reserved", "running"):
+            if reserved.answer is None and reserved.state != "reserved":
                 raise ExecutionFailed(started=reserved.state != "failed_void")
             return (
                 InFlight(reserved.query_id) if reserved.answer is None else Settled(reserved.query_id, reserved.answer)

@@ -129,6 +129,20 @@ def test_every_field_of_a_measurement_is_stored(price: str) -> None:
     assert sums_from_plain([]) == ()
 
 
+def test_the_weight_of_version_0_2_0_is_read_and_is_one() -> None:
+    """Shows that sums stored with a weight are those without it, and that a weight which never was is refused."""
+    stored = sums_to_plain(fresh("laplace", "0.95").sums)
+    assert all("weight" not in one["measurement"]["statistic"] for one in stored)
+    expected = sums_from_plain(stored)
+    for one in stored:
+        one["measurement"]["statistic"]["weight"] = 1
+    for before, now in zip(sums_from_plain(stored), expected, strict=True):
+        assert (before.measurement, before.estimates) == (now.measurement, now.estimates)
+    stored[0]["measurement"]["statistic"]["weight"] = 2
+    with pytest.raises(ValueError, match="never had"):
+        sums_from_plain(stored)
+
+
 def test_no_group_that_is_not_shown_is_stored() -> None:
     """The sums of a release are those of its groups: what the selection hid is not in the body."""
     hidden = Exact(

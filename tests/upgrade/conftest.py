@@ -1,4 +1,4 @@
-"""The home of version 0.1.0, unpacked and migrated, on both databases."""
+"""Homes of earlier versions, unpacked and migrated, on both databases: a test module names its `VERSION`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,23 @@ from server.services import Services
 from server.settings import Settings
 from tests.databases import empty_postgresql_url, postgresql_server  # noqa: F401 - fixtures are found by their names
 
-ARCHIVE = Path(__file__).with_name("home-0.1.0.tar.gz")
-REVISION = "0003"
-"""The newest revision of version 0.1.0."""
+REVISIONS = {"0.1.0": "0003", "0.2.0": "0007"}
+"""The newest revision of each version."""
+
+
+def archive_of(version: str) -> Path:
+    """The home that a version left behind."""
+    return Path(__file__).with_name(f"home-{version}.tar.gz")
+
+
+def unpack(version: str, folder: Path) -> None:
+    """Puts the home of a version into a folder."""
+    with tarfile.open(archive_of(version)) as archive:
+        archive.extractall(folder, filter="data")
 
 
 class OldHome:
-    """One home of version 0.1.0 under this version's program, and what its users were told."""
+    """One home of an earlier version under this version's program, and what its users were told."""
 
     def __init__(self, folder: Path, database: str | None) -> None:
         self.asked: dict[str, Any] = json.loads((folder / "asked.json").read_text())
@@ -53,7 +63,7 @@ class OldHome:
             self.services = None
 
     def call(self, who: str, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """One request with a key that version 0.1.0 made."""
+        """One request with a key that the earlier version made."""
         assert self.services is not None
         services = self.services
 
@@ -66,13 +76,13 @@ class OldHome:
         return asyncio.run(send())
 
 
-def _copy_to(url: str, ledger: Path) -> None:
-    """Puts the rows of a SQLite ledger into a PostgreSQL database, at the revision that version 0.1.0 had."""
+def _copy_to(url: str, ledger: Path, revision: str) -> None:
+    """Puts the rows of a SQLite ledger into a PostgreSQL database, at the revision that its version had."""
     target = open_engine(url, foreign_keys=False)
     with target.connect() as connection:
         config = configuration()
         config.attributes["connection"] = connection
-        command.upgrade(config, REVISION)
+        command.upgrade(config, revision)
         connection.commit()
     source = create_engine(f"sqlite:///{ledger}")
     there = MetaData()
@@ -98,17 +108,17 @@ def _copy_to(url: str, ledger: Path) -> None:
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
 def unpacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldHome]:
-    """The home as version 0.1.0 left it: nothing was migrated yet."""
+    """The home as the module's version left it: nothing was migrated yet."""
     folder: Path = tmp_path_factory.mktemp("old")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    version: str = request.module.VERSION
+    unpack(version, folder)
     if request.param == "sqlite":
         yield OldHome(folder, None)
         return
     from tests.databases import EmptyDatabase
 
     with EmptyDatabase(request.getfixturevalue("postgresql_server")) as address:
-        _copy_to(address, folder / "ledger.sqlite")
+        _copy_to(address, folder / "ledger.sqlite", REVISIONS[version])
         (folder / "ledger.sqlite").unlink()
         yield OldHome(folder, address)
 

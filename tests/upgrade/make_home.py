@@ -1,16 +1,19 @@
-"""Makes `home-0.1.0.tar.gz`: a small home as version 0.1.0 leaves it behind, for the test that upgrades it.
+"""Makes `home-VERSION.tar.gz`: a small home as that version leaves it behind, for the tests that upgrade it.
 
-The archive was made with the program at commit aa1f533 and is never made again with a newer one; this script says how.
-It runs that program's own command line and HTTP interface, as its users did:
+An archive is made once, with the program of its version, and never again with a newer one; this script says how. It
+runs that program's own command line and HTTP interface, as its users did:
 
-    git worktree add ../noisegate-0.1.0 aa1f533
-    python tests/upgrade/make_home.py ../noisegate-0.1.0 tests/upgrade/home-0.1.0.tar.gz
+    git worktree add --detach ../noisegate-0.1.0 aa1f533
+    python tests/upgrade/make_home.py ../noisegate-0.1.0 0.1.0 tests/upgrade/home-0.1.0.tar.gz
+    git worktree add --detach ../noisegate-0.2.0 fbfd7e7
+    python tests/upgrade/make_home.py ../noisegate-0.2.0 0.2.0 tests/upgrade/home-0.2.0.tar.gz
 
-What is in it: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of an
-administrator and two analysts; a root, two accounts of anna side by side, one of ben; answers
-with public and with hidden keys, an AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query,
-made through the ledger, since no client can make an engine fail. `asked.json` keeps what was asked and answered. The
-keys open nothing but this archive.
+What is in both: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
+an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
+AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query, made through the ledger, since no
+client can make an engine fail. That of 0.1.0 has a second account of anna, side by side with the first, which paid too.
+That of 0.2.0 has a release that ben was charged for reading, and a query that was left in the ledger's state "running".
+`asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +59,18 @@ tables:
       cost: {type: number, bounds: [0, 500]}
 policy: {epsilon_default: "0.1", epsilon_max: "2", delta_per_query: "1e-8", releases_shared: true}
 """
+"""The file of version 0.1.0."""
 
-QUESTIONS: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (
+Question = tuple[str, str, dict[str, Any], str | None]
+"""Who asked, under which name `asked.json` keeps it, what, and with which Idempotency-Key."""
+
+QUESTIONS: tuple[Question, ...] = (
     ("anna", "public_keys", {"sql": "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"}, None),
     ("anna", "hidden_keys", {"sql": "SELECT town, COUNT(*) AS n FROM patients GROUP BY town"}, None),
     ("anna", "average", {"sql": "SELECT AVG(cost) AS cost FROM visits", "spend": {"epsilon": "0.5"}}, None),
     ("ben", "retried", {"sql": "SELECT COUNT(*) AS n FROM visits", "spend": {"epsilon": "0.25"}}, "report-7"),
     ("anna", "repeated", {"sql": "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"}, "again-1"),
 )
-"""Who asked, under which name `asked.json` keeps it, what, and with which Idempotency-Key."""
 
 CLOSED = """
 import hashlib, sys
@@ -80,9 +87,54 @@ with Ledger(sys.argv[1], instance="made", high_water=__import__("pathlib").Path(
                                       body_hash=hashlib.sha256(name.encode()).hexdigest()))
         getattr(ledger, name)(f"q_{name}")
 """
+"""Leaves a voided and a failed query."""
+
+RUNNING = """
+import hashlib, sys
+from fractions import Fraction
+from accountant.ledger import Ledger
+from accountant.request import CoreCharge, ReserveRequest
+from privacy.events import LaplaceEvent
+with Ledger(sys.argv[1], instance="made", high_water=__import__("pathlib").Path(sys.argv[2])) as ledger:
+    account = ledger.spendable("surgery", "ben")[0][0].id
+    key = hashlib.sha256(b"running").hexdigest()
+    event = LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(8))
+    core = CoreCharge(core_key=key, quality=Fraction(1, 8), events=(event,))
+    ledger.reserve(ReserveRequest(query_id="q_running", principal="ben", account=account, cores=(core,), body_hash=key))
+    ledger.start("q_running")
+"""
+"""Leaves a query open, and running: what a server that was killed could have left."""
 
 
-def write_sources(folder: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is different between versions: the dataset file, anna's limits, the questions, and what stays open."""
+
+    dataset: str
+    limits_of_anna: tuple[str, ...]
+    questions: tuple[Question, ...]
+    left_open: str | None
+
+
+WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
+
+RECIPES = {
+    "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
+    "0.2.0": Recipe(
+        "version: 2\n" + DATASET.replace("releases_shared: true", "releases_shared: charged"),
+        ("5",),
+        (
+            *QUESTIONS,
+            # By width, so that both want the same noise: a release that is dearer than the question is not read.
+            ("anna", "wide", WIDE, None),
+            ("ben", "read", WIDE, None),
+        ),
+        RUNNING,
+    ),
+}
+
+
+def write_sources(folder: Path, dataset: str) -> Path:
     """Writes the two tables and the dataset file; returns the latter."""
     folder.mkdir(parents=True)
     with (folder / "patients.csv").open("w", newline="") as file:
@@ -97,7 +149,7 @@ def write_sources(folder: Path) -> Path:
         for visit in range(900):
             rows.writerow([visit, visit % 300, 1 + visit % 12, 20 + visit * 17 % 400])
     path = folder / "surgery.yaml"
-    path.write_text(DATASET)
+    path.write_text(dataset)
     return path
 
 
@@ -128,14 +180,20 @@ class Program:
         lock = self._home / "serving.lock"
         lock.unlink(missing_ok=True)
         with subprocess.Popen(line, cwd=self._checkout, env=self._environment, stderr=subprocess.DEVNULL) as server:
-            while server.poll() is None:
-                with contextlib.suppress(OSError, ValueError):
-                    url = json.loads(lock.read_text())["url"]
-                    urllib.request.urlopen(f"{url}/readyz").close()
-                    yield url
-                    break
-                time.sleep(0.1)
-            server.terminate()
+            try:
+                yield self._ready(server, lock)
+            finally:
+                server.terminate()
+
+    def _ready(self, server: subprocess.Popen[bytes], lock: Path) -> str:
+        """Waits until the server is ready; its address."""
+        while server.poll() is None:
+            with contextlib.suppress(OSError, ValueError):
+                url: str = json.loads(lock.read_text())["url"]
+                urllib.request.urlopen(f"{url}/readyz").close()
+                return url
+            time.sleep(0.1)
+        raise RuntimeError("the server ended before it was ready")
 
 
 def ask(url: str, path: str, key: str, body: dict[str, Any], retry: str | None = None) -> Any:
@@ -148,11 +206,11 @@ def ask(url: str, path: str, key: str, body: dict[str, Any], retry: str | None =
         return json.load(answer)
 
 
-def make(checkout: Path, home: Path) -> None:
+def make(checkout: Path, home: Path, recipe: Recipe) -> None:
     """Does on `home` what the text above says."""
     program = Program(checkout, home)
     program.command("migrate")
-    program.command("dataset", "add", str(write_sources(home / "datasets")))
+    program.command("dataset", "add", str(write_sources(home / "datasets", recipe.dataset)))
     keys = {"admin": program.command("key", "create", "admin", "--role", "admin", "--days", "3650")["key"]}
     for name in ("anna", "ben"):
         keys[name] = program.command("key", "create", name, "--days", "3650")["key"]
@@ -160,20 +218,16 @@ def make(checkout: Path, home: Path) -> None:
     with program.serving() as url:
         root = {"dataset": "surgery", "limit": {"epsilon": "20", "delta": "0.00001"}}
         ask(url, "/v1/budgets", keys["admin"], root)
-        for name, epsilon, kind in (
-            ("anna", "5", "approximate"),
-            ("anna", "4", "approximate"),
-            ("ben", "3", "approximate"),
-        ):
+        for name, epsilon in (*(("anna", epsilon) for epsilon in recipe.limits_of_anna), ("ben", "3")):
             limit = {"epsilon": epsilon, "delta": "0.000001"}
             ask(
                 url,
                 "/v1/budgets",
                 keys["admin"],
-                {"dataset": "surgery", "principal": name, "limit": limit, "filter": kind},
+                {"dataset": "surgery", "principal": name, "limit": limit, "filter": "approximate"},
             )
         own = ask_budgets(url, keys["anna"])
-        for name, title, body, retry in QUESTIONS:
+        for name, title, body, retry in recipe.questions:
             whole = {"dataset": "surgery", **body}
             asked["questions"][title] = {
                 "principal": name,
@@ -181,16 +235,21 @@ def make(checkout: Path, home: Path) -> None:
                 "idempotency_key": retry,
                 "answer": ask(url, "/v1/queries", keys[name], whole, retry),
             }
-        # The second account of anna pays too: today both are spendable.
-        second = {"dataset": "surgery", "sql": "SELECT AVG(age) AS age FROM patients", "budget": own[1]["id"]}
-        asked["questions"]["second_account"] = {
-            "principal": "anna",
-            "body": second,
-            "idempotency_key": None,
-            "answer": ask(url, "/v1/queries", keys["anna"], second),
-        }
-    program.run(CLOSED, f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater"))
+        # A second account of anna pays too: in version 0.1.0 both are spendable.
+        for account in own[1:]:
+            second = {"dataset": "surgery", "sql": "SELECT AVG(age) AS age FROM patients", "budget": account["id"]}
+            asked["questions"]["second_account"] = {
+                "principal": "anna",
+                "body": second,
+                "idempotency_key": None,
+                "answer": ask(url, "/v1/queries", keys["anna"], second),
+            }
+    ledger = f"sqlite:///{home / 'ledger.sqlite'}", str(home / "ledger.highwater")
+    program.run(CLOSED, *ledger)
     with program.serving() as url:
+        # While the server runs, which fails only what its own start finds open.
+        if recipe.left_open is not None:
+            program.run(recipe.left_open, *ledger)
         asked["budgets"] = ask_budgets(url, keys["admin"])
     (home / "asked.json").write_text(json.dumps(asked, indent=1))
 
@@ -219,5 +278,5 @@ def pack(home: Path, archive: Path) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        make(Path(sys.argv[1]).resolve(), Path(folder) / "home")
-        pack(Path(folder) / "home", Path(sys.argv[2]))
+        make(Path(sys.argv[1]).resolve(), Path(folder) / "home", RECIPES[sys.argv[2]])
+        pack(Path(folder) / "home", Path(sys.argv[3]))
