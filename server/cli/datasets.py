@@ -55,7 +55,8 @@ def init(
       noisegate init clinic.duckdb --unit patient_id --table patients > clinic.yaml
       noisegate init survey.csv --each-row -o survey.yaml
     """
-    from server.cli.own_data import inspect, proposal, renamed_lines
+    from server.cli.own_data import inspect, proposing, renamed_lines
+    from server.datasets import propose
     from server.datasets.inspecting import stem
 
     here.place()  # what the advice names
@@ -74,14 +75,15 @@ def init(
     folder = Path.cwd() if output is None else absolute(output).parent
     with progress("reading the data"):
         found = inspect(file)
-    text = proposal(
-        tuple(replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found),
-        unit=unit,
-        file=_relative(absolute(file), folder),
-        dataset=dataset or stem(file),
-        unit_table=unit_table,
-        rows_are_units=each_row,
-    )
+    with proposing(found, unit):
+        text = propose(
+            [replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found],
+            unit=unit,
+            file=_relative(absolute(file), folder),
+            dataset=dataset or stem(file),
+            unit_table=unit_table,
+            rows_are_units=each_row,
+        )
     text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
     if output is not None:
         with explained():

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +19,8 @@ from server.cli.output import printable
 
 if TYPE_CHECKING:
     from engines.inspect import InspectedTable
-    from privacy.bounds import ContributionBound
 
-__all__ = ["DEMO", "ROWS_PER_UNIT", "OwnData", "OwnFile", "inspect", "proposal", "renamed_lines"]
+__all__ = ["DEMO", "ROWS_PER_UNIT", "OwnData", "OwnFile", "inspect", "proposing", "renamed_lines"]
 
 DEMO = "demo"
 ROWS_PER_UNIT = 20
@@ -71,30 +72,13 @@ def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
     return lines
 
 
-def proposal(
-    tables: tuple[InspectedTable, ...],
-    *,
-    unit: str | None,
-    file: str,
-    dataset: str,
-    unit_table: str | None = None,
-    contribution: ContributionBound | None = None,
-    rows_are_units: bool = False,
-) -> str:
-    """The text of a dataset file. Errors: CommandFailed (wrong usage) for a column or table that is not there."""
+@contextmanager
+def proposing(tables: tuple[InspectedTable, ...], unit: str | None) -> Iterator[None]:
+    """Turns what `propose` refuses into CommandFailed (wrong usage): a column or table that is not there."""
     from privacy.wording import nearest
-    from server.datasets import propose
 
     try:
-        return propose(
-            tables,
-            unit=unit,
-            file=file,
-            dataset=dataset,
-            unit_table=unit_table,
-            contribution=contribution,
-            rows_are_units=rows_are_units,
-        )
+        yield
     except ValueError as error:
         names = [column.name for table in tables for column in table.columns]
         near = nearest(unit or "", names)
@@ -199,22 +183,22 @@ class OwnFile:
     def text(self, *, rows_per_unit: int | None = None) -> str:
         """The dataset file for it."""
         from privacy.bounds import ContributionBound
+        from server.datasets import propose
 
         rows = self.rows_per_unit or rows_per_unit
-        contribution = None
+        bound = None
         if rows is not None:
-            contribution = ContributionBound(
-                rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows
+            bound = ContributionBound(rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows)
+        with proposing(self.tables, self.unit):
+            return propose(
+                self.tables,
+                unit=self.unit,
+                file=str(self.path),
+                dataset=self.name,
+                unit_table=self.unit_table,
+                contribution=bound,
+                rows_are_units=self.unit is None,
             )
-        return proposal(
-            self.tables,
-            unit=self.unit,
-            file=str(self.path),
-            dataset=self.name,
-            unit_table=self.unit_table,
-            contribution=contribution,
-            rows_are_units=self.unit is None,
-        )
 
     def wrong_table(self) -> CommandFailed:
         """The failure when the table of the units turns out to have several rows of one."""

@@ -6,45 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from privacy.numbers import decimal_text
 from privacy.wording import nearest
-from server.administration.refusal import (
-    Absent,
-    ActRefused,
-    AmbiguousAccount,
-    BudgetRefusal,
-    ChangedBudget,
-    ChangedDataset,
-    DatasetRefusal,
-    DeltaNeeded,
-    DeltaOfPure,
-    DisabledPrincipal,
-    FaultyDataset,
-    FilterFixed,
-    FrozenAccount,
-    KeyUsed,
-    LastAdmin,
-    NameInUse,
-    NoAccount,
-    NoDataset,
-    NoKey,
-    NoParent,
-    NoPrincipal,
-    NoRoot,
-    OnceRefusal,
-    OtherDatasetName,
-    OtherRole,
-    OutcomeUnknown,
-    PeopleRefusal,
-    ReasonNeeded,
-    Refusal,
-    SecondAccount,
-    SecondRoot,
-    ServedAlready,
-    StoredVersion,
-    UnsuitableBudget,
-    UnsuitableKey,
-    UnsuitableLimit,
-    UnsuitablePrincipal,
-)
+from server.administration import refusal as refused
 from server.cli.failure import CommandFailed, usage_error
 from server.datasets import DatasetFileRefused
 
@@ -61,19 +23,19 @@ def failure_of(error: Exception) -> CommandFailed:
     if isinstance(error, DatasetFileRefused):
         faults = [problem for problem in error.problems if problem.severity == "error"]
         return _findings_failure([(fault.what, fault.why, (fault.instead,), fault.place) for fault in faults])
-    assert isinstance(error, ActRefused)
+    assert isinstance(error, refused.ActRefused)
     return failure_of_act(error.refusal)
 
 
-def failure_of_act(refusal: Refusal) -> CommandFailed:
+def failure_of_act(refusal: refused.Refusal) -> CommandFailed:
     """The message of a refused act. Nothing was changed."""
-    if isinstance(refusal, Absent):
+    if isinstance(refusal, refused.Absent):
         return _of_absent(refusal)
-    if isinstance(refusal, BudgetRefusal):
+    if isinstance(refusal, refused.BudgetRefusal):
         return _of_budget(refusal)
-    if isinstance(refusal, PeopleRefusal):
+    if isinstance(refusal, refused.PeopleRefusal):
         return _of_people(refusal)
-    if isinstance(refusal, DatasetRefusal):
+    if isinstance(refusal, refused.DatasetRefusal):
         return _of_dataset(refusal)
     return _of_once(refusal)
 
@@ -99,35 +61,35 @@ def _findings_failure(findings: Sequence[tuple[str, str, Sequence[str], str | No
     )
 
 
-def _of_absent(refusal: Absent) -> CommandFailed:
+def _of_absent(refusal: refused.Absent) -> CommandFailed:
     match refusal:
-        case NoDataset(name, known):
+        case refused.NoDataset(name, known):
             near = nearest(name, known)
             return CommandFailed(
                 f'there is no dataset "{name}"',
                 why=f"Attached are: {', '.join(known)}." if known else "No dataset is attached yet.",
                 instead=f'Did you mean "{near}"?' if near else "Attach one with: noisegate dataset add FILE",
             )
-        case NoPrincipal(name):
+        case refused.NoPrincipal(name):
             return CommandFailed(
                 f'there is no principal "{name}"',
                 why="A budget belongs to somebody who can ask.",
                 instead=f"Make it together with its key: noisegate key create {name} --role analyst",
             )
-        case NoKey(identifier):
+        case refused.NoKey(identifier):
             return CommandFailed(
                 # A secret that was pasted with a typo is not repeated.
                 "there is no such key" if identifier.startswith("ngk_") else f'there is no key "{identifier}"',
                 why="No key of this home has this identifier.",
                 instead="See: noisegate key list",
             )
-        case NoAccount(account, dataset):
+        case refused.NoAccount(account, dataset):
             return CommandFailed(
                 f'there is no account "{account}"' + ("" if dataset is None else f' of dataset "{dataset}"'),
                 why="No account has this identifier.",
                 instead="See: noisegate budget show",
             )
-        case NoParent(account, dataset):
+        case refused.NoParent(account, dataset):
             return CommandFailed(
                 f'there is no account "{account}" of dataset "{dataset}"',
                 why="The account above must belong to the same dataset.",
@@ -137,9 +99,9 @@ def _of_absent(refusal: Absent) -> CommandFailed:
             assert_never(refusal)
 
 
-def _of_budget(refusal: BudgetRefusal) -> CommandFailed:
+def _of_budget(refusal: refused.BudgetRefusal) -> CommandFailed:
     match refusal:
-        case NoRoot(dataset, limit):
+        case refused.NoRoot(dataset, limit):
             epsilon, delta = decimal_text(limit.epsilon), decimal_text(limit.delta)
             return CommandFailed(
                 f'could not open the account: dataset "{dataset}" has no root account yet',
@@ -150,31 +112,31 @@ def _of_budget(refusal: BudgetRefusal) -> CommandFailed:
                     f"noisegate budget set --dataset {dataset} --epsilon {epsilon} --delta {delta}",
                 ),
             )
-        case SecondRoot(dataset):
+        case refused.SecondRoot(dataset):
             return CommandFailed(
                 f'could not open the account: dataset "{dataset}" has a root account',
                 why="A second root would double what may be disclosed about the same people.",
                 instead="Change its limit: noisegate budget set without --principal and --parent",
             )
-        case SecondAccount(account):
+        case refused.SecondAccount(account):
             return CommandFailed(
                 "could not open the account: the principal has one below the same account",
                 why="A second one would be a second limit for the same person.",
                 instead=f"Change its limit: --account {account}",
             )
-        case AmbiguousAccount(dataset, principal, accounts):
+        case refused.AmbiguousAccount(dataset, principal, accounts):
             return CommandFailed(
                 f'"{principal}" has {len(accounts)} accounts of dataset "{dataset}"',
                 why="It is not clear which one is meant.",
                 instead=[f"--account {account}" for account in accounts],
             )
-        case DeltaOfPure():
+        case refused.DeltaOfPure():
             return usage_error(
                 "--delta is not accepted",
                 why="A pure account has no delta.",
                 instead=("Leave --delta away,", "or choose --filter approximate."),
             )
-        case DeltaNeeded(given):
+        case refused.DeltaNeeded(given):
             return usage_error(
                 "--delta is not accepted" if given else "--delta is missing",
                 why="An approximate account needs a delta above zero: the chance that its limit of epsilon may fail.",
@@ -191,17 +153,21 @@ def _of_budget(refusal: BudgetRefusal) -> CommandFailed:
             assert_never(refusal)
 
 
-def _of_limit(
-    refusal: FilterFixed | ReasonNeeded | FrozenAccount | ChangedBudget | UnsuitableBudget | UnsuitableLimit,
-) -> CommandFailed:
+_OfLimit = (
+    refused.FilterFixed | refused.ReasonNeeded | refused.FrozenAccount | refused.ChangedBudget
+    | refused.UnsuitableBudget | refused.UnsuitableLimit
+)  # fmt: skip
+
+
+def _of_limit(refusal: _OfLimit) -> CommandFailed:
     match refusal:
-        case FilterFixed(account):
+        case refused.FilterFixed(account):
             return CommandFailed(
                 f"could not change account {account.id}: its filter is {account.filter.value}",
                 why="How losses add up is chosen once: what was spent was counted that way.",
                 instead="Leave --filter away. Another filter needs another dataset.",
             )
-        case ReasonNeeded(account):
+        case refused.ReasonNeeded(account):
             delta = f" and delta {decimal_text(account.limit.delta)}" if account.limit.delta else ""
             limit = f"epsilon {decimal_text(account.limit.epsilon)}{delta}"
             return CommandFailed(
@@ -209,23 +175,23 @@ def _of_limit(
                 why=f"{whose(account)} of dataset {account.dataset} has {limit}. The ledger keeps why it changes.",
                 instead='Repeat with: --reason "why it changes"',
             )
-        case FrozenAccount(identifier):
+        case refused.FrozenAccount(identifier):
             return CommandFailed(
                 f"could not change account {identifier}: it is frozen",
                 why="It was a second account of one principal below one parent, and pays for nothing more.",
                 instead="Change the one that pays: noisegate budget set without --account",
             )
-        case ChangedBudget(identifier):
+        case refused.ChangedBudget(identifier):
             return CommandFailed(
                 f"could not change account {identifier}: somebody else changed its limit just now",
                 why="The change was made for the earlier limit.",
                 instead="See: noisegate budget show, and repeat the command if it is still meant",
             )
-        case UnsuitableBudget(dataset, why):
+        case refused.UnsuitableBudget(dataset, why):
             return CommandFailed(
                 "could not open the account", why=f"{why}.", instead=f"See: noisegate budget show --dataset {dataset}"
             )
-        case UnsuitableLimit(_, why):
+        case refused.UnsuitableLimit(_, why):
             return usage_error(
                 "could not change the limit", why=f"{why}.", instead='Give a reason: --reason "why it changes"'
             )
@@ -233,55 +199,55 @@ def _of_limit(
             assert_never(refusal)
 
 
-def _of_people(refusal: PeopleRefusal) -> CommandFailed:
+def _of_people(refusal: refused.PeopleRefusal) -> CommandFailed:
     match refusal:
-        case NameInUse(name):
+        case refused.NameInUse(name):
             return CommandFailed(
                 f'there is a principal "{name}"',
                 why="Names are kept forever, also of disabled principals: the ledger refers to them.",
                 instead="Choose another name.",
             )
-        case OtherRole(name, role, wanted):
+        case refused.OtherRole(name, role, wanted):
             return CommandFailed(
                 f'could not make the key: "{name}" is {role}, not {wanted}',
                 why="A principal has one role, and all its keys have that role.",
                 instead=("Leave --role away,", "or choose another name for the other role."),
             )
-        case DisabledPrincipal(name):
+        case refused.DisabledPrincipal(name):
             return CommandFailed(
                 f'could not make the key: "{name}" is disabled',
                 why="Keys of a disabled principal do not work.",
                 instead=f"Enable it first: PATCH /v1/principals/{name} with an administrator's key.",
             )
-        case LastAdmin():
+        case refused.LastAdmin():
             return CommandFailed(
                 "the last administrator cannot be disabled or lose the role",
                 why="Nobody could administrate this server any more.",
                 instead="Make another administrator first: noisegate key create NAME --role admin",
             )
-        case UnsuitablePrincipal(why) | UnsuitableKey(why):
+        case refused.UnsuitablePrincipal(why) | refused.UnsuitableKey(why):
             return usage_error("could not make the key", why=f"{why}.", instead="See: noisegate key list")
         case _:
             assert_never(refusal)
 
 
-def _of_dataset(refusal: DatasetRefusal) -> CommandFailed:
+def _of_dataset(refusal: refused.DatasetRefusal) -> CommandFailed:
     match refusal:
-        case FaultyDataset(findings):
+        case refused.FaultyDataset(findings):
             return _findings_failure([(item.what, item.why, item.instead, item.field) for item in findings])
-        case ServedAlready(name) | ChangedDataset(name):
+        case refused.ServedAlready(name) | refused.ChangedDataset(name):
             return CommandFailed(
                 f"could not attach {name}: somebody else attached another version just now",
                 why="This one was to replace what was served before. What is served now stays.",
                 instead="See: noisegate dataset list, and repeat the command if it is still meant",
             )
-        case OtherDatasetName():
+        case refused.OtherDatasetName():
             return CommandFailed(
                 "could not attach: the file describes a dataset of another name",
                 why="It was to replace one of a certain name.",
                 instead="Change the name in the file.",
             )
-        case StoredVersion():
+        case refused.StoredVersion():
             return CommandFailed(
                 "cannot attach: this version of the dataset is stored with other contents",
                 why="A version never changes, because releases and charges refer to it.",
@@ -291,15 +257,15 @@ def _of_dataset(refusal: DatasetRefusal) -> CommandFailed:
             assert_never(refusal)
 
 
-def _of_once(refusal: OnceRefusal) -> CommandFailed:
+def _of_once(refusal: refused.OnceRefusal) -> CommandFailed:
     match refusal:
-        case KeyUsed():
+        case refused.KeyUsed():
             return usage_error(
                 "--idempotency-key was used before for another command",
                 why="It stands for one command with one set of options.",
                 instead="Choose a new one for a new command.",
             )
-        case OutcomeUnknown():
+        case refused.OutcomeUnknown():
             return CommandFailed(
                 "the command was run before under this --idempotency-key, and its outcome is not known",
                 why="It is running, or it was ended in the middle. It is not carried out a second time.",

@@ -1,0 +1,51 @@
+"""The messages of foreign errors: a table by the full names of classes, so that no module is loaded for it."""
+
+from __future__ import annotations
+
+import importlib
+import string
+
+import pytest
+
+from server.cli import failure
+
+
+@pytest.mark.parametrize("name", failure._PROGRAM)
+def test_every_name_in_the_table_is_a_class(name: str) -> None:
+    """A class that was renamed would lose its message without a sign."""
+    module, _, kind = name.rpartition(".")
+    found = getattr(importlib.import_module(module), kind)
+    assert issubclass(found, Exception)
+    assert f"{found.__module__}.{found.__qualname__}" == name
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        *((words, {"about", "where", "said", "reason"})
+          for words in (*failure._SYSTEM.values(), failure._SYSTEM_OTHER)),
+        *((words, {"error", "error.account", "error.what", "error.why", "error.instead", "findings"})
+          for words in failure._PROGRAM.values()),
+        *((words, {"kind"}) for words in failure._DATABASE.values()),
+    ],
+)  # fmt: skip
+def test_every_message_can_be_filled_in(words: failure.Words, known: set[str]) -> None:
+    """What, why and what to do, with no field that nobody fills."""
+    assert all(words)
+    fields = {field for text in words for _, field, _, _ in string.Formatter().parse(text) if field is not None}
+    assert fields <= known
+
+
+def test_a_subclass_has_the_message_of_its_nearest_base() -> None:
+    """An error without words of its own has those of what it is a kind of."""
+    from accountant.errors import LedgerError, SchemaTooNew
+
+    class Narrower(SchemaTooNew):
+        pass
+
+    class Other(LedgerError):
+        pass
+
+    for error, words in ((Narrower("x"), "newer version of Noisegate"), (Other("it is so"), "refused the step")):
+        with pytest.raises(failure.CommandFailed, match=words), failure.explained():
+            raise error
