@@ -75,15 +75,9 @@ for _name, _function in COMMANDS.items():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        import importlib.metadata
+        from server.routes.operations import server_version
 
-        try:
-            version = importlib.metadata.version("noisegate")
-        except importlib.metadata.PackageNotFoundError:
-            from server.routes.operations import server_version
-
-            version = server_version()
-        say(f"noisegate {version}")
+        say(f"noisegate {server_version()}")
         raise typer.Exit
 
 

@@ -125,15 +125,13 @@ class _Up:
         fresh = not (home / "ledger.sqlite" if own else settings.datasets_directory).exists()
         self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
         if fresh:
-            lines = {
-                "ledger.sqlite" if own else "(database)": "the account of what has been told",
-                "datasets/" if guest is None else f"datasets/{guest.name}.yaml": "demo data: 25,000 invented patients "
-                "and their visits"
-                if guest is None
-                else f"what is known of {guest.path.name}",
-                "snapshots/": "an immutable copy of the data, which queries run on",
-                "secrets/": "secrets of this server and two API keys, readable by you only",
-            }
+            lines = {"ledger.sqlite" if own else "(database)": "the account of what has been told"}
+            if guest is None:
+                lines["datasets/"] = "demo data: 25,000 invented patients and their visits"
+            else:
+                lines[f"datasets/{guest.name}.yaml"] = f"what is known of {guest.path.name}"
+            lines["snapshots/"] = "an immutable copy of the data, which queries run on"
+            lines["secrets/"] = "secrets of this server and two API keys, readable by you only"
             width = max(map(len, lines))
             for name, what in lines.items():
                 self.tell(f"  {name.ljust(width)}  {what}")
