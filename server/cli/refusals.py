@@ -146,7 +146,12 @@ def _of_budget(refusal: refused.BudgetRefusal) -> CommandFailed:
                 ),
             )
         case (
-            FilterFixed() | ReasonNeeded() | FrozenAccount() | ChangedBudget() | UnsuitableBudget() | UnsuitableLimit()
+            refused.FilterFixed()
+            | refused.ReasonNeeded()
+            | refused.FrozenAccount()
+            | refused.ChangedBudget()
+            | refused.UnsuitableBudget()
+            | refused.UnsuitableLimit()
         ):
             return _of_limit(refusal)
         case _:
