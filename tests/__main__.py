@@ -37,7 +37,7 @@ LINT = {
 def main(command: str, arguments: list[str]) -> int:
     """Runs one of the three commands and returns its exit code."""
     if arguments[:1] in (["-h"], ["--help"]):
-        print(__doc__)
+        print(__doc__, flush=True)
         return 0
     if command == "test":
         os.chdir(ROOT)
@@ -104,4 +104,8 @@ def _usage(message: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    try:
+        sys.exit(main(sys.argv[1], sys.argv[2:]))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has gone
+        sys.exit(1)

@@ -244,7 +244,7 @@ def test_an_extra_is_not_left_to_the_user(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     digest = make_wheel(wheels, name="pyarrow")
-    (folder / "requirements-dev.lock").write_text(f"pyarrow==1.0 --hash=sha256:{digest}\n")
+    (folder / "requirements-arrow.lock").write_text(f"pyarrow==1.0 --hash=sha256:{digest}\n")
     command = [PYTHON, str(folder / "noisegate"), "setup", "--extra"]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
     done = subprocess.run([*command, "arrow"], env=environment, capture_output=True, text=True, timeout=120)
