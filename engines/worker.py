@@ -11,29 +11,14 @@ import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from engines.frames import Frame, FrameFault, receive_frame, send_frame
+from engines.handler import Handler, Invalid
 from engines.limits import allow_cpu_seconds, confine
 from engines.memory import MemoryWatch
 
-__all__ = ["Handler", "Invalid", "main", "serve"]
-
-
-class Invalid(Exception):
-    """The request's SQL does not bind. Known from names and types alone, so it may be told apart from a failure."""
-
-
-class Handler(Protocol):
-    """One kind of worker: answers requests, then tidies up while nobody waits."""
-
-    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-        """Header and buffers of the answer."""
-        ...
-
-    def between(self) -> None:
-        """Work that may be done after the answer was sent."""
-        ...
+__all__ = ["main", "serve"]
 
 
 def main() -> None:

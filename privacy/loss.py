@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from privacy.events.event import Event
+from typing import Protocol
 
 __all__ = ["ZERO_LOSS", "Loss", "compose"]
 
@@ -63,7 +60,13 @@ ZERO_LOSS = Loss(pure=Fraction(0), delta=Fraction(0), rho=Fraction(0), mu_square
 """The loss of telling nothing."""
 
 
-def compose(events: Sequence[Event]) -> Loss:
+class _Costing(Protocol):
+    """Whatever has a loss: every event."""
+
+    def loss(self) -> Loss: ...
+
+
+def compose(events: Sequence[_Costing]) -> Loss:
     """The loss of running all events, in any order and chosen adaptively.
 
     A sequence and not an iterator: an iterator of the caller would make the words call back up into its room.

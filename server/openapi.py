@@ -1,14 +1,12 @@
 """The OpenAPI document of the application: made from its routes, completed with models, roles and problems.
 
-`docs/openapi.json` is this document; `python -m server.openapi docs/openapi.json` writes it, a test compares.
+`docs/openapi.json` is this document; `python -m server.write_openapi docs/openapi.json` writes it, a test compares.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -83,18 +81,3 @@ def cached_document(app: FastAPI) -> dict[str, Any]:
 def document_text(app: FastAPI) -> str:
     """The document as it is kept: two spaces, one newline at the end."""
     return json.dumps(openapi_document(app), indent=2, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path) -> None:
-    """Writes the document of the application; no service is needed for it."""
-    from server.app import create_app  # here, because the application imports this module
-    from server.settings import Settings
-
-    def build(_: Settings) -> NoReturn:
-        raise AssertionError("the document is made without services")
-
-    path.write_text(document_text(create_app(Settings(), build=build)), "utf-8")
-
-
-if __name__ == "__main__":
-    _write(Path(sys.argv[1]))

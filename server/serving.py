@@ -96,7 +96,7 @@ def serve_many(settings: Settings, lock: ServingLock) -> None:
     """Several processes under uvicorn's supervisor; they read the same settings from the environment."""
     import uvicorn
 
-    from server.settings import uvicorn_options
+    from server.web_server import uvicorn_options
 
     os.environ["NOISEGATE_HOME"] = str(settings.home)
     os.environ["NOISEGATE_HOST"], os.environ["NOISEGATE_PORT"] = settings.host, str(settings.port)
@@ -138,7 +138,7 @@ def serve(
 
         from server.app import create_app
         from server.routes.operations import server_version
-        from server.settings import uvicorn_options
+        from server.web_server import uvicorn_options
 
         prepare(services)
         url = public_url(settings.host, listener.getsockname()[1])

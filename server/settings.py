@@ -25,9 +25,8 @@ from pydantic_settings import (
 )
 
 from privacy.wording import nearest
-from server.shutdown import rest_of
 
-__all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment", "uvicorn_options"]
+__all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_environment"]
 
 PREFIX = "NOISEGATE_"
 SECRET_LENGTH_MIN = 32
@@ -300,29 +299,3 @@ def unknown_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
             if name.upper().removeprefix(PREFIX) not in known and not name.upper().startswith(f"{PREFIX}TEST_")
         )
     )
-
-
-def uvicorn_options(settings: Settings) -> dict[str, Any]:
-    """Arguments for uvicorn that fit these settings: no access log (it prints query strings), bounded waiting."""
-    # Only here: it imports the web server, which most commands do not need.
-    from server.connections import limited_protocol
-
-    return {
-        "host": settings.host,
-        "port": settings.port,
-        "workers": settings.workers,
-        "access_log": False,
-        "log_config": None,
-        "server_header": False,
-        "date_header": True,
-        "proxy_headers": bool(settings.trusted_proxies),
-        "forwarded_allow_ips": ",".join(settings.trusted_proxies) or "127.0.0.1",
-        "timeout_keep_alive": 15,
-        # Requests leave by themselves before this moment (server/shutdown.py); what is left is answered and closed.
-        "timeout_graceful_shutdown": settings.shutdown_seconds - rest_of(settings.shutdown_seconds) / 2,
-        # Limits of connections are ours (server/connections.py): uvicorn's would refuse health checks first.
-        "http": limited_protocol(settings),
-        "ws": "none",
-        "backlog": CONNECTION_BACKLOG,
-        "lifespan": "on",
-    }

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -499,3 +499,49 @@ def test_traces_are_recognised(text: str) -> None:
     """Each kind of trace is found in a line of text."""
     assert list(text_findings("x.md", text)) != []
     assert list(text_findings("x.md", "GET /v1/queries, mkdir data, ~/.cache, /data/people.yaml, /run/secrets/x")) == []
+
+
+# --- Circles --------------------------------------------------------------------------------------------------------
+
+
+def circles(imports: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
+    """Groups of modules each of which imports the others, directly or through others."""
+    reached = {name: frozenset(_reached(name, imports)) for name in imports}
+    around = {name: sorted(other for other in reached[name] if name in reached[other]) for name in imports}
+    return sorted({tuple(group) for group in around.values() if group})
+
+
+def _reached(name: str, imports: Mapping[str, frozenset[str]]) -> set[str]:
+    seen: set[str] = set()
+    stack = [name]
+    while stack:
+        for other in imports[stack.pop()] - seen:
+            seen.add(other)
+            stack.append(other)
+    return seen
+
+
+def imports_of_rooms() -> dict[str, frozenset[str]]:
+    """Every module of the rooms with the modules of the rooms that it imports, wherever the import stands."""
+    paths = {_module(path): path for room in ROOMS for path in Path(room).rglob("*.py")}
+    found = {}
+    for name, path in paths.items():
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                whole = {f"{node.module}.{alias.name}" for alias in node.names}
+                names |= (whole & paths.keys()) or ({node.module} & paths.keys())
+            elif isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names} & paths.keys()
+        found[name] = frozenset(names - {name})
+    return found
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """A circle is two files with one purpose, or one purpose in two files."""
+    assert circles({"a": frozenset({"b"}), "b": frozenset({"c"}), "c": frozenset({"b"})}) == [("b", "c")]
+    assert circles(imports_of_rooms()) == []

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import duckdb
 
+from engines.handler import Invalid
 from engines.handlers.connection import identifier, lock_down, private_settings
 from engines.handlers.layout import stored_type
 from engines.handlers.private import run_statement
-from engines.worker import Invalid
 
 __all__ = ["Twins"]
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
+from engines.handler import Invalid
 from engines.handlers.connection import (
     NULL_TYPES,
     columns_result,
@@ -22,7 +23,6 @@ from engines.handlers.connection import (
     shell_settings,
 )
 from engines.handlers.plan import Twins
-from engines.worker import Invalid
 
 __all__ = ["ShellHandler"]
 

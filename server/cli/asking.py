@@ -11,9 +11,11 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from server.cli.answers import answer_table, dataset_lines, estimate_lines, price_lines, warning_lines
-from server.cli.failure import explained, usage_error
-from server.cli.options import Here, Remote, amount, argument, flag, option
+from server.cli.explaining import explained
+from server.cli.failure import usage_error
+from server.cli.options import Here, amount, argument, flag, option
 from server.cli.output import print_json, print_raw, printable, say, table
+from server.cli.remote import Remote
 
 __all__ = ["datasets", "describe", "estimate", "query"]
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from server.cli.answers import budget_table
 from server.cli.once import ONCE, carry_out
-from server.cli.options import Here, Remote, amount, operator, option
+from server.cli.options import Here, amount, operator, option
 from server.cli.output import print_json, say
+from server.cli.remote import Remote
 
 if TYPE_CHECKING:
     from accountant.ledger import Ledger

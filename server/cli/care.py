@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed, usage_error
 from server.cli.options import Here, flag, option
 from server.cli.output import print_json, printable, say, table
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed, usage_error
 from server.cli.home import Home, check_schema, lost_failure, lost_snapshots
 from server.cli.options import (
     Here,

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from server.cli.failure import CommandFailed, explained
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed
 from server.cli.home import Home, lost_snapshots
 from server.cli.options import Here, option
 from server.cli.output import print_json, say

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server.cli.failure import CommandFailed, explained
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed
 from server.files import write_whole
 from server.serving import serving_record
 

@@ -22,9 +22,8 @@ from server.cli.output import use_home
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from server.cli.client import Client
 
-__all__ = ["Here", "Remote", "absolute", "amount", "argument", "default_home", "flag", "home_option", "operator",
+__all__ = ["Here", "absolute", "amount", "argument", "default_home", "flag", "home_option", "operator",
            "option", "spread"]  # fmt: skip
 
 
@@ -71,8 +70,6 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
 
 _HOME = "Folder of the ledger, datasets, snapshots and secrets. Default: .noisegate in the checkout."
-_URL = "Address of the server. Default: the one that serves this home, else http://127.0.0.1:8765."
-_KEY = "API key. Others on this machine may see arguments: prefer the variable or --key-file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +82,6 @@ class Here:
     def place(self) -> Home:
         """The home that is meant."""
         return Home(default_home(self.home))
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """Which server is asked, and as whom."""
-
-    url: str | None = option("--url URL", _URL, envvar="NOISEGATE_URL")
-    key: str | None = option("--key KEY", _KEY, envvar="NOISEGATE_KEY")
-    key_file: Path | None = option("--key-file FILE", "File that holds the API key, and nothing else.")
-
-    def connect(self, place: Home) -> Client:
-        """A connection to the server that is meant. Errors: CommandFailed."""
-        from server.cli.client import Client, choose_key, choose_url
-
-        address = choose_url(self.url, place)
-        return Client(address, choose_key(self.key, self.key_file, place, address))
 
 
 def absolute(path: Path) -> Path:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.failure import CommandFailed, explained, usage_error
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed, usage_error
 from server.cli.options import absolute, flag, option
 from server.cli.output import printable
 

@@ -12,7 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from server import serving
-from server.cli.failure import CommandFailed, Interrupted, explained
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed, Interrupted
 from server.cli.home import Home, lost_failure, lost_snapshots
 from server.cli.options import Here, flag, option
 from server.cli.output import print_json, say

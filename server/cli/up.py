@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from server.cli.answers import answer_table, price_lines
-from server.cli.failure import CommandFailed, explained
+from server.cli.explaining import explained
+from server.cli.failure import CommandFailed
 from server.cli.home import KEY_NAMES, Home, lost_failure, lost_snapshots
 from server.cli.options import Here, flag, home_option, operator, option
 from server.cli.output import print_json, printable, say

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from engines.handlers.connection import private_settings
+from engines.handlers.private import run_statement
 from privacy.bounds import ContributionBound
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.statement import Statement
@@ -148,6 +149,19 @@ def test_the_seed_changes_nothing_of_the_answer(connection: duckdb.DuckDBPyConne
         answers.append(sorted(connection.execute(statement.sql, list(statement.parameters)).fetchall()))
     assert answers[0] == answers[1] == answers[2]
     assert len(answers[0]) == KEYS + 1
+
+
+def test_each_run_draws_a_seed_of_its_own(connection: duckdb.DuckDBPyConnection) -> None:
+    """The worker sets it for every statement: who learns one (by timing, say) has learnt nothing of the next."""
+    header = {
+        "sql": "SELECT CAST(0 AS BIGINT) AS s_high, CAST(getvariable('seed') AS BIGINT) AS s_low",
+        "parameters": [], "keys": [], "sums": ["s"],
+    }  # fmt: skip
+    drawn = set()
+    for _ in range(5):
+        _, buffers = run_statement(connection, header)
+        drawn.add(b"".join(bytes(buffer) for buffer in buffers))
+    assert len(drawn) == 5
 
 
 def test_statements_name_the_seed_only_where_groups_are_hidden() -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from engines.handler import Invalid
 from engines.handlers.plan import Twins, _opened
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import PlanFailed, ShellEngine
 from engines.snapshot import TableSource, build_snapshot
 from engines.twin import twin_of
-from engines.worker import Invalid
 from privacy.policy import ColumnType, Table
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement, StatementKey, StatementSum

@@ -5,7 +5,8 @@ from __future__ import annotations
 import uvicorn
 
 from server.connections import RESERVE, ConnectionLimits, Connections
-from server.settings import load_settings, uvicorn_options
+from server.settings import load_settings
+from server.web_server import uvicorn_options
 
 
 class Wire:

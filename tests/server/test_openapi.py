@@ -30,7 +30,7 @@ def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]
 
 
 def test_the_kept_document_is_the_applications(world: World) -> None:
-    """docs/openapi.json has not drifted; `python -m server.openapi docs/openapi.json` writes it anew."""
+    """docs/openapi.json has not drifted; `python -m server.write_openapi docs/openapi.json` writes it anew."""
     assert (DOCS / "openapi.json").read_text("utf-8") == document_text(world.api.app)
 
 

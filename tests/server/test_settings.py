@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from server.settings import PREFIX, Settings, SettingsRefused, load_settings, unknown_environment, uvicorn_options
+from server.settings import PREFIX, Settings, SettingsRefused, load_settings, unknown_environment
+from server.web_server import uvicorn_options
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GOOD = "9f2c1d7a4b8e60355af1c2d3e4b5a697"

@@ -1,0 +1,26 @@
+"""What a worker asks of its handler, and the one error of a handler that may be told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from engines.frames import Frame
+
+__all__ = ["Handler", "Invalid"]
+
+
+class Invalid(Exception):
+    """The request's SQL does not bind. Known from names and types alone, so it may be told apart from a failure."""
+
+
+class Handler(Protocol):
+    """One kind of worker: answers requests, then tidies up while nobody waits."""
+
+    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+        """Header and buffers of the answer."""
+        ...
+
+    def between(self) -> None:
+        """Work that may be done after the answer was sent."""
+        ...

@@ -1,0 +1,163 @@
+"""Errors of the ledger, the registry, datasets, settings and the system as messages of a command."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from server.cli.failure import CommandFailed
+
+__all__ = ["explained"]
+
+
+@contextmanager
+def explained(home: Path | None = None) -> Iterator[None]:
+    """Turns the errors of the ledger, the registry, datasets, settings and the system into `CommandFailed`."""
+    try:
+        yield
+    except CommandFailed:
+        raise
+    except OSError as error:
+        raise _of_system(error, home) from None
+    except Exception as error:
+        known = _of_program(error)
+        if known is None:
+            raise
+        raise known from None
+
+
+Words = tuple[str, str, str]
+"""What, why and what to do (one line each), with fields of the error in braces."""
+
+_SYSTEM: dict[tuple[int, ...], Words] = {
+    (errno.ENOSPC, errno.EDQUOT): (
+        "could not write {about}: the disk is full",
+        "No space is left on the device{where}. Everything that was stored before is still there.",
+        "Make room, or choose a folder on another disk with --home, and run the same command again.",
+    ),
+    (errno.EACCES, errno.EPERM, errno.EROFS): (
+        "could not use {about}: {reason}",
+        "This command needs to read and write there{where}. Nothing was changed by the refused step.",
+        "Choose a folder that you may write with --home DIR (or NOISEGATE_HOME), or mend its permissions.",
+    ),
+    (errno.ENOTDIR, errno.EEXIST, errno.EISDIR): (
+        "could not use {about}: a file stands where a folder is needed, or the other way round",
+        "The system says: {said}{where}.",
+        "Choose another path, or move what stands there away.",
+    ),
+    (errno.ENOENT,): ("could not find {about}", "There is no such file or folder.", "Check the path."),
+}
+_SYSTEM_OTHER: Words = (
+    "could not use {about}",
+    "The system says: {said}{where}.",
+    "Mend that, and run the same command again: nothing that was stored is lost.",
+)
+
+
+def _of_system(error: OSError, home: Path | None) -> CommandFailed:
+    place = error.filename.decode(errors="replace") if isinstance(error.filename, bytes) else error.filename
+    words = next((words for numbers, words in _SYSTEM.items() if error.errno in numbers), _SYSTEM_OTHER)
+    return _failure(
+        words,
+        about=f'"{place}"' if isinstance(place, str) else "a file",
+        where="" if home is None else f' (the home is "{home}")',
+        said=error.strerror or type(error).__name__,
+        reason="the file system is read-only" if error.errno == errno.EROFS else "permission was denied",
+    )
+
+
+def _failure(words: Words, **known: object) -> CommandFailed:
+    what, why, instead = (text.format(**known) for text in words)
+    return CommandFailed(what, why=why, instead=instead.splitlines())
+
+
+# By the full name of the class, so that no module is loaded for it; the first of its bases that is here is taken.
+_PROGRAM: dict[str, Words] = {
+    "accountant.errors.SchemaTooNew": (
+        "cannot use this ledger: it was written by a newer version of Noisegate",
+        "An older program could misread what has been spent, so it does not touch it. Nothing was changed.",
+        "Start the newer version on this home,\nor choose another home with --home DIR.",
+    ),
+    "accountant.errors.NotMigrated": (
+        "cannot start: the ledger is missing or has an older schema",
+        "The schema is changed only when somebody asks for it.",
+        "Run: noisegate migrate\nor start with: noisegate serve --migrate",
+    ),
+    "accountant.errors.WeakDurability": (
+        "cannot use this database: it may lose what it has confirmed",
+        "{error}. A charge that is forgotten would let an analyst spend it twice.",
+        "SQLite: keep the home on a local disk (not on a network share).\n"
+        "PostgreSQL: switch fsync, full_page_writes and synchronous_commit on.",
+    ),
+    "accountant.errors.LedgerBehind": (
+        "cannot write: the ledger is older than its high-water mark",
+        "A backup was put back, or the file was edited: charges are missing that people have answers for.",
+        "Put the newest ledger back if you have it. Otherwise, after lowering the limits if you know better:\n"
+        'noisegate audit --acknowledge-restore --actor YOU --reason "why"',
+    ),
+    "accountant.errors.LedgerUnavailable": (
+        "could not reach the ledger's database",
+        "It did not answer in time, is busy, damaged, or cannot be written. Nothing that was stored is lost.",
+        "Try again in a moment.\nIf it stays: noisegate doctor",
+    ),
+    "accountant.errors.UnknownAccount": (
+        'there is no account "{error.account}"',
+        "No account of the ledger has this identifier.",
+        "See: noisegate budget show",
+    ),
+    "accountant.errors.LedgerError": ("the ledger refused the step", "{error}.", "See: noisegate audit"),
+    "server.settings.SettingsRefused": (
+        "cannot start with these settings",
+        "{findings}",
+        "Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.",
+    ),
+    "server.store.registry.RegistryError": ("the registry refused the step", "{error}.", "See: noisegate key list"),
+    "server.datasets.inspecting.DataRefused": ("{error.what}", "{error.why}", "{error.instead}"),
+    "engines.snapshot.SnapshotRefused": (
+        "could not use the data file",
+        "{findings}",
+        "Check that the file is what its name says (.csv, .parquet, .duckdb) and that it is complete.",
+    ),
+}
+
+# The texts of drivers repeat statements, parameters and addresses, so only known words are looked for in them.
+_DATABASE: dict[tuple[str, ...], Words] = {
+    ("not a database", "malformed"): (
+        "cannot read the ledger: the file is damaged, or is no ledger",
+        "It is not a database of SQLite, or a part of it was overwritten. It was not changed.",
+        "Put your newest backup back, or choose another home with --home DIR.",
+    ),
+    ("disk is full", "disk i/o"): (
+        "could not write the ledger: the disk is full or faulty",
+        "The database could not store the step, so it was not made. What was stored before is still there.",
+        "Make room, or mend the disk, and run the same command again.",
+    ),
+    ("readonly", "unable to open"): (
+        "could not open the ledger for writing",
+        "The file or its folder is read-only, or belongs to somebody else.",
+        "Mend the permissions of the home, or choose another one with --home DIR.",
+    ),
+    ("",): (
+        "could not use the ledger's database",
+        "The database refused or was not reached ({kind}). Nothing that was stored is lost.",
+        "Check database_url and that the database runs.\nSee: noisegate doctor",
+    ),
+}
+
+
+def _of_program(error: Exception) -> CommandFailed | None:
+    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
+    if "server.administration.refusal.ActRefused" in names or "server.datasets.problem.DatasetFileRefused" in names:
+        from server.cli.refusals import failure_of
+
+        return failure_of(error)
+    if "sqlalchemy.exc.SQLAlchemyError" in names:
+        text = str(getattr(error, "orig", "")).lower()
+        words = next(words for signs, words in _DATABASE.items() if any(sign in text for sign in signs))
+        return _failure(words, kind=type(error).__name__)
+    known = next((_PROGRAM[name] for name in names if name in _PROGRAM), None)
+    findings: Iterable[object] = getattr(error, "findings", ())
+    told = "\n".join(getattr(finding, "text", f"{finding}.") for finding in findings)
+    return None if known is None else _failure(known, error=error, findings=told)

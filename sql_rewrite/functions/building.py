@@ -1,0 +1,157 @@
+"""Every operator by its name, and `build`: the only way to make a `Call`, with its type, NULL behaviour and range."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import (
+    DEPTH_MAX,
+    WEIGHT_MAX,
+    WIDE,
+    Call,
+    Expression,
+    Interval,
+    interval_of,
+)
+from sql_rewrite.functions import arithmetic, casts, dates, gathering, logic, powers, ranges, texts
+from sql_rewrite.functions.operator import Operator, TypeRefused
+
+__all__ = ["INTERNAL", "REGISTRY", "build", "cast"]
+
+INTEGER, NUMBER = ColumnType.INTEGER, ColumnType.NUMBER
+
+REGISTRY: Mapping[str, Operator] = MappingProxyType(
+    {
+        operator.name: operator
+        for operator in (
+            *logic.OPERATORS,
+            *arithmetic.OPERATORS,
+            *powers.OPERATORS,
+            *texts.OPERATORS,
+            *dates.OPERATORS,
+            *casts.OPERATORS,
+            *gathering.OPERATORS,
+        )
+    }
+)
+"""Every operator by its name."""
+
+INTERNAL = frozenset({"clip", "as_number", "as_timestamp", "gather", "gather_range"})
+"""Operators that the server adds; no SQL is mapped to them."""
+
+
+def build(operator: str, arguments: Sequence[Expression]) -> Expression:
+    """The operator applied to the arguments, typed, with NULL behaviour and range.
+
+    Besides the names of `REGISTRY` accepts "between" and "not_between" (value, low, high) and "if"
+    (condition, then [, else]), which become other operators. Constants such as patterns, units and digits are
+    `Literal` arguments.
+    Errors: TypeRefused with unsupported_function, unsupported_type or too_large. Never depends on rows.
+    """
+    match operator:
+        case "between":
+            value, low, high = _exactly(operator, arguments, 3)
+            return build("and", (build(">=", (value, low)), build("<=", (value, high))))
+        case "not_between":
+            return build("not", (build("between", arguments),))
+        case "if":
+            return build("case", arguments)
+    entry = REGISTRY.get(operator)
+    if entry is None:
+        raise TypeRefused(
+            "unsupported_function",
+            f'the function "{operator}" is refused',
+            "It is not in the list of functions whose behaviour is proved for every stored value.",
+        )
+    resolved = entry.resolve(tuple(arguments))
+    interval = _type_interval(entry, resolved.arguments, resolved.type)
+    call = Call(
+        operator,
+        resolved.arguments,
+        resolved.type,
+        entry.nullable(resolved.arguments),
+        interval,
+        finite=_is_finite(entry, resolved.arguments, resolved.type),
+        weight=1
+        + texts.work(resolved.arguments)
+        + sum(
+            entry.copies_of(resolved.arguments, index) * _weight(entry, a) for index, a in enumerate(resolved.arguments)
+        ),
+        depth=1 + max((_depth(a) for a in resolved.arguments), default=0),
+    )
+    if not call.finite:
+        # A number that overflows becomes NULL.
+        call = dataclasses.replace(call, nullable=True)
+    if call.weight > WEIGHT_MAX or call.depth > DEPTH_MAX:
+        raise TypeRefused(
+            "too_large",
+            "the expression is refused",
+            "It is nested too deeply, or repeats itself too often when its guards are added.",
+            ("compute parts of it in a derived table",),
+        )
+    return call
+
+
+def _exactly(operator: str, arguments: Sequence[Expression], count: int) -> Sequence[Expression]:
+    if len(arguments) != count:
+        raise TypeRefused(
+            "unsupported_function", f'"{operator}" is refused', f"It takes {count} arguments, not {len(arguments)}."
+        )
+    return arguments
+
+
+def _weight(entry: Operator, argument: Expression) -> int:
+    if not isinstance(argument, Call):
+        return 1
+    return argument.weight if argument.finite or entry.loose else 2 * argument.weight + 1
+
+
+def _depth(argument: Expression) -> int:
+    return argument.depth if isinstance(argument, Call) else 1
+
+
+def _ranged(entry: Operator, arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    result = entry.range(arguments, intervals)
+    return result if entry.ceiling is None else ranges.intersect(result, entry.ceiling)
+
+
+def _type_interval(entry: Operator, arguments: Sequence[Expression], kind: ColumnType) -> Interval | None:
+    """The result's range when columns hold anything that their type can."""
+    if kind not in (INTEGER, NUMBER):
+        return None
+    result = _ranged(entry, arguments, [interval_of(argument) for argument in arguments])
+    if kind is NUMBER:
+        return ranges.outward(result)
+    assert result.bounded, f"the range of an INTEGER is always known ({entry.name})"
+    if not result.inside(WIDE):
+        raise TypeRefused(
+            "too_large",
+            f'the result of "{entry.forms}" may leave the range of exact integers (126 bits)',
+            "A value that large would overflow in the engine, and an overflow would tell about rows.",
+            (
+                "clip the columns first, for example GREATEST(0, LEAST(x, 1000000))",
+                "CAST one side to DOUBLE",
+                "ask an administrator to declare value bounds",
+            ),
+        )
+    return result
+
+
+def _is_finite(entry: Operator, arguments: Sequence[Expression], kind: ColumnType) -> bool:
+    """Whether the engine's plain result is a finite double or NULL for every stored value."""
+    if kind is not NUMBER:
+        return True
+    if entry.loose and any(isinstance(a, Call) and not a.finite for a in arguments):
+        return False
+    if entry.finite:
+        return True
+    filled = [ranges.filled(interval_of(a)) if a.type is NUMBER else interval_of(a) for a in arguments]
+    return _ranged(entry, arguments, filled).inside(Interval(-ranges.NUMBER_MAX, ranges.NUMBER_MAX))
+
+
+def cast(expression: Expression, target: ColumnType) -> Expression:
+    """CAST and TRY_CAST to one of the six types; NULL where a value cannot be converted."""
+    return build(f"cast_{target.value}", (expression,))
