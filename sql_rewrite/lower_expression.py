@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-
 from privacy.policy import ColumnType
 from privacy.statement import Parameter as Value
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
@@ -79,8 +77,5 @@ class _Lowering:
         return Cast(node, EngineType.WIDE) if wide else node
 
     def _literal(self, literal: Literal) -> Scalar:
-        value = literal.value
-        if value is None:
-            return Null(engine_type(literal))
-        assert isinstance(value, str | int | float | bool | datetime.date)
-        return Parameter(self._parameters.add(value), engine_type(literal))
+        kind = engine_type(literal)
+        return Null(kind) if literal.value is None else Parameter(self._parameters.add(literal.value), kind)

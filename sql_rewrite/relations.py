@@ -7,11 +7,10 @@ are ours: `u` is a unit's dense number, `d` its secret draw, `s` the salt of hid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from sql_rewrite.scalars import Column, Node, Scalar
+from sql_rewrite.scalars import Column, Node, Scalar, node
 
 __all__ = [
     "ChosenGroups",
@@ -37,7 +36,7 @@ __all__ = [
 # --- rows to integers, and integers to sums ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Steps(Scalar):
     """The nearest whole number of steps from the offset to a number, held to [lowest, highest]; NULL for NULL.
 
@@ -51,7 +50,7 @@ class Steps(Scalar):
     highest: int
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class KeyText(Scalar):
     """The first characters of a text. `cheap` says that the text may be written several times, as a column may."""
 
@@ -60,21 +59,21 @@ class KeyText(Scalar):
     cheap: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Sum(Scalar):
     """The exact sum of integers over a group, in 128 bits; NULL are left out, and a sum of nothing is NULL."""
 
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Count(Scalar):
     """The number of rows of a group, or of those in which the value is not NULL."""
 
     value: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Half(Scalar):
     """A WIDE integer divided by 2^62 towards zero, or what remains (with its sign): how a sum leaves the engine."""
 
@@ -91,7 +90,7 @@ class Relation(Node):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Output:
     """A column that a layer makes."""
 
@@ -99,7 +98,7 @@ class Output:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class JoinOn:
     """A many-to-one join: the child's column holds the parent's unique key. `outer` keeps rows without a parent."""
 
@@ -108,7 +107,7 @@ class JoinOn:
     outer: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class TableSource:
     """A stored table under the name that columns refer to it by; the first source of a statement has no join."""
 
@@ -117,7 +116,7 @@ class TableSource:
     join: JoinOn | None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class TableRows(Relation):
     """One row for each row of the first source that meets the condition."""
 
@@ -126,7 +125,7 @@ class TableRows(Relation):
     where: Scalar | None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class ChosenGroups(Relation):
     """The rows of so many groups of each unit, chosen by a hash that is keyed with the unit's draw.
 
@@ -139,7 +138,7 @@ class ChosenGroups(Relation):
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class HiddenKey:
     """A key whose values are not public, of these all that a unit holds may be its own choice."""
 
@@ -147,7 +146,7 @@ class HiddenKey:
     text: bool
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Salted(Relation):
     """The rows with a column `s` that follows from their hidden keys and a number that is drawn for each run.
 
@@ -158,7 +157,7 @@ class Salted(Relation):
     keys: tuple[HiddenKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Grouped(Relation):
     """One row for each group: the columns `shown` of the keys `by`, and aggregates. Without keys one row in all.
 
@@ -173,7 +172,7 @@ class Grouped(Relation):
     dense: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class WithTotals(Relation):
     """The rows, one for each unit and group, with totals of the unit over all its groups.
 
@@ -185,7 +184,7 @@ class WithTotals(Relation):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Extended(Relation):
     """The rows with more columns."""
 
@@ -194,7 +193,7 @@ class Extended(Relation):
     outputs: tuple[Output, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Projected(Relation):
     """The rows with these columns alone."""
 
