@@ -279,6 +279,17 @@ def test_no_document_makes_the_check_fail(path: list[int], value: object) -> Non
         load_text(text)
 
 
+def test_bounds_below_the_declared_groups_are_not_silent() -> None:
+    """One warning names the bound that would cover the column with most groups; at that bound there is none."""
+    assert findings() == []
+    visited = ("visit_date: {type: date}", 'visit_date: {type: date, keys: {range: ["2024-01-01", "2024-01-05"]}}')
+    (problem,) = findings(visited)
+    assert problem.severity == "warning"
+    assert problem.what == 'groups_per_unit of table "visits" is below the groups of "visit_date"'
+    assert "groups_per_unit: 5 " in problem.instead
+    assert findings(visited, ("groups_per_unit: 4", "groups_per_unit: 5")) == []
+
+
 def test_two_tables_of_events_are_told_to_have_a_table_of_units() -> None:
     """Where both tables have several rows of a unit, no key can be declared: the advice is a third table, and how."""
     events = """\

@@ -359,5 +359,5 @@ def test_did_you_mean_only_when_near() -> None:
     """Shows that a name is suggested for a slip in it, and not for another word of some of its letters."""
     assert "did you mean" in help_of("SELECT COUNT(*) FROM peopel")
     assert "did you mean" in help_of("SELECT COUNT(*) FROM people WHERE educaton = 'x'")
-    for other in ("salaries_total", "weight", "hour_count", "son"):
+    for other in ("salaries_total", "weight", "hour_count", "son", "occupation", "location", "outcome", "income_total"):
         assert "did you mean" not in help_of(f"SELECT COUNT(*) FROM people WHERE {other} = 1")
