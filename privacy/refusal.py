@@ -1,18 +1,21 @@
-"""Refusals: why a query is not answered, in words that help, and never from rows.
+"""Findings, and refusals: why a query is not answered, in words that help, and never from rows.
 
     Exception
       Refused            every finding of one stage, before anything private was touched
       ExecutionFailed    the one opaque outcome after the engine was started
 
-Codes are stable. A code's meaning never changes; a new meaning is a new code.
+Codes are stable. A code's meaning never changes; a new meaning is a new code. `Finding` is the one type for such words
+wherever they are said: refusals of queries and requests, warnings of answers, faults of dataset files, failures of
+commands. Documents, lines and exceptions are views of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import TracebackType
 
-__all__ = ["CODES", "ExecutionFailed", "Finding", "Position", "Refused"]
+__all__ = ["CODES", "Collector", "ExecutionFailed", "Finding", "Position", "Refused"]
 
 CODES: dict[str, str] = {
     "parse_error": "The text is not one SQL statement that can be read.",
@@ -49,7 +52,7 @@ CODES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the analyst's text: line and column count from 1, `text` is the fragment itself."""
+    """A place in a text: line and column count from 1; `text` is the fragment of the analyst's query, or empty."""
 
     line: int
     column: int
@@ -58,16 +61,18 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason for a refusal: what was refused, why, and what to write instead."""
+    """One reason, in words that help: what was found or refused, why, and what to do instead (one entry per line).
+
+    Its place is a `position` in a text, or a `field`, a dotted path of known names in a request or a dataset file, or
+    both. Who says it checks the `code` against the codes that may be said there.
+    """
 
     code: str
     what: str
     why: str
     instead: tuple[str, ...] = ()
     position: Position | None = None
-
-    def __post_init__(self) -> None:
-        assert self.code in CODES, self.code
+    field: str | None = None
 
 
 class Refused(Exception):
@@ -76,7 +81,42 @@ class Refused(Exception):
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = tuple(findings)
         assert self.findings, "a refusal needs at least one finding"
+        assert all(finding.code in CODES for finding in self.findings), "a refusal has a code of a refusal"
         super().__init__(self.findings[0].what)
+
+
+class Collector:
+    """Collects the findings of independent parts, so that a refusal says all of them, each once and in order.
+
+    Each part runs in `with collector:`. A part that is refused ends there; what comes after the block goes on.
+    """
+
+    def __init__(self) -> None:
+        self._findings: dict[Finding, None] = {}
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Refused):
+            return False
+        self._findings.update(dict.fromkeys(error.findings))
+        return True
+
+    def __bool__(self) -> bool:
+        """Whether anything was refused so far."""
+        return bool(self._findings)
+
+    def add(self, finding: Finding) -> None:
+        """One more finding."""
+        self._findings[finding] = None
+
+    def refuse(self) -> None:
+        """Raises Refused with everything that was found; nothing happens when that is nothing."""
+        if self._findings:
+            raise Refused(self._findings)
 
 
 class ExecutionFailed(Exception):

@@ -1,16 +1,13 @@
 """Warnings: what an answer says beside its numbers, where they are right by the rules and may mislead a person.
 
-A warning follows from the text and the declarations alone, like a refusal, so it tells nothing about rows and costs
-nothing. It never replaces a refusal: what cannot be answered is refused. Codes are stable.
+A warning is a finding (privacy/refusal.py) with one of these codes. It follows from the text and the declarations
+alone, like a refusal, so it tells nothing about rows and costs nothing. It never replaces a refusal: what cannot be
+answered is refused. Codes are stable.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from privacy.refusal import Position
-
-__all__ = ["WARNINGS", "AnswerWarning"]
+__all__ = ["WARNINGS"]
 
 WARNINGS: dict[str, str] = {
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
@@ -19,17 +16,3 @@ WARNINGS: dict[str, str] = {
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }
 """Every code of a warning with its meaning, one sentence each."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerWarning:
-    """One warning of an estimate or answer, in the shape of a refusal's finding."""
-
-    code: str
-    what: str
-    why: str
-    instead: tuple[str, ...] = ()
-    position: Position | None = None
-
-    def __post_init__(self) -> None:
-        assert self.code in WARNINGS, self.code

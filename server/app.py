@@ -360,9 +360,7 @@ def _add_handlers(app: FastAPI) -> None:
         if isinstance(route, APIRoute):
             for field in (*route.dependant.query_params, *route.dependant.path_params):
                 known |= {field.name, str(field.alias)}
-        findings = findings_of(error.errors(), known=known)
-        first = findings[0]
-        return _respond(request, Problem("invalid_request", first.what, first.why, first.instead, findings=findings))
+        return _respond(request, Problem.of(findings_of(error.errors(), known=known)))
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

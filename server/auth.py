@@ -15,7 +15,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
-from server.errors import Problem, RequestFinding
+from server.errors import Problem
 from server.roles import OVERSEEING, Role
 from server.services import Services
 from server.store.registry import KeyFault, KeyRefused
@@ -160,13 +160,12 @@ def _refuse_unknown_parameters(request: Request) -> None:
     if set(given) <= known and len(set(given)) == len(given):
         return
     instead = (f"Known parameters: {', '.join(sorted(known))}.",) if known else ("Leave the query string away.",)
-    finding = RequestFinding(
+    raise Problem(
         "invalid_request",
         what="the query string is not accepted",
         why="It repeats a parameter, or has one that this operation does not know.",
         instead=instead,
     )
-    raise Problem("invalid_request", finding.what, finding.why, finding.instead, findings=(finding,))
 
 
 def _accesses(dependant: Dependant) -> Iterator[Access]:

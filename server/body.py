@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from server.errors import Problem, RequestFinding
+from privacy.refusal import Finding
+from server.errors import Problem
 
 __all__ = ["NOT_TEXT", "canonical_hash", "findings_of", "parse_json", "read_body", "validate"]
 
@@ -242,9 +243,9 @@ def _message(error: Mapping[str, Any]) -> str:
 
 def findings_of(
     errors: Sequence[Mapping[str, Any]], *, known: set[str], fields: Sequence[str] = ()
-) -> tuple[RequestFinding, ...]:
+) -> tuple[Finding, ...]:
     """Findings for the errors of a validation: paths of known names, sentences of ours, no input."""
-    findings: dict[tuple[str, str], RequestFinding] = {}
+    findings: dict[tuple[str, str], Finding] = {}
     for error in errors:
         parts = [
             str(part) if isinstance(part, int) or part in known else "(name not shown)"
@@ -264,7 +265,7 @@ def findings_of(
         elif NOT_TEXT in why:
             instead = ('Write it in quotes: "0.5".',)
         what = f'field "{path}" is not accepted' if path else "the object is not accepted"
-        findings.setdefault((path, why), RequestFinding("invalid_request", what, why, instead, path or None))
+        findings.setdefault((path, why), Finding("invalid_request", what, why, instead, field=path or None))
     return tuple(findings.values())
 
 
@@ -277,12 +278,4 @@ def validate(model: type[Model], value: Mapping[str, Any]) -> Model:
         return model.model_validate(value)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=False)
-    findings = findings_of(errors, known=_known_names(model), fields=tuple(model.model_fields))
-    first = findings[0]
-    raise Problem(
-        "invalid_request",
-        what=first.what,
-        why=first.why,
-        instead=first.instead,
-        findings=findings,
-    )
+    raise Problem.of(findings_of(errors, known=_known_names(model), fields=tuple(model.model_fields)))

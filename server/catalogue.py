@@ -21,10 +21,10 @@ from typing import Any
 
 from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, open_snapshot, public_values
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
+from privacy.refusal import Finding
 from server.datasets import DatasetFile, DatasetFileRefused, load, load_text, public_columns, sources, to_dataset
 from server.datasets.advice import advice
 from server.datasets.keys import parse_key
-from server.errors import RequestFinding
 from server.services import DatasetRefused, OtherName
 from server.store.registry import EITHER, DatasetVersion, Registry
 
@@ -111,7 +111,7 @@ class ServedDatasets:
         if not whole.is_relative_to(self._datasets_directory.resolve()):
             raise DatasetRefused(
                 [
-                    RequestFinding(
+                    Finding(
                         code="dataset_refused",
                         what="the path is refused",
                         why="Dataset files are taken from the server's folder of datasets only.",
@@ -124,7 +124,7 @@ class ServedDatasets:
         except OSError as error:
             raise DatasetRefused(
                 [
-                    RequestFinding(
+                    Finding(
                         code="dataset_refused",
                         what="the dataset file could not be read",
                         why=f"In the server's folder of datasets: {error.strerror or 'it cannot be read'}.",
@@ -233,25 +233,14 @@ class ServedDatasets:
 
 
 def _refused(refused: DatasetFileRefused) -> DatasetRefused:
-    return DatasetRefused(
-        [
-            RequestFinding(
-                code="dataset_refused",
-                what=problem.what,
-                why=problem.why,
-                instead=(problem.instead,),
-                field=problem.place or None,
-            )
-            for problem in refused.problems
-            if problem.severity == "error"
-        ]
-    )
+    # Without their lines: what the caller sent or named is not the text that was checked.
+    return DatasetRefused([replace(finding, position=None) for finding in refused.errors])
 
 
-def _snapshot_finding(finding: SnapshotFinding, file: DatasetFile) -> RequestFinding:
+def _snapshot_finding(finding: SnapshotFinding, file: DatasetFile) -> Finding:
     place = ".".join(part for part in ("tables", finding.table, finding.column) if part)
     count = "" if finding.count is None else f" Rows: {finding.count}."
-    return RequestFinding(
+    return Finding(
         code="dataset_refused",
         what=f"the data of {place} is refused" if finding.table else "the data is refused",
         why=finding.text + count,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -35,13 +35,12 @@ from accountant.errors import (
 )
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed, Finding, Position, Refused
-from privacy.warning import AnswerWarning
+from privacy.warning import WARNINGS
 
 __all__ = [
     "PROBLEMS",
     "Problem",
     "ProblemKind",
-    "RequestFinding",
     "exhausted_words",
     "finding_body",
     "problem_body",
@@ -261,35 +260,45 @@ PROBLEMS: dict[str, ProblemKind] = {
 """Every problem code with its status: the refusals of `privacy.refusal` and those of HTTP itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFinding:
-    """One finding about a request or a dataset file. `field` is a dotted path of known names, never a value."""
-
-    code: str
-    what: str
-    why: str
-    instead: tuple[str, ...] = ()
-    field: str | None = None
-
-
-@dataclass(slots=True)
 class Problem(Exception):
-    """A request that is not served, in words. `what` is required; `findings` lists every independent reason."""
+    """A request that is not served: a finding in words, and with `findings` every independent reason.
 
-    code: str
-    what: str
-    why: str = ""
-    instead: tuple[str, ...] = ()
-    findings: tuple[Finding | RequestFinding, ...] = ()
-    position: Position | None = None
-    charged: bool = False
-    available_at: datetime.datetime | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    `why` and `instead` may be left out: the problem's kind says them then.
+    """
 
-    def __post_init__(self) -> None:
-        assert self.code in PROBLEMS, self.code
-        Exception.__init__(self, self.code)
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        why: str = "",
+        instead: tuple[str, ...] = (),
+        *,
+        position: Position | None = None,
+        findings: tuple[Finding, ...] = (),
+        charged: bool = False,
+        available_at: datetime.datetime | None = None,
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        assert code in PROBLEMS, code
+        super().__init__(code)
+        self.finding = Finding(code, what, why, instead, position)
+        self.findings = findings
+        self.charged = charged
+        self.available_at = available_at
+        self.headers = headers or {}
+        self.extra = extra or {}
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> Problem:
+        """The problem of several findings: the first one gives code, words and place."""
+        first = findings[0]
+        return cls(first.code, first.what, first.why, first.instead, position=first.position, findings=tuple(findings))
+
+    @property
+    def code(self) -> str:
+        """The code of the finding."""
+        return self.finding.code
 
     @property
     def kind(self) -> ProblemKind:
@@ -303,40 +312,40 @@ def _position_body(position: Position | None) -> dict[str, Any] | None:
     return {"line": position.line, "column": position.column, "text": position.text}
 
 
-def finding_body(finding: Finding | RequestFinding | AnswerWarning) -> dict[str, Any]:
-    """A finding of a problem, or a warning of an answer, as JSON. What a problem lacks is filled in from its kind."""
-    usual = () if isinstance(finding, AnswerWarning) else PROBLEMS[finding.code].instead
+def finding_body(finding: Finding) -> dict[str, Any]:
+    """A finding of a problem, or a warning of an answer, as JSON. What a problem lacks is filled in from its kind.
+
+    Refusals and warnings of a query have no field: only findings about the request and about dataset files say one.
+    """
     body: dict[str, Any] = {
         "code": finding.code,
         "what": finding.what,
         "why": finding.why,
-        "instead": list(finding.instead or usual),
-        "position": None if isinstance(finding, RequestFinding) else _position_body(finding.position),
+        "instead": list(finding.instead or (() if finding.code in WARNINGS else PROBLEMS[finding.code].instead)),
+        "position": _position_body(finding.position),
     }
-    if isinstance(finding, RequestFinding):
+    if finding.code not in CODES and finding.code not in WARNINGS:
         body["field"] = finding.field
     return body
 
 
 def problem_body(problem: Problem, *, request_id: str) -> dict[str, Any]:
     """The problem document, all members always present; members of `extra` come last."""
-    kind = problem.kind
-    why = problem.why or kind.meaning
-    instead = problem.instead or kind.instead
-    findings: Sequence[Finding | RequestFinding] = problem.findings or (
-        RequestFinding(problem.code, problem.what, why, instead),
-    )
+    kind, finding = problem.kind, problem.finding
+    why = finding.why or kind.meaning
+    instead = finding.instead or kind.instead
+    alone = {**finding_body(replace(finding, why=why, position=None)), "field": None}
     body: dict[str, Any] = {
         "type": f"/problems/{problem.code}",
         "title": kind.meaning,
         "status": kind.status,
-        "detail": f"{problem.what}. {why}",
+        "detail": f"{finding.what}. {why}",
         "code": problem.code,
-        "what": problem.what,
+        "what": finding.what,
         "why": why,
         "instead": list(instead),
-        "position": _position_body(problem.position),
-        "findings": [finding_body(finding) for finding in findings],
+        "position": _position_body(finding.position),
+        "findings": [finding_body(one) for one in problem.findings] or [alone],
         "charged": problem.charged,
         "retryable": kind.retryable,
         "available_at": None if problem.available_at is None else problem.available_at.isoformat(),
@@ -362,15 +371,7 @@ def problem_response(problem: Problem, *, request_id: str) -> Response:
 
 def problem_of_refusal(refused: Refused) -> Problem:
     """A refusal with all its findings; the first one gives code, words and place. Nothing was spent."""
-    first = refused.findings[0]
-    return Problem(
-        code=first.code,
-        what=first.what,
-        why=first.why,
-        instead=first.instead,
-        position=first.position,
-        findings=refused.findings,
-    )
+    return Problem.of(refused.findings)
 
 
 def problem_of_execution(failed: ExecutionFailed) -> Problem:

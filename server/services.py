@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from accountant.ledger import Ledger
 from engines.incidents import Incidents
 from privacy.policy import Dataset
+from privacy.refusal import Finding
 from server.admitted import InFlight, Settled
-from server.errors import RequestFinding
 from server.jobs import AdmittedQuery, JobPool
 from server.question import Question
 from server.settings import Settings
@@ -52,7 +52,7 @@ class Catalogue(Protocol):
 class DatasetRefused(Exception):
     """A dataset that cannot be attached, with every finding at once. Findings hold no values of rows."""
 
-    def __init__(self, findings: Sequence[RequestFinding]) -> None:
+    def __init__(self, findings: Sequence[Finding]) -> None:
         self.findings = tuple(findings)
         assert self.findings
         super().__init__(self.findings[0].what)

@@ -27,7 +27,7 @@ from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset, KeyValue
-from privacy.refusal import Finding, Refused
+from privacy.refusal import Collector, Finding, Refused
 from privacy.statistic import (
     CoreStatistics,
     Encoding,
@@ -102,15 +102,12 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
 
     Errors: Refused with the findings of all cores (column_without_bounds, key_domain_too_large, ...).
     """
-    findings: list[Finding] = []
+    findings = Collector()
     cores: list[BoundedCore] = []
     for core in plan.cores:
-        try:
+        with findings:
             cores.append(bound_core(core, plan.dataset))
-        except Refused as refused:
-            findings.extend(refused.findings)
-    if findings:
-        raise Refused(findings)
+    findings.refuse()
     return tuple(cores)
 
 
@@ -189,7 +186,7 @@ class _Builder:
             form = repr((_form(aggregate.argument), _form(aggregate.filter)))
             families.setdefault(form, _Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
         estimates: dict[str, Estimate] = {}
-        findings: list[Finding] = []
+        findings = Collector()
         carriers: dict[str, str] = {}  # filter form -> moments statistic that counts every row under that filter
         wants_rows = {
             repr(_form(family.filter))
@@ -202,15 +199,11 @@ class _Builder:
             filter_form = repr(_form(family.filter))
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
             carries = filter_form in wants_rows and filter_form not in carriers and not self._counted(family, selection)
-            try:
+            with findings:
                 name = self._argument(family, estimates, carries=carries)
-            except Refused as refused:
-                findings.extend(refused.findings)
-                continue
-            if carries and name is not None:
-                carriers[filter_form] = name
-        if findings:
-            raise Refused(findings)
+                if carries and name is not None:
+                    carriers[filter_form] = name
+        findings.refuse()
         for family in families.values():
             if family.argument is not None:
                 continue

@@ -7,7 +7,7 @@ shell block:  SELECT k0 AS sex, a0 / 2 AS half FROM c0 WHERE a1 > 10
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset
-from privacy.refusal import Finding, Refused
+from privacy.refusal import Collector, Refused
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import Call, ColumnRef, Expression, canonical, describe
@@ -101,15 +101,7 @@ class CoreBlock:
     def core(self, number: int) -> Core:
         """The block's core. Collects findings of independent parts and refuses with all of them."""
         node, text = self.node, self.text
-        findings: list[Finding] = []
-
-        def collect(step: Callable[[], object]) -> object:
-            try:
-                return step()
-            except Refused as refused:
-                findings.extend(f for f in refused.findings if f not in findings)
-                return None
-
+        findings = Collector()
         for projection in node.expressions:
             star = projection.this if isinstance(projection, exp.Column) else projection
             if isinstance(star, exp.Star):
@@ -117,10 +109,12 @@ class CoreBlock:
         self.projections = [self.names.qualified(projection) for projection in node.expressions]
         where: list[Expression] = []
         if node.args.get("where") is not None:
-            collect(lambda: where.append(self._where(node.args["where"])))
+            with findings:
+                where.append(self._where(node.args["where"]))
         lifted_keys: list[_Key] = []
         if node.args.get("group") is not None:
-            collect(lambda: lifted_keys.extend(self._group(node.args["group"])))
+            with findings:
+                lifted_keys.extend(self._group(node.args["group"]))
         calls = [
             *self._calls(self.projections),
             *self._calls(
@@ -133,14 +127,17 @@ class CoreBlock:
             *self._calls([self.names.qualified(w) for w in node.args.get("windows") or []]),
         ]
         for reference in self._references():
-            collect(lambda reference=reference: self.names.resolve(reference))  # type: ignore[misc]
+            with findings:
+                self.names.resolve(reference)
         found: list[tuple[exp.Expr, Aggregate]] = []
         for call in calls:
-            collect(lambda call=call: found.append((call, self._aggregate(call))))  # type: ignore[misc]
+            with findings:
+                found.append((call, self._aggregate(call)))
         if not calls and not lifted_keys:
             for projection in self.projections:
                 inner = projection.this if isinstance(projection, exp.Alias) else projection
-                collect(lambda inner=inner: self.lifter.lift(inner))  # type: ignore[misc]
+                with findings:
+                    self.lifter.lift(inner)
             if not findings and node.args.get("distinct") is not None:
                 raise refuse(
                     "private_row_limit",
@@ -151,8 +148,7 @@ class CoreBlock:
                 )
             if not findings:
                 raise self._raw_rows(node.expressions[0] if node.expressions else node)
-        if findings:
-            raise Refused(findings)
+        findings.refuse()
         if len(lifted_keys) > KEYS_MAX:
             raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
         ordered = {repr(canonical(key.expression)): key.expression for key in reversed(lifted_keys)}
@@ -303,7 +299,7 @@ class CoreBlock:
             return gathered(key, self.dataset.limits.cells_max)
         except TypeRefused as refusal:
             raise refuse(
-                refusal.code,
+                refusal.finding.code,
                 "a key of GROUP BY is refused",
                 "The declared keys of its column are too many to compare each row with.",
                 "group by a condition on the column: CASE WHEN ... THEN ... END",

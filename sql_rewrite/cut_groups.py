@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privacy.bounds import BOUND_MAX
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Plan
 
 __all__ = ["groups_beyond_bound", "shown_groups_beyond_bound"]
 
 
-def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[AnswerWarning]:
+def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:
     """One warning per core whose public groups are more than a unit may count in."""
     for core in cores:
         cells = core.described.keys.domain
@@ -20,7 +20,7 @@ def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Ans
             yield _beyond(len(cells), core.contribution.groups)
 
 
-def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iterator[AnswerWarning]:
+def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iterator[Finding]:
     """The same where the groups are known only from the answer: its `rows` are groups of its one core.
 
     Which groups are shown is released, so their number reveals nothing more.
@@ -31,7 +31,7 @@ def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iter
             yield _beyond(rows, bound.groups)
 
 
-def _beyond(count: int, groups: int) -> AnswerWarning:
+def _beyond(count: int, groups: int) -> Finding:
     covers = (
         (
             f'"contribution": {{"groups_per_unit": {count}}} in the request, or --groups-per-unit {count}, covers '
@@ -40,7 +40,7 @@ def _beyond(count: int, groups: int) -> AnswerWarning:
         if count <= BOUND_MAX
         else ()
     )
-    return AnswerWarning(
+    return Finding(
         code="groups_beyond_bound",
         what="counts and sums of the groups leave something out",
         why=f"The answer has {count:,} groups, and a unit counts in at most {groups:,} of them (groups_per_unit): "

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from privacy.bounds import date_at, number_of_date, number_of_timestamp, timestamp_at
 from privacy.policy import ColumnType
-from privacy.refusal import Position
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding, Position
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe
 
 __all__ = ["outside_declaration"]
@@ -26,9 +25,7 @@ _CONVERSIONS = frozenset({"as_number", "as_timestamp"})
 _SHOWN_MAX = 10
 
 
-def outside_declaration(
-    operator: str, arguments: Sequence[Expression], position: Position | None
-) -> Iterator[AnswerWarning]:
+def outside_declaration(operator: str, arguments: Sequence[Expression], position: Position | None) -> Iterator[Finding]:
     """A warning for each constant of one comparison that the compared column is declared never to have.
 
     Of keys only equalities count: the order of texts says nothing about which of them exist.
@@ -44,7 +41,7 @@ def outside_declaration(
             found = _outside(column, literal, equality=operator in _EQUALITIES)
             if found is not None:
                 declared, instead = found
-                yield AnswerWarning(
+                yield Finding(
                     code="literal_outside_declaration",
                     what=f'{describe(literal)} is compared with "{column.name}", which is declared never to have it',
                     why=f'The dataset declares "{column.name}" {declared}.',

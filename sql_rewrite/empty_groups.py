@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Plan
 
 __all__ = ["empty_groups"]
 
 
-def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[AnswerWarning]:
+def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Finding]:
     """What a query does with public groups that may be empty."""
     public = {
         core.core.name: len(core.described.keys.domain)
@@ -20,7 +20,7 @@ def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[AnswerW
     }
     if plan.nonempty:
         if public:
-            yield AnswerWarning(
+            yield Finding(
                 code="empty_groups_left_out",
                 what="groups whose noisy count may be that of nobody are left out",
                 why="Which ones, the noise decides too: small groups may be missing, and the numbers of groups just "
@@ -31,7 +31,7 @@ def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[AnswerW
     for counting in plan.counting:
         groups = max((public[name] for name in counting.cores if name in public), default=0)
         if groups:
-            yield AnswerWarning(
+            yield Finding(
                 code="empty_groups_counted",
                 what=f"{counting.what} counts all {groups:,} public groups, also those of nobody",
                 why="Groups that are known beforehand always appear, with noise where nobody is in them.",

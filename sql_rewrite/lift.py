@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
 from privacy.policy import Dataset, Table
-from privacy.refusal import Refused
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding, Refused
 from sql_rewrite.core_block import CoreBlock, counts_rows
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -113,7 +113,7 @@ class _Lift:
         self.parameters = parameters
         self.nodes = ShellNodes(text, parameters)
         self.cores: list[Core] = []
-        self.warnings: list[AnswerWarning] = []
+        self.warnings: list[Finding] = []
         self.blocks = ShellBlocks(text, self.nodes, self.cores, self.query)
         self.ctes: list[_Cte] = []
         self._derived = 0
@@ -216,7 +216,7 @@ class _Lift:
             consume(cte, "this", "alias", "materialized", text=self.text, what="a CTE")
             inner = Scope(dict(ctes))
             name = cte.alias.lower()
-            ctes[name] = _Cte(cte, lambda cte=cte, inner=inner: self._cte(cte, inner))  # type: ignore[misc]
+            ctes[name] = _Cte(cte, partial(self._cte, cte, inner))
             self.ctes.append(ctes[name])
         return Scope(ctes, scope.outer)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +17,6 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position, Refused
-from privacy.warning import AnswerWarning
 from sql_rewrite.declared_literals import outside_declaration
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
 from sql_rewrite.functions import TypeRefused, build, clip_columns
@@ -161,7 +161,7 @@ class ExpressionLift:
         self._resolve = resolve
         self._parameters = parameters
         self._tables = tables
-        self.warnings: list[AnswerWarning] = []
+        self.warnings: list[Finding] = []
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
         """The typed form of a node. `like` is a sibling whose type an untyped NULL takes.
@@ -194,11 +194,10 @@ class ExpressionLift:
         except TypeRefused as refusal:
             raise Refused(
                 [
-                    Finding(
-                        code=refusal.code,
-                        what=self._as_written(node, refusal.what),
-                        why=refusal.why,
-                        instead=_compared(operator, arguments) or tuple(refusal.instead),
+                    replace(
+                        refusal.finding,
+                        what=self._as_written(node, refusal.finding.what),
+                        instead=_compared(operator, arguments) or refusal.finding.instead,
                         position=self._text.position(node),
                     )
                 ]
@@ -719,7 +718,7 @@ class _Clipping(ExpressionLift):
         try:
             return build(operator, arguments)
         except TypeRefused as refused:
-            if refused.code != "too_large":
+            if refused.finding.code != "too_large":
                 raise
             return build(operator, [clip_columns(argument) for argument in arguments])
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset, Table
-from privacy.refusal import Position
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding, Position
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.trace import CONSTANT, Trace
 
@@ -148,6 +147,6 @@ class Plan:
     dataset: Dataset
     cores: tuple[Core, ...]
     shell: Shell
-    warnings: tuple[AnswerWarning, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     counting: tuple[Counting, ...] = ()
     nonempty: tuple[tuple[str, str], ...] = ()

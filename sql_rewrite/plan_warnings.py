@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding
+from privacy.warning import WARNINGS
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cut_groups import groups_beyond_bound, shown_groups_beyond_bound
 from sql_rewrite.empty_groups import empty_groups
@@ -16,7 +17,7 @@ from sql_rewrite.plan import Plan
 
 __all__ = ["RULES", "answer_warnings", "plan_warnings"]
 
-Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[AnswerWarning]]
+Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
     empty_groups,
@@ -25,14 +26,21 @@ RULES: tuple[Rule, ...] = (
 """Rules over the bounded plan, in the order in which answers list their findings."""
 
 
-def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[AnswerWarning, ...]:
+def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[Finding, ...]:
     """Every warning of a plan, without repeats: first those of the text, in its order, then those of the rules."""
     found = dict.fromkeys(plan.warnings)
     for rule in RULES:
         found.update(dict.fromkeys(rule(plan, cores)))
-    return tuple(found)
+    return _checked(found)
 
 
-def answer_warnings(cores: tuple[BoundedCore, ...], rows: int) -> tuple[AnswerWarning, ...]:
+def answer_warnings(cores: tuple[BoundedCore, ...], rows: int) -> tuple[Finding, ...]:
     """What only an answer can warn of: a function of the plan and of how many rows it shows, which are released."""
-    return tuple(shown_groups_beyond_bound(cores, rows))
+    return _checked(shown_groups_beyond_bound(cores, rows))
+
+
+def _checked(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings, which have codes of warnings."""
+    warnings = tuple(found)
+    assert all(warning.code in WARNINGS for warning in warnings), "a warning has a code of a warning"
+    return warnings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accountant.account import Account, Limit
-    from server.errors import RequestFinding
+    from privacy.refusal import Finding
     from server.roles import Role
 
 __all__ = [
@@ -239,7 +239,7 @@ class UnsuitableKey:
 class FaultyDataset:
     """The dataset file or its data contradict themselves; every finding at once, at least one."""
 
-    findings: tuple[RequestFinding, ...]
+    findings: tuple[Finding, ...]
 
     def __post_init__(self) -> None:
         assert self.findings, "a refusal says why"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from server.files import write_whole
 
 if TYPE_CHECKING:
     from engines.snapshot import SnapshotReport
-    from server.datasets import Problem
+    from privacy.refusal import Finding
     from server.settings import Settings
 
 __all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
@@ -116,17 +116,17 @@ def check_file(*, file: Path = argument("FILE", "A dataset file (YAML)."), here:
       noisegate dataset check people.yaml --json
     """
     from engines.inspect import source_columns
-    from server.datasets import check
+    from server.datasets import check, is_error
 
     here.place()  # what the advice names
     with explained(), progress("reading the heads of the data files"):
-        problems = check(file, headers=source_columns)
-    errors = [problem for problem in problems if problem.severity == "error"]
-    warnings = f" ({_count(len(problems) - len(errors), 'warning')})" if len(problems) > len(errors) else ""
+        findings = check(file, headers=source_columns)
+    errors = [finding for finding in findings if is_error(finding)]
+    warnings = f" ({_count(len(findings) - len(errors), 'warning')})" if len(findings) > len(errors) else ""
     if here.as_json:
-        print_json({"ok": not errors, "findings": [asdict(problem) for problem in problems]})
+        print_json({"ok": not errors, "findings": [_finding_body(finding) for finding in findings]})
     else:
-        _print_problems(problems, error=False)
+        _print_findings(findings, error=False)
         say(
             f'"{file}" has {_count(len(errors), "error")}{warnings}.'
             if errors
@@ -161,7 +161,7 @@ def upgrade_file(
     try:
         done = upgrade(content.decode("utf-8-sig", "surrogateescape"))
     except DatasetFileRefused as refused:
-        _print_problems([problem for problem in refused.problems if problem.severity == "error"], error=True)
+        _print_findings(refused.errors, error=True)
         raise CommandFailed(
             f'could not upgrade "{file}": it has errors',
             why="Only a file without errors has a meaning that can be kept. The file stays as it is.",
@@ -216,10 +216,9 @@ def add(*, file: Path = argument("FILE", "A dataset file (YAML)."), here: Here) 
         try:
             name = load(file).dataset
         except DatasetFileRefused as refused:
-            _print_problems(refused.problems, error=True)
-            errors = sum(problem.severity == "error" for problem in refused.problems)
+            _print_findings(refused.findings, error=True)
             raise CommandFailed(
-                f'could not attach "{file}": it has {_count(errors, "error")}',
+                f'could not attach "{file}": it has {_count(len(refused.errors), "error")}',
                 why="A dataset is attached when its file has no errors. What is served stays as it was.",
                 instead=f"Correct them, then see: noisegate dataset check {file}",
             ) from None
@@ -371,9 +370,26 @@ def remove(*, name: str = argument("NAME", "The dataset."), here: Here) -> None:
 # Words
 
 
-def _print_problems(problems: list[Problem] | tuple[Problem, ...], *, error: bool) -> None:
-    for problem in problems:
-        say("\n".join(printable(line) for line in str(problem).splitlines()), error=error)
+def _finding_body(finding: Finding) -> dict[str, Any]:
+    from server.datasets import severity
+
+    at = finding.position
+    return {
+        "severity": severity(finding),
+        "place": finding.field or "",
+        "line": None if at is None else at.line,
+        "column": None if at is None else at.column,
+        "what": finding.what,
+        "why": finding.why,
+        "instead": " ".join(finding.instead),
+    }
+
+
+def _print_findings(findings: Sequence[Finding], *, error: bool) -> None:
+    from server.datasets import paragraph
+
+    for finding in findings:
+        say("\n".join(printable(line) for line in paragraph(finding).splitlines()), error=error)
 
 
 def _count(number: int, word: str) -> str:

@@ -105,7 +105,8 @@ def _guarded(run: Callable[[], Result]) -> Result:
         with explained():
             return run()
     except CommandFailed as failure:
-        return Result("fail", f"{failure.what}: {' '.join(failure.why.split())}", " ".join(failure.instead))
+        found = failure.finding
+        return Result("fail", f"{found.what}: {' '.join(found.why.split())}", " ".join(found.instead))
     except Exception as error:  # noqa: BLE001 - the doctor reports whatever is wrong and goes on
         return Result("fail", f"the check itself failed ({type(error).__name__})", "Set the environment up again.")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from privacy.refusal import Finding
 from server.cli.failure import CommandFailed
 
 __all__ = ["explained"]
@@ -114,7 +115,7 @@ _PROGRAM: dict[str, Words] = {
         "Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.",
     ),
     "server.store.registry.RegistryError": ("the registry refused the step", "{error}.", "See: noisegate key list"),
-    "server.datasets.inspecting.DataRefused": ("{error.what}", "{error.why}", "{error.instead}"),
+    "server.datasets.inspecting.DataRefused": ("{found.what}", "{found.why}", "{advice}"),
     "engines.snapshot.SnapshotRefused": (
         "could not use the data file",
         "{findings}",
@@ -149,7 +150,7 @@ _DATABASE: dict[tuple[str, ...], Words] = {
 
 def _of_program(error: Exception) -> CommandFailed | None:
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
-    if "server.administration.refusal.ActRefused" in names or "server.datasets.problem.DatasetFileRefused" in names:
+    if "server.administration.refusal.ActRefused" in names or "server.datasets.finding.DatasetFileRefused" in names:
         from server.cli.refusals import failure_of
 
         return failure_of(error)
@@ -160,4 +161,6 @@ def _of_program(error: Exception) -> CommandFailed | None:
     known = next((_PROGRAM[name] for name in names if name in _PROGRAM), None)
     findings: Iterable[object] = getattr(error, "findings", ())
     told = "\n".join(getattr(finding, "text", f"{finding}.") for finding in findings)
-    return None if known is None else _failure(known, error=error, findings=told)
+    found: Finding | None = getattr(error, "finding", None)
+    advice = "" if found is None else "\n".join(found.instead)
+    return None if known is None else _failure(known, error=error, findings=told, found=found, advice=advice)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from privacy.refusal import Finding
+
 __all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_USAGE", "CommandFailed", "Interrupted", "usage_error"]
 
 EXIT_FAILED = 1
@@ -24,17 +26,16 @@ class CommandFailed(Exception):
 
     def __init__(self, what: str, *, why: str, instead: str | Sequence[str] = (), exit_code: int = EXIT_FAILED) -> None:
         super().__init__(what)
-        self.what = what
-        self.why = why
-        self.instead = (instead,) if isinstance(instead, str) else tuple(instead)
+        advice = (instead,) if isinstance(instead, str) else tuple(instead)
+        self.finding = Finding("command_failed", what, why, advice)
         self.exit_code = exit_code
 
     def __str__(self) -> str:
-        lines = [f"noisegate: {self.what}"]
-        if self.why:
-            lines.append(f"  Why: {_indented(self.why)}")
+        lines = [f"noisegate: {self.finding.what}"]
+        if self.finding.why:
+            lines.append(f"  Why: {_indented(self.finding.why)}")
         label = "What to do: "
-        for line in self.instead:
+        for line in self.finding.instead:
             lines.append(f"  {label}{_indented(line)}")
             label = " " * len(label)
         return "\n".join(lines)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from accountant.account import Account
+    from privacy.refusal import Finding
 
 __all__ = ["failure_of", "failure_of_act", "whose"]
 
@@ -21,8 +22,7 @@ __all__ = ["failure_of", "failure_of_act", "whose"]
 def failure_of(error: Exception) -> CommandFailed:
     """The message of a refused act, or of a dataset file with errors. Nothing was changed."""
     if isinstance(error, DatasetFileRefused):
-        faults = [problem for problem in error.problems if problem.severity == "error"]
-        return _findings_failure([(fault.what, fault.why, (fault.instead,), fault.place) for fault in faults])
+        return _findings_failure(error.errors)
     assert isinstance(error, refused.ActRefused)
     return failure_of_act(error.refusal)
 
@@ -47,13 +47,14 @@ def whose(account: Account) -> str:
     return f'"{account.principal}"' if account.principal is not None else f'the group "{account.name}"'
 
 
-def _findings_failure(findings: Sequence[tuple[str, str, Sequence[str], str | None]]) -> CommandFailed:
-    """The message about a dataset that is not attached; of each finding: what, why, what to do, and its place."""
+def _findings_failure(findings: Sequence[Finding]) -> CommandFailed:
+    """The message about a dataset that is not attached."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     reasons = [
-        f"{what}{f' ({place})' if place and place not in what else ''}: {why}" for what, why, _, place in findings
+        f"{found.what}{f' ({found.field})' if found.field and found.field not in found.what else ''}: {found.why}"
+        for found in findings
     ]
-    advice = dict.fromkeys(line for _, _, lines, _ in findings for line in lines)
+    advice = dict.fromkeys(line for found in findings for line in found.instead)
     return CommandFailed(
         f"the dataset is not attached: {count}",
         why="\n".join(reasons),
@@ -239,7 +240,7 @@ def _of_people(refusal: refused.PeopleRefusal) -> CommandFailed:
 def _of_dataset(refusal: refused.DatasetRefusal) -> CommandFailed:
     match refusal:
         case refused.FaultyDataset(findings):
-            return _findings_failure([(item.what, item.why, item.instead, item.field) for item in findings])
+            return _findings_failure(findings)
         case refused.ServedAlready(name) | refused.ChangedDataset(name):
             return CommandFailed(
                 f"could not attach {name}: somebody else attached another version just now",

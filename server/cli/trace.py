@@ -26,7 +26,7 @@ from server import pricing
 from server.calibrations import Calibrations
 from server.datasets.check import load_text
 from server.datasets.convert import to_dataset
-from server.datasets.problem import DatasetFileRefused
+from server.datasets.finding import DatasetFileRefused
 from server.demo import DATASET_FILE
 from server.journey.moments import moments_of
 from sql_rewrite.bound import BoundedCore, bound

@@ -2,8 +2,8 @@
 
 from server.datasets.check import check, check_text, load, load_text
 from server.datasets.convert import public_columns, sources, to_dataset
+from server.datasets.finding import DatasetFileRefused, is_error, paragraph, severity
 from server.datasets.model import DatasetFile
-from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.propose import propose
 from server.datasets.schema import json_schema
 from server.datasets.upgrade import Upgraded, upgrade
@@ -11,15 +11,17 @@ from server.datasets.upgrade import Upgraded, upgrade
 __all__ = [
     "DatasetFile",
     "DatasetFileRefused",
-    "Problem",
     "Upgraded",
     "check",
     "check_text",
+    "is_error",
     "json_schema",
     "load",
     "load_text",
+    "paragraph",
     "propose",
     "public_columns",
+    "severity",
     "sources",
     "to_dataset",
     "upgrade",

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path as FilePath
 
+from privacy.refusal import Finding
+from server.datasets.finding import ERROR, DatasetFileRefused, is_error
 from server.datasets.meaning import Headers, check_meaning
 from server.datasets.model import DatasetFile
-from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.reading import SIZE_MAX, read
 from server.datasets.shape import check_shape
 
@@ -25,17 +26,15 @@ def load(path: FilePath | str, *, confined: bool = False) -> DatasetFile:
     Errors: DatasetFileRefused with every finding; OSError when it cannot be read.
     """
     path = FilePath(path)
-    file, problems = _check(_bytes(path), path.parent, confined=confined)
-    return _accept(file, problems)
+    return _accept(*_check(_bytes(path), path.parent, confined=confined))
 
 
 def load_text(text: str, *, directory: FilePath | None = None, confined: bool = False) -> DatasetFile:
     """As `load`, for a text. Data files are looked for in `directory`, or not at all when it is None."""
-    file, problems = _check(text.encode("utf-8", "surrogatepass"), directory, confined=confined)
-    return _accept(file, problems)
+    return _accept(*_check(text.encode("utf-8", "surrogatepass"), directory, confined=confined))
 
 
-def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Problem]:
+def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Finding]:
     """Every finding in the dataset file at `path`, errors and warnings, in the order of the file. Never raises.
 
     With `headers`, which tells the names of columns in data files, declared columns are looked for in them.
@@ -45,20 +44,17 @@ def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Probl
         content = _bytes(path)
     except OSError as error:
         return [
-            Problem(
-                severity="error",
-                place="",
-                line=None,
-                column=None,
+            Finding(
+                ERROR,
                 what=f'could not read the dataset file "{path}"',
                 why=f"The system says: {error.strerror or 'no such file'}.",
-                instead="Check the path and its permissions, or make a file with: noisegate init DATAFILE.",
+                instead=("Check the path and its permissions, or make a file with: noisegate init DATAFILE.",),
             )
         ]
     return _check(content, path.parent, confined=False, headers=headers)[1]
 
 
-def check_text(text: str, *, directory: FilePath | None = None) -> list[Problem]:
+def check_text(text: str, *, directory: FilePath | None = None) -> list[Finding]:
     """As `check`, for a text. Without a `directory` data files are not looked for."""
     return _check(text.encode("utf-8", "surrogatepass"), directory, confined=False)[1]
 
@@ -68,21 +64,26 @@ def _bytes(path: FilePath) -> bytes:
         return stream.read(SIZE_MAX + 1)
 
 
-def _accept(file: DatasetFile | None, problems: list[Problem]) -> DatasetFile:
-    if file is None or any(problem.severity == "error" for problem in problems):
-        raise DatasetFileRefused(problems)
+def _accept(file: DatasetFile | None, findings: list[Finding]) -> DatasetFile:
+    if file is None or any(map(is_error, findings)):
+        raise DatasetFileRefused(findings)
     return file
 
 
 def _check(
     content: bytes, directory: FilePath | None, *, confined: bool, headers: Headers | None = None
-) -> tuple[DatasetFile | None, list[Problem]]:
+) -> tuple[DatasetFile | None, list[Finding]]:
     document = read(content)
     file = None
     if isinstance(document.data, dict) and not document.broken:
         file, parts = check_shape(document)
         check_meaning(document, parts, directory, confined=confined, headers=headers)
-    problems = sorted(document.problems, key=lambda found: (found.line or 0, found.column or 0))
-    if any(problem.severity == "error" for problem in problems):
+    findings = sorted(document.findings, key=_in_order)
+    if any(map(is_error, findings)):
         file = None
-    return file, problems
+    return file, findings
+
+
+def _in_order(finding: Finding) -> tuple[int, int]:
+    position = finding.position
+    return (0, 0) if position is None else (position.line, position.column)

@@ -9,10 +9,11 @@ from pathlib import Path
 from engines.snapshot import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Sharing, Table
+from privacy.refusal import Finding
 from privacy.unit import PrivacyUnit
+from server.datasets.finding import ERROR, DatasetFileRefused
 from server.datasets.keys import KEYS_MAX, gathered_in, key_values, moment_bounds
 from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
-from server.datasets.problem import DatasetFileRefused, Problem
 from server.datasets.routes import routes_to_unit
 from server.datasets.source import source_of
 
@@ -49,10 +50,10 @@ def to_dataset(
     whose keys come from a public table have no keys yet.
     Errors: DatasetFileRefused when a public table gives no keys, too many, or keys of another type.
     """
-    problems: list[Problem] = []
-    tables = tuple(_table(file, name, table, public_values, problems) for name, table in file.tables.items())
-    if problems:
-        raise DatasetFileRefused(problems)
+    findings: list[Finding] = []
+    tables = tuple(_table(file, name, table, public_values, findings) for name, table in file.tables.items())
+    if findings:
+        raise DatasetFileRefused(findings)
     policy = file.policy
     return Dataset(
         name=file.dataset,
@@ -79,7 +80,7 @@ def _table(
     name: str,
     table: TableFile,
     public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
-    problems: list[Problem],
+    findings: list[Finding],
 ) -> Table:
     references = tuple(_reference(column, target) for column, target in table.references.items())
     unit_column: str | None = None
@@ -98,7 +99,7 @@ def _table(
                 declared.rows_per_unit, declared.groups_per_unit, declared.rows_per_unit_and_group
             )
     columns = tuple(
-        _column(name, key, column, public_values, problems, version=file.version)
+        _column(name, key, column, public_values, findings, version=file.version)
         for key, column in table.columns.items()
     )
     return Table(
@@ -126,7 +127,7 @@ def _column(
     name: str,
     column: ColumnFile,
     public_values: Mapping[tuple[str, str], Sequence[KeyValue]] | None,
-    problems: list[Problem],
+    findings: list[Finding],
     *,
     version: int,
 ) -> Column:
@@ -141,7 +142,7 @@ def _column(
     if isinstance(column.keys, KeysOfTable):
         keys_from = (column.keys.table, column.keys.column) if other is None else None
         if public_values is not None:
-            values = _public_keys(table, name, column.keys, ColumnType(column.type), public_values, problems)
+            values = _public_keys(table, name, column.keys, ColumnType(column.type), public_values, findings)
     return Column(
         name=name,
         type=ColumnType(column.type),
@@ -170,7 +171,7 @@ def _public_keys(
     keys: KeysOfTable,
     kind: ColumnType,
     public_values: Mapping[tuple[str, str], Sequence[KeyValue]],
-    problems: list[Problem],
+    findings: list[Finding],
 ) -> tuple[KeyValue, ...]:
     """Distinct values in ascending order, NULL last."""
     distinct = set(public_values[keys.table, keys.column])
@@ -185,15 +186,13 @@ def _public_keys(
         if wrong
         else f"It has {len(distinct)} different values, and the limit is {KEYS_MAX}."
     )
-    problems.append(
-        Problem(
-            severity="error",
-            place=f"tables.{table}.columns.{name}.keys",
-            line=None,
-            column=None,
+    findings.append(
+        Finding(
+            ERROR,
             what=f'"{keys.table}.{keys.column}" cannot give the keys of column "{table}.{name}"',
             why=reason,
-            instead="Correct the public table, or list the keys.",
+            instead=("Correct the public table, or list the keys.",),
+            field=f"tables.{table}.columns.{name}.keys",
         )
     )
     return ()

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from server.datasets.problem import Path
+from server.datasets.finding import Path
 from server.datasets.reading import read
 
 __all__ = ["Editing", "written_out"]
@@ -109,7 +109,7 @@ class Editing:
         for start, end, new in sorted(self._edits, reverse=True):
             text = text[:start] + new + text[end:]
         document = read(text.encode())
-        return text if not document.problems and document.data == self.data else None
+        return text if not document.findings and document.data == self.data else None
 
     def _insert(self, place: int, text: str) -> None:
         self._edits.append((place, place, text))
@@ -163,7 +163,7 @@ def _flow(value: Any) -> str:
 
 def _read(text: str) -> dict[str, Any]:
     document = read(text.encode())
-    assert not document.problems
+    assert not document.findings
     assert isinstance(document.data, dict)
     return document.data
 

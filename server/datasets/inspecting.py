@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from engines.inspect import InspectedTable, inspect_source
+from privacy.refusal import Finding
 from server.datasets.files import SUFFIXES, file_format, looks_like
+from server.datasets.finding import ERROR
 from server.datasets.source import parts_of
 
 __all__ = ["DataRefused", "inspect_data", "stem"]
@@ -28,9 +30,7 @@ class DataRefused(Exception):
 
     def __init__(self, what: str, why: str, *instead: str) -> None:
         super().__init__(what)
-        self.what = what
-        self.why = why
-        self.instead = "\n".join(instead)
+        self.finding = Finding(ERROR, what, why, instead)
 
 
 def stem(path: Path) -> str:

@@ -18,10 +18,10 @@ from privacy.policy import ColumnType
 from privacy.wording import nearest
 from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, looks_like
+from server.datasets.finding import WARNING, Path
 from server.datasets.identifiers import RESERVED, column_name_for, is_identifier
 from server.datasets.keys import GATHERED_MAX, KEYS_MAX, moment_bounds, parse_key, range_values
 from server.datasets.model import VERSION, ColumnFile, KeysList, KeysOfTable, KeysRange, PolicyFile, TableFile, UnitFile
-from server.datasets.problem import Path
 from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
 from server.datasets.shape import PLACEHOLDER, Parts, shown
@@ -99,7 +99,7 @@ class _Meaning:
         if written < VERSION:
             self.problem(
                 ("version",) if "version" in self.document.data else (),
-                severity="warning",
+                code=WARNING,
                 what=f"the file is of version {written}, and {VERSION} is the version of today",
                 why="It is read with the meaning that it had; what is new cannot be declared in it.",
                 instead="Rewrite it, with the same meaning: noisegate dataset upgrade FILE.",
@@ -200,7 +200,7 @@ class _Meaning:
         if name.lower() in RESERVED:
             self.problem(
                 path,
-                severity="warning",
+                code=WARNING,
                 what=f'column "{table}.{name}" has a word of SQL as its name',
                 why=f'Queries must write it in quotes, "{name}", each time.',
                 instead=f"Give it another name: {column_name_for(name)}: {{source_name: {_yaml(source)}, ...}}.",
@@ -413,7 +413,7 @@ class _Meaning:
             if self._asks_for_bounds(table_name, table, name, column) and not self._written(path):
                 self.problem(
                     path[:-1],
-                    severity="warning",
+                    code=WARNING,
                     what=f"{called} has no value bounds",
                     why="COUNT works; SUM, AVG and VAR are refused, as one person could change them without limit.",
                     instead="Add bounds: [lowest, highest plausible value], from what the column means, not from rows.",
@@ -662,7 +662,7 @@ class _Meaning:
         elif unit.rows:
             self.problem(
                 ("unit", "rows"),
-                severity="warning",
+                code=WARNING,
                 what=f'each row of table "{unit.table}" is a privacy unit of its own',
                 why="That is right when each person has one row. A person with several rows is protected one row at a "
                 "time: what all of them say together is not hidden.",
@@ -803,7 +803,7 @@ class _Meaning:
         if bound.rows_per_unit_and_group > bound.rows_per_unit or bound.groups_per_unit > bound.rows_per_unit:
             self.problem(
                 (*path, "contribution"),
-                severity="warning",
+                code=WARNING,
                 what=f'the contribution of table "{name}" is wider than its rows_per_unit',
                 why="A unit with that many rows cannot be in more groups, or have more rows in one group; the "
                 "wider number only adds noise.",
@@ -827,7 +827,7 @@ class _Meaning:
             count, column_name = max(beyond)
             self.problem(
                 (*path, "contribution"),
-                severity="warning",
+                code=WARNING,
                 what=f'groups_per_unit of table "{name}" is below the groups of "{column_name}"',
                 why=f'"{column_name}" declares {count:,} groups, and one unit counts in at most {groups:,} of them: an '
                 "answer by that column is too low for units in more.",
@@ -875,7 +875,7 @@ class _Meaning:
         if values.get("epsilon_max", Fraction(0)) > 10:
             self.problem(
                 ("policy", "epsilon_max"),
-                severity="warning",
+                code=WARNING,
                 what='"epsilon_max" of the policy is large',
                 why="Beyond an epsilon of 10 one answer may tell almost certainly whether a person is in the data.",
                 instead="Keep it at 1 or below unless the data is not sensitive.",

@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from server.datasets.problem import Path, Problem
+from privacy.refusal import Finding, Position
+from server.datasets.finding import ERROR, Path
 
 __all__ = ["DEPTH_MAX", "SIZE_MAX", "Document", "read"]
 
@@ -43,7 +44,7 @@ class Document:
 
     data: Any = None
     positions: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     broken: bool = False
 
     def problem(
@@ -53,7 +54,7 @@ class Document:
         what: str,
         why: str,
         instead: str,
-        severity: Any = "error",
+        code: str = ERROR,
         at: tuple[int, int] | None = None,
     ) -> None:
         """Adds a finding at `path`; when the path itself is not in the file, at the nearest place around it."""
@@ -62,11 +63,16 @@ class Document:
         while position is None and around:
             position = self.positions.get(around)
             around = around[:-1]
-        line, column = position or (None, None)
-        place = ".".join(str(part) for part in path)
-        found = Problem(severity=severity, place=place, line=line, column=column, what=what, why=why, instead=instead)
-        if found not in self.problems:
-            self.problems.append(found)
+        found = Finding(
+            code,
+            what,
+            why,
+            (instead,),
+            position=None if position is None else Position(*position, ""),
+            field=".".join(str(part) for part in path) or None,
+        )
+        if found not in self.findings:
+            self.findings.append(found)
 
 
 @dataclass(slots=True)
@@ -81,7 +87,7 @@ class _Open:
 
 
 def read(content: bytes) -> Document:
-    """Reads a dataset file's bytes. Never raises for bad content: findings are in the document's `problems`."""
+    """Reads a dataset file's bytes. Never raises for bad content: findings are in the document's `findings`."""
     document = Document()
 
     def stop(*, what: str, why: str, instead: str, at: tuple[int, int] | None = None) -> Document:

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from privacy.wording import nearest, shortened
+from server.datasets.finding import Path
 from server.datasets.identifiers import column_name_for, identifier_for, is_identifier
 from server.datasets.model import VERSION, ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
-from server.datasets.problem import Path
 from server.datasets.reading import Document
 
 __all__ = ["PLACEHOLDER", "Parts", "check_shape", "shown"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from server.datasets.check import load_text
 from server.datasets.editing import Editing, written_out
+from server.datasets.finding import Path
 from server.datasets.model import VERSION
-from server.datasets.problem import Path
 
 __all__ = ["STEPS", "Upgraded", "upgrade"]
 

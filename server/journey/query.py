@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from accountant.account import Account
 from accountant.request import Charged, CoreCharge, Reserved, StoredRelease
+from privacy.refusal import Finding
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
-from privacy.warning import AnswerWarning
 from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
 from server.journey.pure_noise import counting_key
@@ -34,7 +34,7 @@ class Prepared:
     types: tuple[tuple[str, str], ...] | None
     work: Work
     """What the engine does for all of it."""
-    warnings: tuple[AnswerWarning, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     calibrations: Calibrations = field(default_factory=Calibrations)
     """Calibrations of this plan by price."""
     _counting_keys: dict[str, str] = field(default_factory=dict)

@@ -200,8 +200,7 @@ def _of_people(refusal: PeopleRefusal) -> Problem:
 def _of_dataset(refusal: DatasetRefusal) -> Problem:
     match refusal:
         case FaultyDataset(findings):
-            first = findings[0]
-            return Problem("dataset_refused", first.what, first.why, first.instead, findings=findings)
+            return Problem.of(findings)
         case ServedAlready(name, tag):
             return Problem(
                 "conflict",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from privacy.policy import ColumnType
+from privacy.refusal import Finding
 from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, needs_wide
 from sql_rewrite.scalars import Cast, EngineType, Scalar
 
@@ -42,16 +43,13 @@ FAMILIES = {
 
 
 class TypeRefused(Exception):
-    """An operator was applied to something that it does not accept; becomes a finding with the text's position.
+    """An operator was applied to something that it does not accept; its finding gets the text's position later.
 
     `code` is one of unsupported_type, unsupported_function and too_large. The texts depend on the query only.
     """
 
     def __init__(self, code: str, what: str, why: str, instead: tuple[str, ...] = ()) -> None:
-        self.code = code
-        self.what = what
-        self.why = why
-        self.instead = instead
+        self.finding = Finding(code, what, why, instead)
         super().__init__(what)
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import text
 from accountant.account import Account, FilterKind, Limit
 from accountant.connection import open_engine
 from accountant.ledger import Ledger, utc_now
+from privacy.refusal import Finding
 from server.administration import refusal as refused
 from server.administration.budgets import Budgets
 from server.administration.refusal import ActRefused, ChangedBudget, ChangedDataset, KeyUsed, Refusal
@@ -28,7 +29,7 @@ from server.app import create_app
 from server.build import open_catalogue
 from server.cli.home import Home
 from server.cli.refusals import failure_of_act
-from server.errors import RequestFinding, problem_body
+from server.errors import problem_body
 from server.jobs import JobPool
 from server.roles import Role
 from server.routes.refusals import problem_of_act
@@ -455,7 +456,7 @@ EXAMPLES: tuple[Refusal, ...] = (
     refused.LastAdmin(),
     refused.UnsuitablePrincipal("a name has letters"),
     refused.UnsuitableKey("a label has letters"),
-    refused.FaultyDataset((RequestFinding("dataset_refused", "a table is missing", "There is none.", ("Add it.",)),)),
+    refused.FaultyDataset((Finding("dataset_refused", "a table is missing", "There is none.", ("Add it.",)),)),
     refused.ServedAlready("people", "1-d"),
     refused.ChangedDataset("people"),
     refused.OtherDatasetName(),
@@ -470,9 +471,9 @@ def test_every_refusal_has_words_at_both_doors(refusal: Refusal) -> None:
     """What, why and what to do, over HTTP and at the terminal."""
     check_words(problem_body(problem_of_act(refusal), request_id="r"))
     failure = failure_of_act(refusal)
-    assert failure.what
-    assert failure.why
-    assert failure.instead
+    assert failure.finding.what
+    assert failure.finding.why
+    assert failure.finding.instead
     assert failure.exit_code in (1, 2)
 
 

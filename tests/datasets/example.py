@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from server.datasets import Problem, check_text
+from privacy.refusal import Finding
+from server.datasets import check_text, is_error
 
 __all__ = ["EXAMPLE", "changed", "errors", "findings"]
 
@@ -59,11 +60,11 @@ def changed(*changes: tuple[str, str]) -> str:
     return text
 
 
-def findings(*changes: tuple[str, str]) -> list[Problem]:
+def findings(*changes: tuple[str, str]) -> list[Finding]:
     """Everything that is found in the example after these changes."""
     return check_text(changed(*changes))
 
 
 def errors(*changes: tuple[str, str]) -> list[str]:
     """What the errors in the example say after these changes."""
-    return [problem.what for problem in findings(*changes) if problem.severity == "error"]
+    return [problem.what for problem in findings(*changes) if is_error(problem)]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.datasets import DatasetFileRefused, check, check_text, load, load_text
+from server.datasets import DatasetFileRefused, check, check_text, is_error, load, load_text, severity
 from tests.datasets.example import EXAMPLE, changed, errors, findings
 
 
@@ -131,8 +131,10 @@ def test_every_finding_has_a_place_and_a_way_out() -> None:
     ]
     whats = [problem.what for problem in found]
     assert expected == [what for what in whats if what in expected]
-    assert all(problem.line and problem.column and problem.why and problem.instead for problem in found)
-    assert sorted(problem.line or 0 for problem in found) == [problem.line for problem in found]
+    lines = [problem.position.line for problem in found if problem.position is not None]
+    assert len(lines) == len(found)
+    assert lines == sorted(lines)
+    assert all(problem.position and problem.position.column and problem.why and problem.instead for problem in found)
 
 
 def test_a_wrong_part_does_not_hide_the_others() -> None:
@@ -154,13 +156,13 @@ def test_a_wrong_part_does_not_hide_the_others() -> None:
 )
 def test_the_nearest_known_name_is_suggested(old: str, new: str, hint: str) -> None:
     """A misspelt name is met with the one that was most likely meant."""
-    assert any(hint in problem.instead for problem in findings((old, new)))
+    assert any(hint in problem.instead[0] for problem in findings((old, new)))
 
 
 def test_a_missing_bound_is_a_warning() -> None:
     """COUNT works without bounds, so the file is usable; identifiers are not asked for bounds."""
     found = findings((", bounds: [0, 20000]", ""))
-    assert [(item.severity, item.what) for item in found] == [("warning", 'column "visits.cost" has no value bounds')]
+    assert [(severity(item), item.what) for item in found] == [("warning", 'column "visits.cost" has no value bounds')]
     assert load_text(changed((", bounds: [0, 20000]", ""))).tables["visits"].columns["cost"].bounds is None
 
 
@@ -219,7 +221,7 @@ def test_files_outside_the_folder_are_refused_when_confined(tmp_path: Path) -> N
         with pytest.raises(DatasetFileRefused) as refused:
             load_text(text, directory=tmp_path, confined=True)
         assert 'the data file of table "patients" is outside the folder of datasets' in [
-            problem.what for problem in refused.value.problems
+            problem.what for problem in refused.value.findings
         ]
 
 
@@ -236,7 +238,7 @@ def test_a_refused_file_carries_every_finding() -> None:
     text = changed(("[0, 200000]", "[9, 1]"), ("[female, male]", "[female, female]"))
     with pytest.raises(DatasetFileRefused, match="and 1 more") as refused:
         load_text(text)
-    assert check_text(text) == list(refused.value.problems)
+    assert check_text(text) == list(refused.value.findings)
 
 
 def test_a_stored_document_is_the_same_file() -> None:
@@ -271,7 +273,7 @@ def test_no_document_makes_the_check_fail(path: list[int], value: object) -> Non
     elif isinstance(here, list) and here:
         here[path[-1] % len(here)] = value
     text = json.dumps(document)
-    refused = any(problem.severity == "error" for problem in check_text(text))
+    refused = any(is_error(problem) for problem in check_text(text))
     if refused:
         with pytest.raises(DatasetFileRefused):
             load_text(text)
@@ -310,7 +312,7 @@ tables:
       patient_id: {type: integer}
 """
     for text in (events, events.replace("    references: {patient_id: visits.patient_id}\n", "")):
-        (problem,) = [item for item in check_text(text) if item.severity == "error"]
-        assert "Add a table with one row for each unit" in problem.instead
-        assert "SELECT DISTINCT patient_id AS patient_id FROM 'visits.csv' UNION" in problem.instead
-        assert "references: {patient_id: units.patient_id}" in problem.instead
+        (problem,) = [item for item in check_text(text) if is_error(item)]
+        assert "Add a table with one row for each unit" in problem.instead[0]
+        assert "SELECT DISTINCT patient_id AS patient_id FROM 'visits.csv' UNION" in problem.instead[0]
+        assert "references: {patient_id: units.patient_id}" in problem.instead[0]

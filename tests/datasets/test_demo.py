@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from server.datasets import check, load
+from server.datasets import check, is_error, load
 from server.demo import PATIENTS, DemoTable, generate, write_demo
 
 
@@ -45,7 +45,7 @@ def test_it_is_worth_asking_about(tables: dict[str, DemoTable]) -> None:
 def test_the_file_describes_the_data(tmp_path: Path, tables: dict[str, DemoTable]) -> None:
     """demo.yaml is sound, and every declared fact holds: keys, references, bounds that clip little."""
     demo = write_demo(tmp_path)
-    assert [problem for problem in check(demo.dataset_file) if problem.severity == "error"] == []
+    assert [problem for problem in check(demo.dataset_file) if is_error(problem)] == []
     file = load(demo.dataset_file)
     assert "synthetic" in file.description.lower()
     for name, table in file.tables.items():

@@ -9,7 +9,7 @@ from typing import get_args
 from pydantic import BaseModel
 
 from engines.snapshot import DateOrder, DecimalMark, Encoding, ThousandsMark
-from server.datasets import check_text
+from server.datasets import check_text, severity
 from server.datasets.model import (
     ColumnFile,
     ContributionFile,
@@ -27,7 +27,7 @@ def test_the_example_is_sound() -> None:
     """What the page shows can be used as it is; rows as units come with their warning."""
     example, rows = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert check_text(example) == []
-    assert [(item.severity, item.place) for item in check_text("version: 2\ndataset: survey\n" + rows)] == [
+    assert [(severity(item), item.field) for item in check_text("version: 2\ndataset: survey\n" + rows)] == [
         ("warning", "unit.rows")
     ]
 

@@ -10,7 +10,17 @@ import pytest
 import yaml
 
 from engines.snapshot import SNAPSHOT_CODES, SnapshotFinding, TableSource
-from server.datasets import Problem, check, check_text, json_schema, load_text, sources, to_dataset
+from privacy.refusal import Finding
+from server.datasets import (
+    check,
+    check_text,
+    is_error,
+    json_schema,
+    load_text,
+    severity,
+    sources,
+    to_dataset,
+)
 from server.datasets.advice import CONTRIBUTION_EXAMPLE, advice
 from server.datasets.model import DatasetFile
 from tests.datasets.example import EXAMPLE, errors, findings
@@ -56,7 +66,7 @@ def test_a_source_name_travels_to_the_snapshot() -> None:
 )
 def test_one_mistake_is_one_error(old: str, new: str, expected: str) -> None:
     """Each mistake about names, units and conventions is told once, with its way out."""
-    found = [item for item in findings((old, new)) if item.severity == "error"]
+    found = [item for item in findings((old, new)) if is_error(item)]
     assert len(found) == 1, found
     assert expected in found[0].what
     assert found[0].instead
@@ -64,15 +74,15 @@ def test_one_mistake_is_one_error(old: str, new: str, expected: str) -> None:
 
 def test_names_that_sql_cannot_use_say_how_to_keep_the_data() -> None:
     """A declared name with spaces is told with the entry that keeps the file as it is."""
-    (found,) = [item for item in findings(("      sex: {", '      "Sex at birth": {')) if item.severity == "error"]
-    assert 'Sex_at_birth: {source_name: "Sex at birth", type: ...}' in found.instead
+    (found,) = [item for item in findings(("      sex: {", '      "Sex at birth": {')) if is_error(item)]
+    assert 'Sex_at_birth: {source_name: "Sex at birth", type: ...}' in found.instead[0]
 
 
 def test_a_word_of_sql_as_a_name_is_a_warning() -> None:
     """It can be asked about in quotes, so it does not stop anything."""
     (found,) = findings(("      visit_date: {type", "      order: {type"))
-    assert (found.severity, found.place) == ("warning", "tables.visits.columns.order")
-    assert 'order_: {source_name: "order", ...}' in found.instead
+    assert (severity(found), found.field) == ("warning", "tables.visits.columns.order")
+    assert 'order_: {source_name: "order", ...}' in found.instead[0]
 
 
 ROWS = """\
@@ -95,7 +105,7 @@ tables:
 def test_rows_as_units_are_sound_and_warned_about() -> None:
     """One warning says what is not protected; the table has one row per unit and no column of the unit."""
     (warning,) = check_text(ROWS)
-    assert (warning.severity, warning.place) == ("warning", "unit.rows")
+    assert (severity(warning), warning.field) == ("warning", "unit.rows")
     assert "one row at a time" in warning.why
     declared = to_dataset(load_text(ROWS), policy_version=1, data_version="d", public_values={})
     assert declared.unit.key is None
@@ -107,12 +117,12 @@ def test_rows_as_units_are_sound_and_warned_about() -> None:
 
 def test_no_other_table_belongs_to_rows() -> None:
     """A second protected table is refused with the three ways out; a contribution of the rows is, too."""
-    (found,) = [item for item in check_text(ROWS.replace("    public: true\n", "")) if item.severity == "error"]
+    (found,) = [item for item in check_text(ROWS.replace("    public: true\n", "")) if is_error(item)]
     assert found.what == 'table "places" does not reach the privacy unit'
-    assert all(word in found.instead for word in ("public: true", "of its own", "unit: key"))
+    assert all(word in found.instead[0] for word in ("public: true", "of its own", "unit: key"))
     wide = ROWS.replace("    columns:\n      age", f"    {CONTRIBUTION_EXAMPLE}\n    columns:\n      age")
-    (found,) = [item for item in check_text(wide) if item.severity == "error"]
-    assert found.instead == "Remove contribution."
+    (found,) = [item for item in check_text(wide) if is_error(item)]
+    assert found.instead == ("Remove contribution.",)
 
 
 def test_the_schema_knows_the_two_kinds_of_units() -> None:
@@ -147,7 +157,7 @@ tables:
 """
 
 
-def checked(folder: Path, header: tuple[str, ...] | SnapshotFinding) -> list[Problem]:
+def checked(folder: Path, header: tuple[str, ...] | SnapshotFinding) -> list[Finding]:
     (folder / "people.csv").write_text("x\n1\n")
     path = folder / "people.yaml"
     path.write_text(HEADED)
@@ -170,14 +180,14 @@ def test_a_header_that_has_everything_is_in_order(tmp_path: Path) -> None:
 def test_every_missing_name_is_found_at_once(tmp_path: Path) -> None:
     """A missing source_name, a name that only sounds alike and one that is ambiguous: three findings with places."""
     found = checked(tmp_path, ("id", "age (years)", "City of  birth", "Job", "JOB"))
-    assert [(item.severity, item.place) for item in found] == [
+    assert [(severity(item), item.field) for item in found] == [
         ("error", "tables.people.columns.age"),
         ("error", "tables.people.columns.city.source_name"),
         ("error", "tables.people.columns.job"),
     ]
-    assert 'Did you mean source_name: "City of  birth"?' in found[1].instead
-    assert 'source_name: "Job"' in found[2].instead
-    assert all(item.line is not None for item in found)
+    assert 'Did you mean source_name: "City of  birth"?' in found[1].instead[0]
+    assert 'source_name: "Job"' in found[2].instead[0]
+    assert all(item.position is not None for item in found)
 
 
 def test_a_name_that_became_another_is_suggested(tmp_path: Path) -> None:
@@ -187,19 +197,19 @@ def test_a_name_that_became_another_is_suggested(tmp_path: Path) -> None:
     path = tmp_path / "people.yaml"
     path.write_text(text)
     (found,) = check(path, headers=lambda _: [("id", "Age / years", "City of birth", "job")])
-    assert 'source_name: "Age / years"' in found.instead
+    assert 'source_name: "Age / years"' in found.instead[0]
 
 
 def test_two_columns_of_exactly_one_name_cannot_be_told_apart(tmp_path: Path) -> None:
     """The advice is then to rename in the data, as no source_name could choose."""
     (found,) = checked(tmp_path, ("id", "age", "age", "City of birth", "job"))
-    assert found.instead == "Rename one of them in the data file."
+    assert found.instead == ("Rename one of them in the data file.",)
 
 
 def test_a_file_that_cannot_be_read_is_one_finding(tmp_path: Path) -> None:
     """The cause stands for all of its columns."""
     (found,) = checked(tmp_path, SnapshotFinding("malformed_csv", "people"))
-    assert found.place == "tables.people.source"
+    assert found.field == "tables.people.source"
     assert found.why == SNAPSHOT_CODES["malformed_csv"]
 
 
@@ -237,7 +247,7 @@ def test_a_unit_with_several_rows_is_told_the_lines_to_write() -> None:
     # Doing so makes a sound file again.
     mended = visits.replace("    key: patient_id\n    references", f"    {CONTRIBUTION_EXAMPLE}\n    references")
     mended = mended.replace("references: {visit_id: visits.visit_id}", "references: {visit_id: patients.patient_id}")
-    assert [item for item in check_text(mended) if item.severity == "error"] == []
+    assert [item for item in check_text(mended) if is_error(item)] == []
 
 
 def test_another_key_that_repeats_is_another_matter() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
-from server.datasets import check_text, load_text, propose
+from server.datasets import check_text, is_error, load_text, propose, severity
 from server.datasets.identifiers import RESERVED, is_identifier
 from server.datasets.propose import named_columns, tables_with_unit
 
@@ -67,7 +67,7 @@ def test_a_proposal_is_a_sound_file_at_once() -> None:
     assert [column.bounds for column in table.columns.values()] == [None] * 7
     assert [column.keys for column in table.columns.values()] == [None] * 7
     assert table.key == "person_id"
-    assert [problem.severity for problem in check_text(text)] == ["warning"] * 3
+    assert [severity(problem) for problem in check_text(text)] == ["warning"] * 3
     assert text.count("# bounds: [LOWEST, HIGHEST]") == 3
     assert text.count("# keys: [A, B, C]") == 1
     assert 'source_name: "hours per week"   # its name in the file; SQL says hours_per_week' in text
@@ -92,7 +92,7 @@ def test_several_tables_refer_to_the_first_with_the_unit() -> None:
     assert {
         'table "visits" has no contribution bounds',
         'table "shops" does not reach the privacy unit',
-    } == {problem.what for problem in check_text(text) if problem.severity == "error"}
+    } == {problem.what for problem in check_text(text) if is_error(problem)}
     assert "references: {person_id: people.person_id}" in text
     assert 'source: {file: "all.duckdb", table: "visits"}' in text
 
@@ -101,7 +101,7 @@ def test_without_a_unit_the_question_stays_open() -> None:
     """Nobody is protected until somebody says who, so the proposal cannot be attached as it is."""
     text = propose([PEOPLE], unit=None, file="people.csv")
     assert "asked: whose presence is protected?" in text
-    assert any(problem.place.startswith("unit") for problem in check_text(text))
+    assert any((problem.field or "").startswith("unit") for problem in check_text(text))
 
 
 def test_an_unknown_unit_names_the_columns() -> None:
@@ -184,7 +184,7 @@ def test_rows_as_units() -> None:
     assert (file.unit.key, file.unit.rows) == (None, True)
     assert file.tables["people"].key is None
     assert "a person with several rows is several units" in text
-    assert "unit.rows" in [problem.place for problem in check_text(text)]
+    assert "unit.rows" in [problem.field for problem in check_text(text)]
 
 
 def test_a_contribution_goes_to_the_tables_that_refer() -> None:
@@ -196,7 +196,7 @@ def test_a_contribution_goes_to_the_tables_that_refer() -> None:
     file = load_text(text)
     assert (file.tables["people"].key, file.tables["people"].contribution) == ("person_id", None)
     assert file.tables["visits"].contribution is not None
-    assert [problem.severity for problem in check_text(text) if problem.severity == "error"] == []
+    assert [severity(problem) for problem in check_text(text) if is_error(problem)] == []
 
 
 def test_conventions_of_the_file_are_written_down() -> None:

@@ -14,7 +14,7 @@ from server.datasets.reading import DEPTH_MAX, SIZE_MAX, read
 
 def whats(text: str | bytes) -> list[str]:
     content = text if isinstance(text, bytes) else text.encode()
-    return [problem.what for problem in read(content).problems]
+    return [problem.what for problem in read(content).findings]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,8 @@ def test_every_entry_has_its_place() -> None:
 def test_repeated_names_are_all_found() -> None:
     """Each repetition is a finding at its own place, and the first value counts."""
     document = read(b"a: 1\nb: {c: 1, c: {d: 1, d: 2}}\na: 2\n")
-    assert [(problem.what, problem.line) for problem in document.problems] == [
+    found = document.findings
+    assert [(problem.what, problem.position and problem.position.line) for problem in found] == [
         ('"c" is given twice', 2),
         ('"d" is given twice', 2),
         ('"a" is given twice', 3),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from server.datasets import check_text, load_text, upgrade
+from server.datasets import check_text, load_text, severity, upgrade
 from server.datasets.editing import Editing, written_out
 from server.datasets.reading import read
 from tests.datasets.example import EXAMPLE
@@ -20,16 +20,16 @@ COMMENTED = (
 def values(text: str) -> Any:
     """The values of a text that is read without a finding."""
     document = read(text.encode())
-    assert not document.problems
+    assert not document.findings
     return document.data
 
 
 def test_a_file_without_version_is_read_and_says_so() -> None:
     """Shows that a file of version 1 has one warning, which names the command, and no error."""
     (found,) = check_text(OLD)
-    assert (found.severity, found.what) == ("warning", "the file is of version 1, and 2 is the version of today")
-    assert "dataset upgrade" in found.instead
-    assert [problem.place for problem in check_text("version: 1\n" + OLD)] == ["version"]
+    assert (severity(found), found.what) == ("warning", "the file is of version 1, and 2 is the version of today")
+    assert "dataset upgrade" in found.instead[0]
+    assert [problem.field for problem in check_text("version: 1\n" + OLD)] == ["version"]
     assert load_text(OLD).version == 1
     assert check_text(EXAMPLE) == []
 
@@ -37,7 +37,7 @@ def test_a_file_without_version_is_read_and_says_so() -> None:
 def test_a_newer_version_is_refused() -> None:
     """Shows that a file of an unknown version is not read as if it were known."""
     (found,) = check_text(EXAMPLE.replace("version: 2", "version: 3"))
-    assert (found.severity, found.place) == ("error", "version")
+    assert (severity(found), found.field) == ("error", "version")
     assert "versions 1 to 2" in found.why
 
 

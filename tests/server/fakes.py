@@ -28,7 +28,7 @@ from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
 from server.admitted import InFlight, Settled
 from server.question import Question
-from server.services import DatasetRefused, OtherName, RequestFinding
+from server.services import DatasetRefused, OtherName
 from server.store.registry import EITHER, NotReplaced, NotThere, version_tag
 
 SECRET_LITERAL = "Zebedee-7731"
@@ -103,10 +103,8 @@ class FakeRegistrar:
         if "tables" not in document:
             raise DatasetRefused(
                 [
-                    RequestFinding("dataset_refused", "there are no tables", "A dataset has tables.", field="tables"),
-                    RequestFinding(
-                        "dataset_refused", "there is no unit", "A dataset has a unit.", field="privacy_unit"
-                    ),
+                    Finding("dataset_refused", "there are no tables", "A dataset has tables.", field="tables"),
+                    Finding("dataset_refused", "there is no unit", "A dataset has a unit.", field="privacy_unit"),
                 ]
             )
         dataset = clinic(str(document["dataset"]))

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from privacy.refusal import CODES, Finding
-from server.errors import PROBLEMS, Problem, RequestFinding, problem_body, problem_response
+from server.errors import PROBLEMS, Problem, problem_body, problem_response
 from tests.server.conftest import World
 from tests.server.fakes import check_words
 
@@ -30,7 +30,7 @@ def test_findings_without_advice_get_the_one_of_their_code(code: str) -> None:
     """A finding's own advice is kept; without one it has that of its code."""
     silent = Finding(code, "a", "b")
     telling = Finding(code, "a", "b", ("do this",))
-    asked = RequestFinding("invalid_request", "a", "b")
+    asked = Finding("invalid_request", "a", "b")
     body = problem_body(Problem(code, what="a", findings=(silent, telling, asked)), request_id="r")
     assert [item["instead"] for item in body["findings"]] == [
         list(PROBLEMS[code].instead),

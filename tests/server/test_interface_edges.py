@@ -201,8 +201,8 @@ def test_a_missing_dataset_file_is_not_a_fault_of_the_server(own: Services) -> N
             own.registrar.register_file(name, actor="a")
         problem = problem_of_act(FaultyDataset(refused.value.findings))
         assert problem.code == "dataset_refused"
-        assert problem.what
-        assert str(folder) not in problem.what + problem.why
+        assert problem.finding.what
+        assert str(folder) not in problem.finding.what + problem.finding.why
     (folder / "closed.yaml").symlink_to("/nonexistent/file.yaml")
     with pytest.raises(DatasetRefused):
         own.registrar.register_file("closed.yaml", actor="a")

@@ -440,7 +440,7 @@ def nested(draw: st.DrawFn, kind: ColumnType, depth: int) -> Expression:
     try:
         return build(name, parts)
     except TypeRefused as refusal:
-        if refusal.code != "too_large":
+        if refusal.finding.code != "too_large":
             raise
         return draw(st.sampled_from(_LEAVES[kind]))
 
@@ -549,8 +549,8 @@ def test_products_beyond_126_bits_are_refused() -> None:
     """j * j * j could overflow 128 bits: refused, with the ways out; as DOUBLE it is answered."""
     with pytest.raises(TypeRefused) as refusal:
         build("multiply", (build("multiply", (J, J)), J))
-    assert refusal.value.code == "too_large"
-    assert any("CAST" in way for way in refusal.value.instead)
+    assert refusal.value.finding.code == "too_large"
+    assert any("CAST" in way for way in refusal.value.finding.instead)
     assert build("multiply", (build("multiply", (cast(J, NUMBER), J)), J)).type is NUMBER
 
 
@@ -576,7 +576,7 @@ def test_deep_and_self_repeating_expressions_are_refused() -> None:
     for grown in (deep, repeated):
         with pytest.raises(TypeRefused) as refusal:
             grown()
-        assert refusal.value.code == "too_large"
+        assert refusal.value.finding.code == "too_large"
 
 
 def test_long_sums_of_numbers_need_one_guard() -> None:
@@ -639,9 +639,9 @@ def test_refusals(name: str, arguments: tuple[Expression, ...], code: str) -> No
     """Wrong types, values of rows where constants are needed, and unbounded growth are refused with their code."""
     with pytest.raises(TypeRefused) as refusal:
         build(name, arguments)
-    assert code == refusal.value.code
-    assert refusal.value.what
-    assert refusal.value.why.endswith(".")
+    assert code == refusal.value.finding.code
+    assert refusal.value.finding.what
+    assert refusal.value.finding.why.endswith(".")
 
 
 def test_text_with_public_keys_sorts_as_text() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from privacy.warning import AnswerWarning
+from privacy.refusal import Finding
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_warnings import plan_warnings
 from tests.sql_rewrite.datasets import CLINIC
 
 
-def warned(sql: str) -> tuple[AnswerWarning, ...]:
+def warned(sql: str) -> tuple[Finding, ...]:
     """The warnings of a text."""
     plan = lift(sql, CLINIC)
     return plan_warnings(plan, bound(plan))
