@@ -1,7 +1,8 @@
 """Families of noise: what a price buys, which groups it can select, and how its intervals widen.
 
 A family is an entry of `FAMILIES`. Pricing, releases and the description of the server loop over the entries and read
-their fields; nobody tells families apart by name. A new one is its event, its measurements, its entry, and its page.
+their fields; nobody tells families apart by name. How sums of its noise are told follows from the law that its
+measurements say (`measurement.Law`). A new one is its event, its measurements, its entry, and its page.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ a coarse grid of a power of two, and the event's sensitivity contains that round
 
 from __future__ import annotations
 
+import enum
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ __all__ = [
     "GaussianThresholdMeasurement",
     "Integers",
     "LaplaceMeasurement",
+    "Law",
     "Measurement",
     "Perturbed",
     "TruncatedGeometricMeasurement",
@@ -86,6 +88,15 @@ class Perturbed:
         return self.values
 
 
+class Law(enum.Enum):
+    """The law of the noise of one coordinate, whose scale is `scale_of_sums`: what sums of several are told by."""
+
+    LAPLACE = "laplace"
+    NORMAL = "normal"
+    OTHER = "other"
+    """Known by its own quantiles alone: sums with other noise are simulated."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(ABC):
     """The randomised step of one statistic of one core.
@@ -102,6 +113,9 @@ class Measurement(ABC):
 
     use: ClassVar[str]
     """What it is drawn for, for people."""
+
+    law: ClassVar[Law]
+    """The law of its noise as it is shown: noise by which groups were selected is of another one."""
 
     selects: ClassVar[bool] = False
     """Whether its noisy sums decide which groups are shown."""
@@ -183,6 +197,7 @@ class LaplaceMeasurement(Measurement):
     """Exactly rounded Laplace noise on every sum: laplace.md. `scale` is in units of the grid."""
 
     name: ClassVar[str] = "laplace"
+    law: ClassVar[Law] = Law.LAPLACE
     loss: ClassVar[str] = "pure"
     use: ClassVar[str] = "counts, sums and moments"
 
@@ -245,6 +260,7 @@ class GaussianMeasurement(Measurement):
     """Exactly rounded Gaussian noise on every sum: gaussian.md. `sigma` is in units of the grid."""
 
     name: ClassVar[str] = "gaussian"
+    law: ClassVar[Law] = Law.NORMAL
     loss: ClassVar[str] = "Gaussian and zero-concentrated"
     use: ClassVar[str] = "counts, sums and moments"
 
@@ -310,6 +326,7 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
     """Gaussian noise on the number of units of each group that occurs, and a threshold: gaussian_threshold.md."""
 
     name: ClassVar[str] = "gaussian_threshold"
+    law: ClassVar[Law] = Law.OTHER
     loss: ClassVar[str] = "approximate"
     use: ClassVar[str] = "keys, several groups per unit"
     selects: ClassVar[bool] = True
@@ -349,6 +366,7 @@ class TruncatedGeometricMeasurement(Measurement):
     """Truncated geometric noise on the number of units of each group, and its threshold: truncated_geometric.md."""
 
     name: ClassVar[str] = "truncated_geometric"
+    law: ClassVar[Law] = Law.OTHER
     loss: ClassVar[str] = "approximate"
     use: ClassVar[str] = "keys, one group per unit"
     selects: ClassVar[bool] = True

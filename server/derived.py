@@ -31,7 +31,7 @@ from mechanisms.estimates import linear_form
 from mechanisms.families import MEASUREMENTS
 from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
-from mechanisms.measurement import GaussianMeasurement, LaplaceMeasurement
+from mechanisms.measurement import Law
 from mechanisms.noisy_sums import NoisySums
 from privacy.release import ReleasedColumn, ReleasedTable
 from server.scenarios import Identity, Scenario, Scenarios, finite_number, result_of
@@ -243,8 +243,11 @@ class _Errors:
                 assert_never(trace.shape)
 
     def _is_linear(self, read: Read) -> bool:
+        """Whether a number is linear in sums whose noise has a law that adds up, or selected the number's group."""
         source = self._sources[read[0], read[1]]
-        return source.sums is not None and source.sums.linear(read[1])
+        if source.sums is None or not source.sums.linear(read[1]):
+            return False
+        return source.conditional or source.sums.measurement.law is not Law.OTHER
 
     def _exact(self, place: int, identity: Identity) -> CellError:
         """A value that no noise moves: how many public groups there are."""
@@ -484,13 +487,16 @@ class _Errors:
             measurement = sums[whose].measurement
             squares = (vector**2).sum(axis=-1)
             spread = spread + measurement.variance() * squares
-            match measurement:
-                case LaplaceMeasurement():
-                    laplace.append(np.abs(vector) * float(measurement.scale))
-                case GaussianMeasurement() if not sums[whose].selects:
-                    variance = variance + float(measurement.sigma) ** 2 * squares
+            scale = float(measurement.scale_of_sums / measurement.grid)
+            match measurement.law:
+                case Law.LAPLACE:
+                    laplace.append(np.abs(vector) * scale)
+                case Law.NORMAL:
+                    variance = variance + scale**2 * squares
+                case Law.OTHER:
+                    raise AssertionError("simulated, or in a box")
                 case _:
-                    raise AssertionError("counts by which groups were selected are not normal")
+                    assert_never(measurement.law)
             roundings.append(np.abs(vector) * measurement.rounding)
         reach = weighted_quantiles(
             np.concatenate(laplace, axis=-1) if laplace else np.zeros((len(identities), 0)),
@@ -569,7 +575,8 @@ class _Errors:
             return CellError(reason="undefined")
         error = math.sqrt(float(np.mean((np.asarray(values) - value) ** 2)))
         read = {(core, name) for core, name, _ in _branch(self._plan.outputs[place], identity)[0].trace.reads}
-        heavy = any(isinstance(s.sums.measurement, LaplaceMeasurement) for k in read if (s := self._sources[k]).sums)
+        known = [source.sums for source in (self._sources[key] for key in read) if source.sums is not None]
+        heavy = any(sums.measurement.law is not Law.NORMAL for sums in known)
         z = gaussian_two_sided(self._alpha)
         draws = len(values) * 0.4 if heavy else len(values)
         if heavy:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.refusal import Finding, Refused
@@ -237,10 +238,15 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     """Time of the expressions that hold what a unit adds to one group, where only units beyond the bounds need them."""
     total = 0.0
     for b in bounded.statistics:
-        if b.statistic.kind is StatisticKind.MOMENTS or b.scaled:
-            total += (b.statistic.coordinates + (b.statistic.kind is StatisticKind.MOMENTS)) * costs.scattered
-        elif b.statistic.kind is not StatisticKind.UNITS:
-            total += costs.clipped
+        match b.statistic.kind:
+            case StatisticKind.UNITS:
+                total += costs.scattered if b.scaled else 0.0
+            case StatisticKind.COUNT | StatisticKind.SUM:
+                total += costs.scattered if b.scaled else costs.clipped
+            case StatisticKind.MOMENTS:
+                total += (b.statistic.coordinates + 1) * costs.scattered
+            case _:
+                assert_never(b.statistic.kind)
     return total
 
 

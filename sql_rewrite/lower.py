@@ -19,9 +19,11 @@ beforehand. Where a unit has one row it has one key, and nothing is needed.
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from privacy.policy import ColumnType
 from privacy.statement import Statement, StatementKey, StatementSum
-from privacy.statistic import StatisticKind
+from privacy.statistic import Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
@@ -107,10 +109,16 @@ class _Lowering:
 
     def _is_count(self, bounded: BoundedStatistic) -> bool:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
-        kind = bounded.statistic.kind
-        if not self.bounded.contribution.one_row:
-            return kind is StatisticKind.UNITS
-        return kind in (StatisticKind.UNITS, StatisticKind.COUNT) and bounded.filter is None
+        one_row = self.bounded.contribution.one_row
+        match bounded.statistic.kind:
+            case StatisticKind.UNITS:
+                return bounded.filter is None or not one_row
+            case StatisticKind.COUNT:
+                return bounded.filter is None and one_row
+            case StatisticKind.SUM | StatisticKind.MOMENTS:
+                return False
+            case _:
+                assert_never(bounded.statistic.kind)
 
     def _split(self, name: str, *, count: bool) -> tuple[Output, Output]:
         high: Scalar
@@ -197,19 +205,29 @@ class _Lowering:
     def _vector(self, bounded: BoundedStatistic) -> list[Scalar]:
         """The integers that one row of the base adds to each coordinate (NULL: nothing)."""
         statistic = bounded.statistic
-        if statistic.kind in (StatisticKind.UNITS, StatisticKind.COUNT):
-            return [under(bounded, ONE)]
         t = Named(f"{statistic.name}t")
-        if statistic.kind is StatisticKind.SUM:
-            return [under(bounded, t)]
+        match statistic.kind:
+            case StatisticKind.UNITS | StatisticKind.COUNT:
+                return [under(bounded, ONE)]
+            case StatisticKind.SUM:
+                return [under(bounded, t)]
+            case StatisticKind.MOMENTS:
+                return [under(bounded, part) for part in self._moments(statistic, t)]
+            case _:
+                assert_never(statistic.kind)
+
+    @staticmethod
+    def _moments(statistic: Statistic, t: Scalar) -> list[Scalar]:
+        """The Bernstein vector of a row's T, and the coordinate of its NULL."""
         assert statistic.encoding is not None
+        assert statistic.degree in (1, 2)
         width = statistic.encoding.highest
         left = difference(Whole(width), t)
         parts: list[Scalar] = [left, t] if statistic.degree == 1 else _bernstein(left, t)
         if statistic.counts_nulls:
             worth = Cast(Whole(width**statistic.degree), EngineType.INTEGER)
             parts.append(Case(((IsNull(t, closed=False), worth),), closed=False))
-        return [under(bounded, part) for part in parts]
+        return parts
 
     def _rows_summed(self) -> Relation:
         columns = []

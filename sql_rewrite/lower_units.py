@@ -270,9 +270,15 @@ class UnitSums:
 
 def _needs_rows(item: BoundedStatistic) -> bool:
     """Whether the number of rows under the filter decides what the statistic gets."""
-    if item.statistic.kind is StatisticKind.UNITS:
-        return False
-    return item.scaled or item.statistic.kind is StatisticKind.COUNT or item.statistic.counts_nulls
+    match item.statistic.kind:
+        case StatisticKind.UNITS:
+            return False
+        case StatisticKind.COUNT:
+            return True
+        case StatisticKind.SUM | StatisticKind.MOMENTS:
+            return item.scaled or item.statistic.counts_nulls
+        case _:
+            assert_never(item.statistic.kind)
 
 
 def _form(item: BoundedStatistic) -> str:
