@@ -30,7 +30,7 @@ from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.lower_units import ONE, UnitSums, difference, under
+from sql_rewrite.lower_units import ONE, UnitSums, under
 from sql_rewrite.relations import (
     ChosenGroups,
     Count,
@@ -222,7 +222,7 @@ class _Lowering:
         assert statistic.encoding is not None
         assert statistic.degree in (1, 2)
         width = statistic.encoding.highest
-        left = difference(Whole(width), t)
+        left = Arithmetic("-", Whole(width), t, EngineType.INTEGER)
         parts: list[Scalar] = [left, t] if statistic.degree == 1 else _bernstein(left, t)
         if statistic.counts_nulls:
             worth = Cast(Whole(width**statistic.degree), EngineType.INTEGER)

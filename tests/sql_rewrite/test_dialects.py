@@ -5,16 +5,33 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
-from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
+from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
 from sql_rewrite.lower import _Lowering
 from sql_rewrite.lower_expression import ParameterList, lower
-from sql_rewrite.scalars import Arithmetic, Case, Comparison, EngineType, IsNull, Junction, Named, Node, Scalar, Whole
+from sql_rewrite.scalars import (
+    Arithmetic,
+    Case,
+    Comparison,
+    EngineType,
+    IsNull,
+    Junction,
+    Named,
+    Node,
+    Scalar,
+    TotalDivision,
+    Whole,
+    engine_type,
+)
+from tests.sql_rewrite.function_cases import COLUMNS
 from tests.sql_rewrite.statements import cores, expressions
 
 ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SELECT |hash\(|md5|getvariable|::|COUNT\(")
@@ -81,6 +98,32 @@ def test_what_makes_trees_writes_no_sql(name: str) -> None:
     ]
     assert strings
     assert [text for text in strings if ENGINE_WORDS.search(text)] == []
+
+
+def _parts(value: object) -> Iterator[Node]:
+    """The node and all below it."""
+    if isinstance(value, Node):
+        yield value
+        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+            yield from _parts(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _parts(item)
+
+
+def test_arithmetic_says_the_type_that_it_has() -> None:
+    """Another engine will need the types that nodes of arithmetic have: they are those that DuckDB finds in its SQL."""
+    seen: dict[str, EngineType] = {}
+    for expression in expressions():
+        for part in _parts(lower(expression, ParameterList())):
+            if isinstance(part, Arithmetic | TotalDivision):
+                seen[re.sub(r"\$\d+", "NULL", DUCKDB.write(part))] = part.type
+    with closing(duckdb.connect()) as connection:
+        columns = ", ".join(f"NULL::{DUCKDB.types[engine_type(column)]} AS {quote(column.name)}" for column in COLUMNS)
+        connection.execute(f"CREATE TABLE t AS SELECT {columns}")
+        found = {sql: connection.execute(f"SELECT typeof({sql}) FROM t").fetchall()[0][0] for sql in seen}
+    assert set(seen.values()) == {EngineType.INTEGER, EngineType.WIDE, EngineType.NUMBER}
+    assert {sql: DUCKDB.types[kind] for sql, kind in seen.items()} == found
 
 
 A, B, C = Named("a"), Named("b"), Named("c")
