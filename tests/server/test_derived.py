@@ -391,3 +391,18 @@ def test_an_average_through_the_shell_has_its_own_interval(shell: ShellEngine) -
     for row in range(2):
         assert told.lows[row][1] == pytest.approx(float(column.lows[row] or 0) / 12)
         assert told.highs[row][1] == pytest.approx(float(column.highs[row] or 0) / 12)
+
+
+def test_a_percentile_within_a_group_has_the_interval_of_the_median(shell: ShellEngine) -> None:
+    """PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n) is MEDIAN(n): it was simulated like a function of one row."""
+    table = counted(core(6), [100, 200, 300, 400, 500, 600], "laplace", seed=12)
+    sql = f"SELECT MEDIAN(n) AS m, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n) AS p FROM ({BY_TOWN})"
+    told = answer(shell, sql, [table])
+    ((median, percentile),) = told.rows
+    assert median == percentile
+    ((low, other_low),), ((high, other_high),) = told.lows, told.highs
+    assert (low, high) == (other_low, other_high)
+    assert low < median < high
+    hidden = counted(core(6, selected=True), [1000, 2000, 3000, 4000, 5000, 6000], "gaussian", seed=12)
+    told = answer(shell, sql, [hidden])
+    assert told.lows == [[None, None]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
+from sql_rewrite import shell
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Plan
-from sql_rewrite.trace import Shape
+from sql_rewrite.trace import FOLLOWED, Shape, Trace, Tracer
 from tests.sql_rewrite.datasets import CLINIC
 
 INNER = "(SELECT sex, smoker, COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a FROM people GROUP BY sex, smoker)"
@@ -55,6 +57,12 @@ def plan(expression: str, rest: str = "") -> Plan:
         ("MAX(n)", Shape.FOLDED, 1),
         ("MAX(-n)", Shape.FOLDED, -1),
         ("MEDIAN(n)", Shape.FOLDED, 1),
+        ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n)", Shape.FOLDED, 1),
+        ("PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY n DESC)", Shape.FOLDED, 1),
+        ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY -n)", Shape.FOLDED, -1),
+        ("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY LENGTH(sex))", Shape.CONSTANT, 0),
+        ("LOG(n)", Shape.ROUGH, None),
+        ("n > s", Shape.ROUGH, None),
         ("SUM(SQRT(n))", Shape.FOLDED, 1),
         ("SUM(n * n)", Shape.FOLDED, None),
         ("STDDEV(n)", Shape.FOLDED, None),
@@ -74,6 +82,24 @@ def test_no_dependence_is_claimed_that_does_not_hold(expression: str, shape: Sha
     """Shape and direction of expressions; what is not understood has the weakest claim."""
     (output,) = plan(expression).shell.outputs
     assert (shape, rises) == (output.trace.shape, output.trace.rises)
+
+
+def test_a_percentile_within_a_group_reads_all_rows() -> None:
+    """It reads the number in every row of the core, not in its own: hidden groups take its interval away."""
+    (output,) = plan("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n)").shell.outputs
+    (read,) = output.trace.reads
+    assert read[2] is None
+    assert read[0] in output.trace.across
+
+
+def test_a_function_that_nobody_followed_has_the_weakest_claim() -> None:
+    """What the shell would answer without a word about it here gets no interval, and keeps the room from loading."""
+    known = Trace(frozenset([("c0", "a0", 0)]), shape=Shape.AFFINE, rises=1)
+    tracer = Tracer(lambda column: known, lambda query: known, rows=frozenset(["c0"]), chosen=False)
+    assert exp.Sin not in FOLLOWED
+    found = tracer.trace(exp.Sin(this=exp.column("a0")))
+    assert (found.shape, found.rises) == (Shape.FOLDED, None)
+    assert all(kind in FOLLOWED for kind in shell._ALLOWED)
 
 
 @pytest.mark.parametrize(
