@@ -7,10 +7,11 @@ import string
 
 import pytest
 
-from server.cli import failure
+from server.cli import explaining
+from server.cli.failure import CommandFailed
 
 
-@pytest.mark.parametrize("name", failure._PROGRAM)
+@pytest.mark.parametrize("name", explaining._PROGRAM)
 def test_every_name_in_the_table_is_a_class(name: str) -> None:
     """A class that was renamed would lose its message without a sign."""
     module, _, kind = name.rpartition(".")
@@ -23,13 +24,13 @@ def test_every_name_in_the_table_is_a_class(name: str) -> None:
     ("words", "known"),
     [
         *((words, {"about", "where", "said", "reason"})
-          for words in (*failure._SYSTEM.values(), failure._SYSTEM_OTHER)),
+          for words in (*explaining._SYSTEM.values(), explaining._SYSTEM_OTHER)),
         *((words, {"error", "error.account", "error.what", "error.why", "error.instead", "findings"})
-          for words in failure._PROGRAM.values()),
-        *((words, {"kind"}) for words in failure._DATABASE.values()),
+          for words in explaining._PROGRAM.values()),
+        *((words, {"kind"}) for words in explaining._DATABASE.values()),
     ],
 )  # fmt: skip
-def test_every_message_can_be_filled_in(words: failure.Words, known: set[str]) -> None:
+def test_every_message_can_be_filled_in(words: explaining.Words, known: set[str]) -> None:
     """What, why and what to do, with no field that nobody fills."""
     assert all(words)
     fields = {field for text in words for _, field, _, _ in string.Formatter().parse(text) if field is not None}
@@ -47,5 +48,5 @@ def test_a_subclass_has_the_message_of_its_nearest_base() -> None:
         pass
 
     for error, words in ((Narrower("x"), "newer version of Noisegate"), (Other("it is so"), "refused the step")):
-        with pytest.raises(failure.CommandFailed, match=words), failure.explained():
+        with pytest.raises(CommandFailed, match=words), explaining.explained():
             raise error
