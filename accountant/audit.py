@@ -21,13 +21,18 @@ from accountant.batch import AccountState
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
 from accountant.filter import Sums, split_limit
 from accountant.statements import ACCOUNT_COLUMNS
+from accountant.states import EntryKind, QueryStatus
 from accountant.tables import entries, ledger_meta, queries, readings, releases
 from privacy.events import event_from_json
 from privacy.loss import compose
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
 
-_CLOSING = {"settled": "post", "failed_charged": "fail", "failed_void": "void"}
+_CLOSING = {
+    QueryStatus.SETTLED: EntryKind.POST,
+    QueryStatus.FAILED_CHARGED: EntryKind.FAIL,
+    QueryStatus.FAILED_VOID: EntryKind.VOID,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class _Auditor:
         self.granted: dict[str, list[dict[str, str]]] = defaultdict(list)
         self.frozen: set[str] = set()
         self.reserved: dict[str, dict[str, Amounts]] = defaultdict(dict)
-        self.closed: dict[str, dict[str, str]] = defaultdict(dict)
+        self.closed: dict[str, dict[str, EntryKind]] = defaultdict(dict)
 
     def find(self, code: str, subject: object, text: str) -> None:
         self.findings.append(Finding(code, str(subject), text))
@@ -109,7 +114,7 @@ class _Auditor:
 
     def _amounts_agree(self, entry: Entry) -> bool:
         query = entry.query_id
-        if entry.kind == "reserve" and query is not None:
+        if entry.kind is EntryKind.RESERVE and query is not None:
             again = entry.account in self.reserved[query]
             self.reserved[query][entry.account] = entry.amounts
             expected = Amounts.of_charge(_charge(entry.details), spent=self.spent[entry.account])
@@ -120,9 +125,9 @@ class _Auditor:
             reserved = self.reserved[query].get(entry.account)
             if reserved is None or again:
                 return False
-            return entry.amounts == (reserved.reversed_sign() if entry.kind == "void" else ZERO)
+            return entry.amounts == (reserved.reversed_sign() if entry.kind is EntryKind.VOID else ZERO)
         details = json.loads(entry.details)
-        if entry.kind == "grant":
+        if entry.kind is EntryKind.GRANT:
             self.limits[entry.account] = details["limit"]
             self.granted[entry.account].append(details["limit"])
         elif details.get("action") == "limit":
@@ -170,7 +175,7 @@ class _Auditor:
                 above = None if state is None or state.parent is None else amounts.get(state.parent)
                 if above is None or state is None or state.parent is None:
                     continue
-                if self.closed.get(query, {}).get(account) != "void":
+                if self.closed.get(query, {}).get(account) is not EntryKind.VOID:
                     common = Amounts(*(min(mine, theirs) for mine, theirs in zip(taken, above, strict=True)))
                     below[state.parent] = below[state.parent].plus(common)
         for identifier, total in below.items():
@@ -192,7 +197,7 @@ class _Auditor:
         closed = self.closed.get(row.id, {})
         if reserved.keys() != accounts or not read <= path:
             self.find("wrong_state", row.id, "the query is not charged on its whole path")
-        expected = _CLOSING.get(row.state)
+        expected = _CLOSING.get(QueryStatus(row.state))
         wanted = dict.fromkeys(accounts, expected) if expected is not None else {}
         if closed != wanted:
             self.find("wrong_state", row.id, f"the query is {row.state} and its entries say otherwise")
@@ -220,7 +225,7 @@ def audit_ledger(connection: Connection) -> AuditReport:
     for row in connection.execution_options(yield_per=1000).execute(chosen):
         auditor.query(row, states)
         query_count += 1
-        if row.state in ("settled", "failed_charged"):
+        if row.state in (QueryStatus.SETTLED, QueryStatus.FAILED_CHARGED):
             standing[row.id] = {core["core_key"] for core in json.loads(row.cores)["charged"]}
     release_count = 0
     for release_id, query_id, core_key in connection.execute(
@@ -265,9 +270,14 @@ def _readings(connection: Connection, auditor: _Auditor, states: dict[str, Accou
         select(readings.c.account, readings.c.release, readings.c.query_id)
     ):
         paid[release].add(account)
-        if account not in auditor.reserved.get(query_id, {}) or auditor.closed.get(query_id, {}).get(account) == "void":
+        if (
+            account not in auditor.reserved.get(query_id, {})
+            or auditor.closed.get(query_id, {}).get(account) is EntryKind.VOID
+        ):
             auditor.find("uncharged_reading", release, f"account {account} was not charged for reading it")
-    served = select(queries.c.id, queries.c.account, queries.c.cores).where(queries.c.state == "settled")
+    served = select(queries.c.id, queries.c.account, queries.c.cores).where(
+        queries.c.state == QueryStatus.SETTLED.value
+    )
     for query_id, account, cores in connection.execution_options(yield_per=1000).execute(served):
         for item in json.loads(cores).get("read", {}).values():
             if not set(_path(account, states)) <= paid[item["release"]]:

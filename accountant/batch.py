@@ -24,7 +24,8 @@ from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, FilterKind, Limit, Sums, fits
 from accountant.request import SharedAnswer
-from accountant.statements import OPEN, SPENT_COLUMNS, Statements
+from accountant.statements import SPENT_COLUMNS, Statements
+from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
 from privacy.numbers import ATTO, PICO
 
@@ -232,7 +233,7 @@ class QueryState:
     account: str
     idempotency_key: str | None
     body_hash: str
-    state: str
+    state: QueryStatus
     description: str
     cores: str
     charged: str
@@ -243,6 +244,10 @@ class QueryState:
     shared: SharedAnswer | None = None
     changed: bool = False
     new: bool = False
+
+    def __post_init__(self) -> None:
+        # A row has its value.
+        self.state = QueryStatus(self.state)
 
 
 @dataclass(slots=True)
@@ -414,7 +419,7 @@ class Batch:
         query = self._queries.get(identifier)
         if query is None:
             raise UnknownQuery(identifier)
-        if query.state != OPEN:
+        if query.state is not QueryStatus.RESERVED:
             raise IllegalTransition(identifier, state=query.state, step=step)
         return query
 
@@ -487,7 +492,7 @@ class Batch:
         account.branches = branches
         self._limits_changed.append(account)
 
-    def move(self, query: QueryState, state: str, *, answer: bytes | None = None) -> None:
+    def move(self, query: QueryState, state: QueryStatus, *, answer: bytes | None = None) -> None:
         """The query's final state, reached now."""
         query.state = state
         query.changed = True
@@ -495,7 +500,7 @@ class Batch:
         query.answer = answer
 
     def add_entry(
-        self, account: AccountState, kind: str, *, query_id: str | None, details: str, amounts: Amounts = ZERO
+        self, account: AccountState, kind: EntryKind, *, query_id: str | None, details: str, amounts: Amounts = ZERO
     ) -> None:
         """Appends one entry to both chains and applies it to the account."""
         self.sequence += 1
@@ -518,7 +523,7 @@ class Batch:
         account.changed = True
         if amounts is not ZERO:
             account.spent = account.spent.plus(amounts)
-            if kind == "reserve":
+            if kind is EntryKind.RESERVE:
                 assert query_id is not None
                 self._charges.setdefault(query_id, []).append((account.id, amounts))
         self._entry_rows.append(
@@ -526,7 +531,7 @@ class Batch:
                 "sequence": entry.sequence,
                 "account": entry.account,
                 "account_sequence": entry.account_sequence,
-                "kind": kind,
+                "kind": kind.value,
                 "query_id": query_id,
                 **amounts._asdict(),
                 "details": details,
@@ -587,7 +592,7 @@ class Batch:
                 [
                     {
                         "key": query.id,
-                        "new_state": query.state,
+                        "new_state": query.state.value,
                         "new_answer": query.answer,
                         "new_finished": query.finished,
                     }
@@ -625,7 +630,7 @@ def _query_row(query: QueryState) -> dict[str, Any]:
         "account": query.account,
         "idempotency_key": query.idempotency_key,
         "body_hash": query.body_hash,
-        "state": query.state,
+        "state": query.state.value,
         "description": query.description,
         "cores": query.cores,
         "charged": query.charged,

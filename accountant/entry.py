@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from accountant.filter import AMOUNT_MAX, Limit, Sums
+from accountant.states import EntryKind
 from privacy.numbers import decimal_text
 
 __all__ = [
@@ -115,7 +116,7 @@ def _split(amount: int | None, spent: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One movement: `kind` is grant, reserve, post, void, fail or adjust.
+    """One movement.
 
     `sequence` counts through the whole ledger and `account_sequence` through the account, both from 1 without gaps.
     `details` is canonical JSON: the limit of a grant, the cores and privacy events of a reserve, actor and reason of an
@@ -125,7 +126,7 @@ class Entry:
     sequence: int
     account: str
     account_sequence: int
-    kind: str
+    kind: EntryKind
     query_id: str | None
     amounts: Amounts
     details: str
@@ -171,7 +172,7 @@ def read_entry(row: Any) -> Entry:
         sequence=row.sequence,
         account=row.account,
         account_sequence=row.account_sequence,
-        kind=row.kind,
+        kind=EntryKind(row.kind),
         query_id=row.query_id,
         amounts=Amounts(*(getattr(row, name) for name in Amounts._fields)),
         details=row.details,

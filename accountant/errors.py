@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from accountant.account import Shortage
+from accountant.states import QueryStatus
 
 __all__ = [
     "AccountChanged",
@@ -128,7 +129,7 @@ class UnknownQuery(LedgerError):
 class IllegalTransition(LedgerError):
     """`query_id` is in `state`, from which `step` does not lead on."""
 
-    def __init__(self, query_id: str, *, state: str, step: str) -> None:
+    def __init__(self, query_id: str, *, state: QueryStatus, step: str) -> None:
         self.query_id = query_id
         self.state = state
         self.step = step

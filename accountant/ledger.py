@@ -61,7 +61,8 @@ from accountant.request import (
     StoredRelease,
     storable,
 )
-from accountant.statements import ACCOUNT_COLUMNS, OPEN
+from accountant.statements import ACCOUNT_COLUMNS
+from accountant.states import EntryKind, QueryStatus
 from accountant.tables import SCHEMA, accounts, entries, instances, ledger_meta, queries, readings
 from accountant.tables import releases as release_table
 from accountant.writer import Writer
@@ -354,7 +355,7 @@ class Ledger:
             answer = _whole_answer(connection, row)
         return Reserved(
             query_id=row.id,
-            state=row.state,
+            state=QueryStatus(row.state),
             fresh=False,
             answer=answer,
             reused={},
@@ -391,7 +392,7 @@ class Ledger:
 
     def _reserved(self, outcome: ReserveOutcome, *, answer: bytes | None = None) -> Reserved:
         reused: dict[str, StoredRelease] = {}
-        if outcome.state == "settled":
+        if outcome.state is QueryStatus.SETTLED:
             if answer is None:
                 with self._read() as connection:
                     answer = _whole_answer(connection, connection.execute(_ANSWER, {"query": outcome.query_id}).one())
@@ -666,8 +667,8 @@ class Ledger:
             select(entries.c.account, *(func.sum(entries.c[name]) for name in Amounts._fields))
             .join(queries, queries.c.id == entries.c.query_id)
             .where(
-                entries.c.kind == "reserve",
-                queries.c.state == OPEN,
+                entries.c.kind == EntryKind.RESERVE.value,
+                queries.c.state == QueryStatus.RESERVED.value,
                 entries.c.account.in_([state.id for state in states]),
             )
             .group_by(entries.c.account)
@@ -746,7 +747,7 @@ def _query_record(row: Any, *, answer: bytes | None = None) -> QueryRecord:
         account=row.account,
         idempotency_key=row.idempotency_key,
         body_hash=row.body_hash,
-        state=row.state,
+        state=QueryStatus(row.state),
         description=json.loads(row.description),
         charged=_charged(row.charged),
         core_keys=tuple(core["core_key"] for core in cores["charged"]),

@@ -25,7 +25,7 @@ from accountant.errors import (
 from accountant.filter import FilterKind, Limit, Sums, split_limit
 from accountant.reading import Read, choose_candidate
 from accountant.request import CoreCharge, ReserveRequest, SharedAnswer, StoredRelease
-from accountant.statements import OPEN
+from accountant.states import EntryKind, QueryStatus
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
 from privacy.loss import ZERO_LOSS, Loss, compose
@@ -137,7 +137,7 @@ class CreateAccount:
             "principal": self.principal,
         }
         batch.add_account(state)
-        batch.add_entry(state, "grant", query_id=None, details=canonical_json(details))
+        batch.add_entry(state, EntryKind.GRANT, query_id=None, details=canonical_json(details))
         return state.account()
 
 
@@ -173,7 +173,7 @@ class ChangeLimit:
             "to": limit_json(self.limit),
         }
         batch.set_limit(state, self.limit, branches)
-        batch.add_entry(state, "adjust", query_id=None, details=canonical_json(details))
+        batch.add_entry(state, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
         return state.account()
 
 
@@ -192,7 +192,7 @@ class ReserveOutcome:
     """What a reservation decided; the stored bytes are read by the caller afterwards."""
 
     query_id: str
-    state: str
+    state: QueryStatus
     fresh: bool
     reused: dict[str, str]
     charged: str
@@ -373,7 +373,7 @@ class Reserve:
             account=leaf.id,
             idempotency_key=request.idempotency_key,
             body_hash=request.body_hash,
-            state=OPEN,
+            state=QueryStatus.RESERVED,
             description=self.description,
             cores=cores,
             charged=charged,
@@ -405,7 +405,7 @@ class Reserve:
             before, before_of = account.used_share()
             batch.add_entry(
                 account,
-                "reserve",
+                EntryKind.RESERVE,
                 query_id=self.request.query_id,
                 details=chosen.details(account.id) if chosen.read else cores,
                 amounts=Amounts.of_charge(charge, spent=account.spent),
@@ -457,10 +457,10 @@ class Repeat(Reserve):
             return None
         if self.again is not None:
             # Told before, to the letter: no row is needed to tell it once more.
-            return ReserveOutcome(self.again, "settled", fresh=False, reused=reused, charged="[]")
+            return ReserveOutcome(self.again, QueryStatus.SETTLED, fresh=False, reused=reused, charged="[]")
         query = self._record(batch, leaf, cores=chosen.stored(), charged="[]")
         query.shared = self.shared
-        batch.move(query, "settled", answer=self.answer)
+        batch.move(query, QueryStatus.SETTLED, answer=self.answer)
         return ReserveOutcome(query.id, query.state, fresh=True, reused=reused, charged=query.charged)
 
 
@@ -490,7 +490,7 @@ def _charged_accounts(batch: Batch, query: QueryState) -> list[AccountState]:
     return [account for account in path if account.id in reading]
 
 
-def _close(batch: Batch, query: QueryState, kind: str) -> None:
+def _close(batch: Batch, query: QueryState, kind: EntryKind) -> None:
     """Writes the closing entry on every account that was charged, root first; what was read is paid for from now on."""
     for account in _charged_accounts(batch, query):
         batch.add_entry(account, kind, query_id=query.id, details="{}")
@@ -541,8 +541,8 @@ class Post(_QueryStep):
         """reserved to settled."""
         query = batch.open_query(self.query_id, step="post")
         _keep(batch, query, self.releases)
-        _close(batch, query, "post")
-        batch.move(query, "settled", answer=self.answer)
+        _close(batch, query, EntryKind.POST)
+        batch.move(query, QueryStatus.SETTLED, answer=self.answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,8 +556,8 @@ class Fail(_QueryStep):
         """reserved to failed_charged."""
         query = batch.open_query(self.query_id, step="fail")
         _keep(batch, query, self.releases)
-        _close(batch, query, "fail")
-        batch.move(query, "failed_charged")
+        _close(batch, query, EntryKind.FAIL)
+        batch.move(query, QueryStatus.FAILED_CHARGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,8 +580,8 @@ class Void(_QueryStep):
             raise ValueError("a reservation is on all its accounts, or nothing of it is given back")
         for account in path:
             amounts = charges[account.id].reversed_sign()
-            batch.add_entry(account, "void", query_id=query.id, details="{}", amounts=amounts)
-        batch.move(query, "failed_void")
+            batch.add_entry(account, EntryKind.VOID, query_id=query.id, details="{}", amounts=amounts)
+        batch.move(query, QueryStatus.FAILED_VOID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,9 +602,9 @@ class Recover:
         count = 0
         for identifier in batch.recoverable:
             query = batch.find_query(identifier)
-            if query is not None and query.state == OPEN:
-                _close(batch, query, "fail")
-                batch.move(query, "failed_charged")
+            if query is not None and query.state is QueryStatus.RESERVED:
+                _close(batch, query, EntryKind.FAIL)
+                batch.move(query, QueryStatus.FAILED_CHARGED)
                 count += 1
         return count
 
@@ -624,9 +624,9 @@ class Abandon:
         """Open ones to failed_charged; unknown ones were never reserved."""
         for identifier in self.query_ids:
             query = batch.find_query(identifier)
-            if query is not None and query.state == OPEN:
-                _close(batch, query, "fail")
-                batch.move(query, "failed_charged")
+            if query is not None and query.state is QueryStatus.RESERVED:
+                _close(batch, query, EntryKind.FAIL)
+                batch.move(query, QueryStatus.FAILED_CHARGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -648,7 +648,7 @@ class Acknowledge:
         """One adjust entry in every root."""
         details = {"action": "acknowledge_restore", "actor": self.actor, "lost": self.lost, "reason": self.reason}
         for root in sorted(batch.roots(), key=lambda account: account.id):
-            batch.add_entry(root, "adjust", query_id=None, details=canonical_json(details))
+            batch.add_entry(root, EntryKind.ADJUST, query_id=None, details=canonical_json(details))
 
 
 @dataclass(frozen=True, slots=True)

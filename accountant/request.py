@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
+from accountant.states import QueryStatus
 from privacy.events import Event
 
 __all__ = [
@@ -171,7 +172,7 @@ class Reserved:
     """
 
     query_id: str
-    state: str
+    state: QueryStatus
     fresh: bool
     answer: bytes | None
     reused: Mapping[str, StoredRelease]
@@ -193,7 +194,7 @@ class QueryRecord:
     account: str
     idempotency_key: str | None
     body_hash: str
-    state: str
+    state: QueryStatus
     description: Mapping[str, Any]
     charged: tuple[Charged, ...]
     core_keys: Sequence[str]

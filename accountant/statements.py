@@ -23,12 +23,10 @@ from sqlalchemy import (
 from sqlalchemy.types import ARRAY, Text
 
 from accountant.entry import Amounts
+from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
 
-__all__ = ["ACCOUNT_COLUMNS", "OPEN", "SPENT_COLUMNS", "Statements"]
-
-OPEN = "reserved"
-"""The state in which a query has an outstanding reservation; all others are final."""
+__all__ = ["ACCOUNT_COLUMNS", "SPENT_COLUMNS", "Statements"]
 
 CANDIDATES_MAX = 16
 """Releases of others that are looked at for one core: the least exact ones that are exact enough come first."""
@@ -155,7 +153,7 @@ class Statements:
         )
         self.charges = compiled(
             select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
-                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column("'reserve'")
+                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column(f"'{EntryKind.RESERVE}'")
             )
         )
         gone = select(instances.c.id).where(
@@ -164,7 +162,7 @@ class Statements:
         )
         self.expired = compiled(
             select(queries.c.id).where(
-                queries.c.state == literal_column(f"'{OPEN}'"),
+                queries.c.state == literal_column(f"'{QueryStatus.RESERVED}'"),
                 queries.c.instance.in_(gone),
             )
         )

@@ -29,6 +29,8 @@ from sqlalchemy import (
     text,
 )
 
+from accountant.states import EntryKind, QueryStatus
+
 __all__ = [
     "ENTRY_KINDS",
     "NAMING_CONVENTION",
@@ -56,11 +58,11 @@ NAMING_CONVENTION = {
 }
 """Names of constraints; the server's tables use the same, so that one migration chain can find them all."""
 
-ENTRY_KINDS = ("grant", "reserve", "post", "void", "fail", "adjust")
+ENTRY_KINDS = tuple(kind.value for kind in EntryKind)
 """Movements in the ledger."""
 
-STATES = ("reserved", "settled", "failed_charged", "failed_void")
-"""States of a query; the last three are final."""
+STATES = tuple(state.value for state in QueryStatus)
+"""States of a query."""
 
 metadata = MetaData(naming_convention=NAMING_CONVENTION)
 

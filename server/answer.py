@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from accountant.ledger import Ledger
+from accountant.states import QueryStatus
 from engines.protocol import StatementEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
@@ -94,7 +95,7 @@ class Journey:
         """Steps 6 to 8: the stored answer at its visible moment. Errors: ExecutionFailed, one opaque outcome."""
         return self.running.complete(query)
 
-    def cancel(self, query_id: str, principal: str) -> str:
+    def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query that no engine has seen; its state afterwards."""
         return self.admission.cancel(query_id, principal)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from accountant.ledger import Ledger
+from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
@@ -35,8 +36,8 @@ class JourneySteps(Protocol):
     def abandon(self, admitted: Any) -> None:
         """Voids an admitted query whose turn never came."""
 
-    def cancel(self, query_id: str, principal: str) -> str:
-        """Voids a query that did not start; the state afterwards."""
+    def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
+        """Voids a query that did not start; the state afterwards, None when the principal has no such query."""
 
 
 class Catalogue(Protocol):

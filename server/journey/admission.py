@@ -16,6 +16,7 @@ from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import Reserved
+from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from server import pricing
@@ -116,15 +117,16 @@ class Admission:
             self._waiting[query_id] = question.principal
         return ToRun(asked, Paid.of(reserved), started)
 
-    def cancel(self, query_id: str, principal: str) -> str:
+    def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query of this process that did not reach the engine; returns its state afterwards.
 
-        "failed_void" is said only when the ledger has it: until then nobody knows that the charge is given back.
+        None when the principal has no such query. FAILED_VOID is said only when the ledger has it: until then nobody
+        knows that the charge is given back.
         """
         if self.take(query_id, principal):
-            return "failed_void" if self.void(query_id) else "reserved"
+            return QueryStatus.FAILED_VOID if self.void(query_id) else QueryStatus.RESERVED
         record = self._ledger.query(query_id)
-        return "unknown" if record is None or record.principal != principal else record.state
+        return None if record is None or record.principal != principal else record.state
 
     def abandon(self, query_id: str) -> None:
         """Voids an admitted query whose turn never came (shutdown), cancelled or not."""
@@ -256,6 +258,6 @@ def _retried(reserved: Reserved) -> Settled | InFlight:
     """A query that is settled or runs already. Errors: ExecutionFailed for one that ended without an answer."""
     if reserved.answer is not None:
         return Settled(reserved.query_id, reserved.answer)
-    if reserved.state != "reserved":
-        raise ExecutionFailed(started=reserved.state != "failed_void")
+    if reserved.state is not QueryStatus.RESERVED:
+        raise ExecutionFailed(started=reserved.state is not QueryStatus.FAILED_VOID)
     return InFlight(reserved.query_id)

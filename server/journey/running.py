@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
 from accountant.request import StoredRelease
+from accountant.states import QueryStatus
 from engines.protocol import EngineLease, StatementEngine
 from engines.shell import ShellEngine
 from mechanisms import release as releasing
@@ -121,7 +122,7 @@ class Running:
         if not self._admission.take(query.query_id):
             # Cancelled: what the ledger says is certain, and nothing else is.
             record = self._ledger.query(query.query_id)
-            raise ExecutionFailed(started=record is None or record.state != "failed_void")
+            raise ExecutionFailed(started=record is None or record.state is not QueryStatus.FAILED_VOID)
         with ExitStack() as slot:
             lease: EngineLease | None = None
             refused = False

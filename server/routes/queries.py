@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord, StoredRelease
+from accountant.states import QueryStatus
 from privacy.noise import NoiseFamily
 from privacy.numbers import decimal_text
 from privacy.policy import Sharing
@@ -289,15 +290,15 @@ async def _await_answer(
     try:
         answer = await services.jobs.wait(future, seconds=deadline - time.monotonic())
     except ExecutionFailed as failed:
-        outcomes.labels("failed_charged" if failed.started else "failed_void").inc()
+        outcomes.labels(QueryStatus.FAILED_CHARGED if failed.started else QueryStatus.FAILED_VOID).inc()
         raise
     except LedgerError:
         # The answer was computed and could not be stored, so nobody may see it; the charge stays.
-        outcomes.labels("failed_charged").inc()
+        outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
         raise problem_of_execution(ExecutionFailed()) from None
     if answer is None:
         return running_response(query_id, "running")
-    outcomes.labels("settled").inc()
+    outcomes.labels(QueryStatus.SETTLED).inc()
     return await _answer(query_id, answer, sent_as)
 
 
@@ -393,12 +394,12 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
     """GET /v1/queries/{query_id}."""
     sent_as = await _format(request)
     record = await _own_query(services_of(request), caller, query_id)
-    if record.state == "settled" and record.answer is not None:
+    if record.state is QueryStatus.SETTLED and record.answer is not None:
         sent = await _sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
-    if record.state == "reserved":
+    if record.state is QueryStatus.RESERVED:
         return running_response(record.id, record.state)
-    if record.state == "failed_void":
+    if record.state is QueryStatus.FAILED_VOID:
         raise problem_of_execution(ExecutionFailed(started=False))
     raise problem_of_execution(ExecutionFailed())
 
@@ -420,7 +421,8 @@ async def cancel_query(request: Request, query_id: str, caller: Annotated[Caller
     services = services_of(request)
     record = await _own_query(services, caller, query_id)
     state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
-    return json_response({"id": record.id, "status": state, "charged": state != "failed_void" and bool(record.charged)})
+    charged = state != QueryStatus.FAILED_VOID and bool(record.charged)
+    return json_response({"id": record.id, "status": "unknown" if state is None else state, "charged": charged})
 
 
 @router.get(
