@@ -20,12 +20,14 @@ import duckdb
 from benchmarks.optimizers import DATASET, QUESTIONS
 from engines.private import PrivateEngine
 from engines.shell import ShellColumn, ShellEngine, ShellTable
+from engines.texts import AskedText
 from privacy.policy import ColumnType
 from privacy.statement import Statement, StatementKey, StatementSum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 
+TEXT = AskedText(QUESTIONS["average by public key, filtered"])
 STATEMENT = Statement(
     sql='SELECT CAST(k AS VARCHAR) AS "k", CAST(0 AS BIGINT) AS "n_high", count(*) AS "n_low" FROM main.t GROUP BY k',
     parameters=(),
@@ -81,6 +83,7 @@ def main() -> None:
                 "statement_in_process": direct,
                 "private_run": timed(lambda: private.run(path, STATEMENT, timeout_seconds=10), rounds),
                 "plan_on_twin": timed(lambda: shell.plan(DATASET, (planned,)), rounds),
+                "plan_on_twin_with_text": timed(lambda: shell.plan(DATASET, (planned,), text=TEXT), rounds),
                 "shell_check": timed(lambda: shell.check((RELEASE,), SHELL), rounds),
                 "shell_run": timed(lambda: shell.run((RELEASE,), SHELL, timeout_seconds=10), rounds, pause=0.02),
                 "shell_run_without_pause": timed(lambda: shell.run((RELEASE,), SHELL, timeout_seconds=10), rounds),

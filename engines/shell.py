@@ -11,6 +11,7 @@ from engines.frames import Column, Frame, FrameFault, columns_of, decode_values,
 from engines.incidents import Incidents
 from engines.pool import Failure, Pool, WorkerOptions
 from engines.private import encode_parameters, encode_statement
+from engines.texts import AskedText, Stopped, TextRefused, encode_text, read_stopped
 from engines.twin import twin_of
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import ExecutionFailed
@@ -141,21 +142,30 @@ class ShellEngine:
         return answer
 
     def plan(
-        self, dataset: Dataset, statements: Sequence[Statement], *, timeout_seconds: float = 5.0, owner: str = ""
+        self,
+        dataset: Dataset,
+        statements: Sequence[Statement],
+        *,
+        text: AskedText | None = None,
+        timeout_seconds: float = 5.0,
+        owner: str = "",
     ) -> None:
         """Plan private statements on the dataset's empty twin, and run them on no rows, before anything is charged.
 
+        The `text` that they come from is bound on the twin first, in the same round trip; it is never run.
         Waits for other checks only, which touch no row: waiting reveals nothing. The worker holds released numbers at
         most, and the twin none.
-        Errors: PlanFailed when the engine refuses one, or takes longer than `timeout_seconds`;
-        ExecutionFailed(started=False) when no worker was free.
+        Errors: TextRefused when the engine does not read the text in time; PlanFailed when it refuses a statement,
+        or takes longer than `timeout_seconds`; ExecutionFailed(started=False) when no worker was free.
         """
         twin = twin_of(dataset)
         encoded = [encode_statement(statement) for statement in statements]
         if any(statement is None for statement in encoded):
             self._incidents.note("unplannable", "unsent")
             raise PlanFailed
-        request = {"operation": "plan", "twin": twin.name, "tables": None, "statements": encoded}
+        asked = None if text is None else encode_text(text)
+        request: dict[str, Any] = {"operation": "plan", "twin": twin.name, "schema": twin.schema, "tables": None}
+        request |= {"text": asked, "statements": encoded}
         answer = self._plan(request, timeout_seconds, owner)
         if answer is False:
             # This worker meets the twin for the first time.
@@ -163,12 +173,18 @@ class ShellEngine:
             answer = self._plan(request, timeout_seconds, owner)
         if answer is Failure.UNAVAILABLE:
             raise ExecutionFailed(started=False)
+        if text is not None and isinstance(answer, Stopped):
+            raise answer.refusal(text)
+        if text is not None and isinstance(answer, Failure):
+            # Whose fault was it? A text may be made to take long; a statement that cannot be planned is ours.
+            self.plan(dataset, statements, timeout_seconds=timeout_seconds, owner=owner)
+            raise TextRefused("end")
         if answer is not True:
             self._incidents.note("unplannable", answer.value if isinstance(answer, Failure) else "unknown")
             raise PlanFailed
 
-    def _plan(self, request: Mapping[str, Any], timeout_seconds: float, owner: str) -> bool | Failure:
-        return self._pool.call(request, timeout_seconds=timeout_seconds, parse=_known, owner=owner, brief=True)
+    def _plan(self, request: Mapping[str, Any], timeout_seconds: float, owner: str) -> bool | Stopped | Failure:
+        return self._pool.call(request, timeout_seconds=timeout_seconds, parse=_planned, owner=owner, brief=True)
 
     def run(
         self,
@@ -264,11 +280,14 @@ def _carried(*texts: str) -> bool:
     return not any(0xD800 <= ord(character) <= 0xDFFF for text in texts for character in text)
 
 
-def _known(frame: Frame) -> bool:
-    known = frame.header["known"]
+def _planned(frame: Frame) -> bool | Stopped:
+    """Whether the worker knows the twin and planned everything, or where it stopped reading the text."""
+    known, stopped = frame.header["known"], frame.header["stopped"]
     if type(known) is not bool:
         raise FrameFault
-    return known
+    if stopped is None:
+        return known
+    return read_stopped(stopped)
 
 
 def _described(frame: Frame) -> tuple[tuple[str, str], ...]:

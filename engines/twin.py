@@ -4,6 +4,9 @@ A twin is a function of the declaration alone. A statement that cannot be planne
 snapshot too, and is refused before the charge; what runs on it can fail on the snapshot only for time or memory.
 The one thing that a declaration does not say is whether "unit$id" is an INTEGER or, from 2^31 units on, a BIGINT: twins
 have INTEGER, and statements group by the column without computing with it.
+
+Beside them stand the tables as analysts see them, on which their texts are bound: without the columns of units, with
+the types of values instead of lists of keys, and under the dataset's name as a schema, as a text may write it.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ __all__ = ["Twin", "twin_of"]
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """The tables of a twin as a worker reads them, and a name that differs when they do."""
+    """The tables of a twin as a worker reads them, their schema for texts, and a name that differs when they do."""
 
     name: str
+    schema: str
     tables: tuple[dict[str, Any], ...]
 
 
@@ -44,7 +48,8 @@ def twin_of(dataset: Dataset) -> Twin:
         {"name": table.name, "protected": table.protected, "columns": [described_column(c) for c in table.columns]}
         for table in dataset.tables
     )
-    twin = Twin(hashlib.sha256(json.dumps(tables).encode()).hexdigest(), tables)
+    shape = json.dumps([dataset.name, tables])
+    twin = Twin(hashlib.sha256(shape.encode()).hexdigest(), dataset.name, tables)
     with _lock:
         # The declaration is kept beside its twin, so its identity cannot become another one's.
         _known[id(dataset)] = (dataset, twin)

@@ -13,12 +13,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.syntax import DIALECT
 
-__all__ = ["BY_NAME", "BY_NODE", "CALLS", "called"]
-
-CALLS: Mapping[str, tuple[int, int]] = MappingProxyType(
-    {name: (1, 1) for function in AggregateFunction for name in function.described.names} | {"count": (0, 1)}
-)
-"""Names by which a text may call an aggregate, with the fewest and the most arguments. COUNT() counts rows."""
+__all__ = ["BY_NAME", "BY_NODE", "called"]
 
 
 def _of_values(function: AggregateFunction) -> bool:

@@ -37,7 +37,7 @@ from sql_rewrite.shell import (
 )
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.sources import base_table, resolve_sources
-from sql_rewrite.spelling import check_calls, check_words
+from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import Text, consume, parse, populated, refuse
 from sql_rewrite.union import unite
 
@@ -63,7 +63,7 @@ def lift(
     tree, text = parse(sql)
     try:
         plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty).plan(tree)
-        check_calls(text.tokens, tree, text)
+        check_gaps(text.tokens, text)
         return plan
     except RecursionError:
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None

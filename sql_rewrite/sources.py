@@ -30,6 +30,9 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
 
     Errors: Refused (unknown_table, unsupported_sql); table functions and files are refused here.
     """
+    schema = item.args.get("db")
+    if schema is not None and not isinstance(schema, exp.Identifier):
+        raise refuse("parse_error", "a table is refused", "Its schema has no name.", position=text.position(item))
     if not isinstance(item.this, exp.Identifier):
         raise refuse(
             "unsupported_sql",
@@ -41,7 +44,6 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
     alias = item.args.get("alias")
     if alias is not None:
         consume(alias, "this", text=text, what="a table's alias")
-    schema = item.args.get("db")
     table = dataset.table(item.name)
     known_schema = schema is None or schema.name.lower() in (dataset.name.lower(), "main")
     if table is None or not known_schema:
@@ -322,7 +324,7 @@ def _link(
     if on is None and not using and not kind:
         raise refuse(
             "join_not_on_key",
-            "a comma between tables is refused",
+            "a join without a condition is refused",
             "A join says on what: the tables stand beside each other without a condition of their own.",
             *_declared(dataset, [source.table.name for source in drafts]),
             position=position,

@@ -7,9 +7,9 @@ from typing import Any
 
 from engines.handlers.connection import literal
 
-__all__ = ["enumeration", "stored_type"]
+__all__ = ["PLAIN_TYPES", "enumeration", "stored_type"]
 
-_STORED = {
+PLAIN_TYPES = {
     "integer": "BIGINT",
     "number": "DOUBLE",
     "text": "VARCHAR",
@@ -17,6 +17,7 @@ _STORED = {
     "date": "DATE",
     "timestamp": "TIMESTAMP",
 }
+"""The type of the values of a column: what an analyst sees, however they are stored."""
 
 
 def enumeration(column: Mapping[str, Any]) -> str | None:
@@ -27,4 +28,4 @@ def enumeration(column: Mapping[str, Any]) -> str | None:
 
 def stored_type(column: Mapping[str, Any]) -> str:
     """The engine's type of a described column."""
-    return enumeration(column) or _STORED[str(column["type"])]
+    return enumeration(column) or PLAIN_TYPES[str(column["type"])]

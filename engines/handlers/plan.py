@@ -1,16 +1,17 @@
-"""Statements planned and run on empty twins: no row is in reach, and nothing that happens depends on one."""
+"""Texts judged and statements planned on empty twins: no row is in reach, and nothing that happens depends on one."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import duckdb
 
 from engines.handler import Invalid
 from engines.handlers.connection import identifier, lock_down, private_settings
+from engines.handlers.judge import Broken, judge, open_tables
 from engines.handlers.layout import stored_type
 from engines.handlers.private import run_statement
 
@@ -20,39 +21,56 @@ _KEPT: Final = 8
 _MEMORY_MB: Final = 256
 
 
+class _Twin(NamedTuple):
+    """The empty tables as a snapshot stores them, for statements, and as analysts see them, for their texts."""
+
+    stored: duckdb.DuckDBPyConnection
+    seen: duckdb.DuckDBPyConnection
+
+    def close(self) -> None:
+        self.stored.close()
+        self.seen.close()
+
+
 class Twins:
-    """A few empty twins by name, each an in-memory database under the settings of private connections."""
+    """A few empty twins by name, each two in-memory databases under the settings of private connections."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, duckdb.DuckDBPyConnection] = OrderedDict()
+        self._open: OrderedDict[str, _Twin] = OrderedDict()
 
     def plan(self, header: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Runs every statement on the twin. Says `known: False` when its tables have to be sent.
+        """Judges the text, if there is one, and runs every statement on the twin when the engine reads the text.
 
-        Errors: Invalid for whatever the engine says.
+        Says `known: False` when the twin's tables have to be sent, and `stopped` where the engine stopped reading.
+        Errors: Invalid for whatever the engine says of a statement.
         """
         name, tables = str(header["twin"]), header["tables"]
         try:
-            twin = self._twin(name, tables)
+            twin = self._twin(name, str(header["schema"]), tables)
             if twin is None:
-                return {"known": False}
+                return {"known": False, "stopped": None}
+            text = header["text"]
+            stopped = None if text is None else judge(twin.seen, text)
+            if stopped is not None:
+                return {"known": True, "stopped": stopped}
             for statement in header["statements"]:
-                with contextlib.closing(twin.cursor()) as cursor:
+                with contextlib.closing(twin.stored.cursor()) as cursor:
                     run_statement(cursor, statement)
-        except (duckdb.Error, ValueError, MemoryError):
+        except (duckdb.Error, Broken, ValueError, MemoryError):
             # An engine that met an error inside may refuse everything that follows.
             broken = self._open.pop(name, None)
             if broken is not None:
                 broken.close()
             raise Invalid from None
-        return {"known": True}
+        return {"known": True, "stopped": None}
 
-    def _twin(self, name: str, tables: Sequence[Mapping[str, Any]] | None) -> duckdb.DuckDBPyConnection | None:
+    def _twin(self, name: str, schema: str, tables: Sequence[Mapping[str, Any]] | None) -> _Twin | None:
         twin = self._open.get(name)
         if twin is None and tables is not None:
             while len(self._open) >= _KEPT:
                 self._open.popitem(last=False)[1].close()
-            twin = self._open[name] = _opened(tables)
+            seen = open_tables(tables, schema=schema, memory_limit_mb=_MEMORY_MB)
+            twin = self._open[name] = _Twin(_opened(tables), seen)
         if twin is not None:
             self._open.move_to_end(name)
         return twin

@@ -1,5 +1,8 @@
 """Steps 2 and 3: a text becomes cores with proved sensitivities and statements that the engine can plan, or is refused.
 
+The lift reads what a text means. DuckDB then says whether it reads the text at all, on empty tables, in the round
+trip that plans the statements.
+
 A pure function of the text and public metadata, so what was prepared is kept.
 """
 
@@ -10,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
+from engines.texts import AskedText, TextRefused
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statement import Statement
@@ -20,6 +24,7 @@ from server.question import Question
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.foreign import foreign_text
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
@@ -75,7 +80,7 @@ class Preparing:
                 raise Refused([_SHELL_REFUSED]) from None
             answer_rows.check_types(types, plan.shell)
         statements = tuple(lower(core, self._dialect) for core in cores)
-        self._check_plannable(statements, dataset, owner=question.principal)
+        self._check_plannable(question, statements, dataset)
         return Prepared(
             plan=plan,
             cores=cores,
@@ -86,12 +91,16 @@ class Preparing:
             warnings=plan_warnings(plan, cores),
         )
 
-    def _check_plannable(self, statements: Sequence[Statement], dataset: Dataset, *, owner: str) -> None:
-        """Refuses what the engine cannot plan: on true data its error would be an outcome, and charged."""
-        if not statements:
-            return
+    def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:
+        """Refuses a text that is not DuckDB's dialect, and what the engine cannot plan.
+
+        On true data an error of planning would be an outcome, and charged.
+        """
+        text = AskedText(question.sql, question.parameters)
         try:
-            self._shell.plan(dataset, statements, owner=owner)
+            self._shell.plan(dataset, statements, text=text, owner=question.principal)
+        except TextRefused as refused:
+            raise foreign_text(question.sql, refused.step, refused.place) from None
         except PlanFailed:
             raise Refused([_NOT_PLANNED]) from None
 

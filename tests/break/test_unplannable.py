@@ -12,6 +12,7 @@ from privacy.statement import Statement
 from server.journey import preparing
 from server.services import Services
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.lower import lower
 from tests.journey.clinic import question
 
@@ -21,8 +22,8 @@ def test_what_cannot_be_planned_is_a_refusal_and_never_an_outcome(
 ) -> None:
     """Estimate and question say the same code; nothing is charged, no row is read, and the incident is counted."""
 
-    def wrong(core: BoundedCore) -> Statement:
-        statement = lower(core)
+    def wrong(core: BoundedCore, dialect: Dialect) -> Statement:
+        statement = lower(core, dialect)
         return replace(statement, sql=statement.sql.replace("COUNT(*)", "COUNT(no_such_function(salary))"))
 
     name = attacker()

@@ -112,16 +112,17 @@ def test_what_cannot_be_planned_is_said_before_the_charge(shell: tuple[ShellEngi
 def test_a_worker_asks_for_a_twin_that_it_does_not_know() -> None:
     """The tables travel once per worker; a worker keeps a few twins, and forgets one that the engine broke."""
     twins = Twins()
-    header = {"twin": "a", "tables": None, "statements": []}
-    assert {"known": False} == twins.plan(header)
-    assert {"known": True} == twins.plan({**header, "tables": twin_of(DECLARED).tables})
-    assert {"known": True} == twins.plan(header)
+    header = {"twin": "a", "schema": "test", "tables": None, "text": None, "statements": []}
+    unknown, known = {"known": False, "stopped": None}, {"known": True, "stopped": None}
+    assert unknown == twins.plan(header)
+    assert known == twins.plan({**header, "tables": twin_of(DECLARED).tables})
+    assert known == twins.plan(header)
     with pytest.raises(Invalid):
         twins.plan({**header, "statements": [{"sql": "SELEC", "parameters": [], "keys": [], "sums": []}]})
-    assert {"known": False} == twins.plan(header)
+    assert unknown == twins.plan(header)
     for name in "bcdefghi":
         twins.plan({**header, "twin": name, "tables": twin_of(DECLARED).tables})
-    assert {"known": False} == twins.plan({**header, "twin": "a"})
+    assert unknown == twins.plan({**header, "twin": "a"})
 
 
 def test_an_engine_error_on_true_data_is_an_incident(snapshot: Path) -> None:

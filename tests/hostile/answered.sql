@@ -495,3 +495,7 @@ SELECT hospital_id, COUNT(*) FROM visits GROUP BY 1
 
 -- answered: keys of which many units share a value are keys like all others
 SELECT LENGTH(CAST(person_id AS VARCHAR)) AS k, COUNT(*) FROM people GROUP BY k
+
+-- answered: a quote in a comment means nothing while every space is plain
+SELECT COUNT(*) /* it's "one */ FROM people -- isn't it
+WHERE education = 'école'

@@ -124,7 +124,7 @@ SELECT COUNT(*) FROM people WHERE age = 1 OVERLAPS 2
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE born + INTERVAL 1 DAY > DATE '2020-01-01'
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE born AT TIME ZONE 'UTC' > DATE '2020-01-01'
 
 -- refused: unsupported_sql
@@ -250,7 +250,7 @@ SELECT COUNT(*) FROM people WHERE age !> 3
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age =! 3
 
--- refused: parse_error
+-- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE [age] = 3 AND "" = 1
 
 -- refused: parse_error

@@ -15,12 +15,16 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
+from engines.handlers.judge import judge, open_tables
+from engines.texts import AskedText, encode_text, read_stopped
+from engines.twin import twin_of
 from privacy.aggregate import AggregateFunction
-from privacy.policy import ColumnType, KeyValue
+from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.statistic import Estimate, Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Expression
+from sql_rewrite.foreign import foreign_text
 from sql_rewrite.lift import lift
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.lower import lower
@@ -28,11 +32,11 @@ from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.plan import Plan
 from sql_rewrite.sources import resolve_sources
-from sql_rewrite.spelling import check_calls, check_words
+from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import parse, refuse
 from tests.sql_rewrite.datasets import CLINIC
 
-__all__ = ["SQL_TYPES", "Clinic", "Expressions", "Raised", "Row", "same_rows", "same_values"]
+__all__ = ["SQL_TYPES", "Clinic", "Expressions", "Raised", "Reader", "Row", "same_rows", "same_values"]
 
 Row = tuple[Any, ...]
 
@@ -165,6 +169,33 @@ class Clinic:
         return [*names, *(estimate.name for estimate in bounded.described.estimates), "row$"], rows
 
 
+class Reader:
+    """Reads texts as the journey does before it charges: lifted, bounded, and judged by the engine on empty tables."""
+
+    def __init__(self, dataset: Dataset = CLINIC) -> None:
+        self.dataset = dataset
+        self._tables = open_tables(twin_of(dataset).tables, schema=dataset.name, memory_limit_mb=256)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._tables.close()
+
+    def read(self, text: str, parameters: Mapping[str, ParameterValue] | None = None) -> Plan:
+        """The plan of a text. Errors: Refused."""
+        plan = lift(text, self.dataset, parameters)
+        bound(plan)
+        self.judge(text, parameters)
+        return plan
+
+    def judge(self, text: str, parameters: Mapping[str, ParameterValue] | None = None) -> None:
+        """Refuses what the engine does not read. Errors: Refused."""
+        asked = AskedText(text, dict(parameters or {}))  # type: ignore[arg-type]
+        stopped = judge(self._tables, encode_text(asked))
+        if stopped is not None:
+            refusal = read_stopped(stopped).refusal(asked)
+            raise foreign_text(text, refusal.step, refusal.place)
+
+
 class Raised:
     """Stands for the value of an expression whose evaluation raises in the dialect itself."""
 
@@ -174,6 +205,7 @@ class Expressions:
 
     def __init__(self, clinic: Clinic) -> None:
         self.connection = clinic.connection
+        self._reader = Reader()
         people = CLINIC.table("people")
         assert people is not None
         self._people = people
@@ -192,7 +224,8 @@ class Expressions:
         check_words(parsed.tokens, parsed)
         names = resolve_sources(tree, [(tree.args["from_"].this, self._people)], CLINIC, parsed)
         expression = ExpressionLift(parsed, names.resolve, {}).lift(tree.expressions[0])
-        check_calls(parsed.tokens, tree, parsed)
+        check_gaps(parsed.tokens, parsed)
+        self._reader.judge(f"SELECT {text} FROM people")
         return expression
 
     def planned(self, expression: Expression) -> list[Any]:

@@ -133,3 +133,27 @@ SELECT -- \n * -- x\r FROM people
 
 -- refused: parse_error
 SELECT/*/**/*/* FROM people
+
+-- refused, escaped: parse_error
+SELECT COUNT(*) FROM people /*/* */ WHERE smoker -- */
+
+-- refused, escaped: parse_error
+SELECT COUNT(*) FROM people\xa0WHERE smoker
+
+-- refused, escaped: parse_error
+SELECT sex, COUNT(*) AS "n\xa0", SUM(age) AS n FROM people GROUP BY sex ORDER BY n\xa0
+
+-- refused, escaped: parse_error
+SELECT sex, COUNT(*) AS "n\u2028DESC", SUM(age) AS n FROM people GROUP BY sex ORDER BY n\u2028DESC
+
+-- refused, escaped: parse_error
+SELECT sex, COUNT(*) AS "n\u200bDESC", SUM(age) AS n FROM people GROUP BY sex ORDER BY n\u200bDESC
+
+-- refused, escaped: parse_error
+SELECT COUNT(*) /* ' */ FROM people WHERE education = 'a\xa0b'
+
+-- refused: parse_error
+SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY +1
+
+-- refused: parse_error
+SELECT COUNT(*) FROM ..people

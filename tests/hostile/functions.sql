@@ -373,7 +373,7 @@ SELECT COUNT(*) FROM people WHERE log10() IS NULL
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE date_trunc('year', born, born) IS NULL
 
--- refused: unsupported_function
+-- refused: parse_error
 SELECT COUNT(*) FROM people WHERE ifnull(age) IS NULL
 
 -- refused: unsupported_function
@@ -844,7 +844,7 @@ SELECT sex, GROUP_CONCAT(sex) FROM people GROUP BY sex
 -- refused: unsupported_function
 SELECT sex, HISTOGRAM(age) FROM people GROUP BY sex
 
--- refused: unsupported_function
+-- refused: parse_error
 SELECT COUNT(*) FROM people WHERE position('a', education) > 0
 
 -- refused: unsupported_sql

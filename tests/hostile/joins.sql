@@ -70,7 +70,7 @@ SELECT COUNT(*) FROM tests t JOIN people p ON t.test_id = p.person_id
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM tests t JOIN visits v ON t.test_id = v.visit_id
 
--- refused: parse_error
+-- refused: join_not_on_key
 SELECT COUNT(*) FROM visits v JOIN people p
 
 -- refused: join_not_on_key

@@ -286,7 +286,7 @@ SELECT n -> 'a' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 -- refused: unsupported_function
 SELECT sex ->> 'a' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
--- refused: parse_error
+-- refused: unsupported_function
 SELECT {'a': n} FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql
@@ -319,7 +319,7 @@ SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t JOIN LATERA
 -- refused: unsupported_sql
 SELECT n[1] FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT sex[1:2] FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
@@ -367,7 +367,7 @@ SELECT sex SIMILAR TO '(a+)+' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP 
 -- refused: unsupported_sql
 SELECT sex GLOB 'm*' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT n AT TIME ZONE 'UTC' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql

@@ -446,7 +446,7 @@ SELECT COUNT(*) FROM people AT (VERSION => 1)
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people AT (TIMESTAMP => now())
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT COUNT(*) FROM people FOR SYSTEM_TIME AS OF '2020-01-01'
 
 -- refused: unsupported_sql
@@ -458,7 +458,7 @@ SELECT COUNT(*) FROM people WITH (NOLOCK)
 -- refused: unsupported_sql
 SELECT
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT AS STRUCT COUNT(*) AS n FROM people
 
 -- refused: not_a_query

@@ -55,7 +55,7 @@ SELECT COUNT_IF(EXISTS (SELECT 1 FROM visits)) FROM people
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age = ANY (SELECT 1)
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age > ALL (SELECT age FROM people)
 
 -- refused: unsupported_sql
@@ -64,13 +64,13 @@ SELECT COUNT(*) FROM people WHERE age = SOME (SELECT age FROM people)
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age = ANY ([1, 2])
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age IN 1
 
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE (age, hours) IN (SELECT age, hours FROM people)
 
--- refused: parse_error
+-- refused: unsupported_sql
 SELECT n > ALL (SELECT COUNT(*) FROM people GROUP BY sex) FROM (SELECT COUNT(*) AS n FROM people)
 
 -- refused: raw_rows

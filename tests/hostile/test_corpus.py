@@ -9,12 +9,9 @@ import duckdb
 import pytest
 
 from privacy.refusal import CODES, Refused
-from sql_rewrite.bound import bound
-from sql_rewrite.lift import lift
 from tests.hostile.corpus import Entry, answered, large, refused
-from tests.hostile.duck import Clinic, same_rows
+from tests.hostile.duck import Clinic, Reader, same_rows
 from tests.hostile.good import GOOD
-from tests.sql_rewrite.datasets import CLINIC
 
 THEMES = sorted({entry.place.partition(":")[0] for entry in refused()})
 
@@ -27,22 +24,30 @@ def clinic() -> Iterator[Clinic]:
     made.close()
 
 
-def codes(text: str) -> list[str]:
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    """What reads texts before anything is charged."""
+    made = Reader()
+    yield made
+    made.close()
+
+
+def codes(reader: Reader, text: str) -> list[str]:
     """The codes of a text's refusal, without repeats."""
     with pytest.raises(Refused) as caught:
-        bound(lift(text, CLINIC))
+        reader.read(text)
     return sorted({finding.code for finding in caught.value.findings})
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_every_hostile_text_is_refused_with_its_code(theme: str) -> None:
+def test_every_hostile_text_is_refused_with_its_code(reader: Reader, theme: str) -> None:
     """Shows the code of each text of a theme; a text that is answered, or fails otherwise, is named with its line."""
     wrong = []
     for entry in refused():
         if entry.place.partition(":")[0] != theme:
             continue
         try:
-            bound(lift(entry.text, CLINIC))
+            reader.read(entry.text)
             found = ["answered"]
         except Refused as refusal:
             found = sorted({finding.code for finding in refusal.findings})
@@ -52,9 +57,9 @@ def test_every_hostile_text_is_refused_with_its_code(theme: str) -> None:
 
 
 @pytest.mark.parametrize("entry", large(), ids=lambda entry: entry.place)
-def test_texts_without_measure_are_too_large(entry: Entry) -> None:
+def test_texts_without_measure_are_too_large(reader: Reader, entry: Entry) -> None:
     """Shows that size and depth are refused as such, never as a crash or a long wait."""
-    assert codes(entry.text) == [entry.expected]
+    assert codes(reader, entry.text) == [entry.expected]
 
 
 def test_the_corpus_is_large_and_every_code_of_the_text_level_occurs() -> None:
@@ -70,11 +75,11 @@ def test_the_corpus_is_large_and_every_code_of_the_text_level_occurs() -> None:
     assert min(counts.values()) >= 5
 
 
-def test_refusals_help() -> None:
+def test_refusals_help(reader: Reader) -> None:
     """Shows that each refusal says what and why in its own words, and marks a piece of the analyst's own text."""
     for entry in refused():
         with pytest.raises(Refused) as caught:
-            bound(lift(entry.text, CLINIC))
+            reader.read(entry.text)
         for finding in caught.value.findings:
             assert finding.what, entry.place
             assert finding.why, entry.place
@@ -88,8 +93,9 @@ def test_refusals_help() -> None:
 
 
 @pytest.mark.parametrize("entry", answered(), ids=lambda entry: entry.place)
-def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, entry: Entry) -> None:
+def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, reader: Reader, entry: Entry) -> None:
     """Shows that an answered text has DuckDB's own rows, or differs in the documented way that its header names."""
+    reader.read(entry.text)
     ours = clinic.planned(entry.text)
     try:
         theirs = clinic.direct(entry.text)
@@ -100,8 +106,9 @@ def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, ent
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_the_seeds_of_mutations_mean_what_duckdb_means(clinic: Clinic, text: str) -> None:
+def test_the_seeds_of_mutations_mean_what_duckdb_means(clinic: Clinic, reader: Reader, text: str) -> None:
     """Shows that one text of every construct has DuckDB's own rows, noise apart."""
+    reader.read(text)
     assert same_rows(clinic.direct(text), clinic.planned(text))
 
 

@@ -1,0 +1,77 @@
+"""An analyst's text on its way to the engine that judges it, and where the engine stopped reading.
+
+The text is bound on empty tables in a worker without data, files or network (handlers/judge.py). What comes back is a
+step and a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engines.frames import FrameFault
+from engines.private import encode_parameters
+from privacy.statement import Parameter
+
+__all__ = ["AskedText", "Step", "Stopped", "TextRefused", "encode_text", "read_stopped"]
+
+Step = Literal["read", "bind", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """The analyst's own text, which the lift has accepted, and the values of its named parameters."""
+
+    sql: str = field(repr=False)
+    parameters: Mapping[str, Parameter] = field(default_factory=dict, repr=False)
+
+
+class TextRefused(Exception):
+    """The engine does not read a text that the lift reads. Carries no text of the engine.
+
+    `step` is where it stopped: at "read" in the syntax, at "bind" at a name, a type or a call; "end" says that it did
+    not come to an end within its time and memory. `place` is the character of the text, None where it does not say.
+    """
+
+    def __init__(self, step: Step, place: int | None = None) -> None:
+        super().__init__("the text is not the engine's dialect")
+        self.step = step
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where the engine stopped reading a text, and at which byte."""
+
+    step: Step
+    place: int | None
+
+    def refusal(self, text: AskedText) -> TextRefused:
+        """The refusal of the text, at a character instead of a byte."""
+        before = None if self.place is None else text.sql.encode()[: self.place]
+        return TextRefused(self.step, None if before is None else len(before.decode(errors="ignore")))
+
+
+def encode_text(text: AskedText) -> dict[str, Any]:
+    """A text for a worker.
+
+    Errors: TextRefused for half a surrogate pair. A parameter that cannot be sent is left out: no text that the lift
+    accepts uses it.
+    """
+    if not _carried(text.sql):
+        raise TextRefused("read")
+    items = {name: encode_parameters([value]) for name, value in text.parameters.items() if _carried(name)}
+    return {"sql": text.sql, "parameters": {name: item[0] for name, item in items.items() if item is not None}}
+
+
+def read_stopped(stopped: Mapping[str, Any]) -> Stopped:
+    """Where a worker says that it stopped. Errors: FrameFault, LookupError, TypeError for what is no such answer."""
+    step, place = stopped["step"], stopped["place"]
+    if step not in ("read", "bind") or not (place is None or (type(place) is int and place >= 0)):
+        raise FrameFault
+    return Stopped(step, place)
+
+
+def _carried(text: str) -> bool:
+    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)

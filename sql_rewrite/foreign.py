@@ -1,0 +1,138 @@
+"""A text that the lift reads and the engine does not: the refusal, at the place where the engine stopped.
+
+The engine says where it stopped, as a number, and nothing else of what it says travels. What may have been meant is
+read off the words of the text.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from sqlglot import exp
+
+from privacy.refusal import Refused
+from sql_rewrite.hints import FUNCTIONS, instead_of
+from sql_rewrite.kinds import Kind
+from sql_rewrite.syntax import Text, parse, refuse
+
+__all__ = ["foreign_text"]
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_COMPARISONS = frozenset((Kind.EQ, Kind.NEQ, Kind.LT, Kind.LTE, Kind.GT, Kind.GTE))
+_CLAUSES = frozenset(
+    (Kind.FROM, Kind.WHERE, Kind.GROUP_BY, Kind.HAVING, Kind.QUALIFY, Kind.ORDER_BY, Kind.LIMIT, Kind.OFFSET)
+)
+_ENDS = _CLAUSES | {Kind.R_PAREN, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT, Kind.INTERSECT}
+
+
+def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | None) -> Refused:
+    """The refusal of a text that the lift accepts, at whose character `place` the engine stopped; None where unknown.
+
+    `step`: "read" in the syntax, "bind" at a name, a type or a call behind it, "end" for want of time or memory.
+    """
+    if step == "end":
+        return refuse(
+            "too_large",
+            "the query is refused",
+            "The engine could not read it within its limits of time and memory.",
+            "write it flatter, or ask it in parts",
+        )
+    tree, text = parse(sql)
+    token = _unsaid(tree, text) if place is None else _token(text.tokens, place)
+    if token is None:
+        return refuse(_CODES[step], "the text could not be read as SQL", _WHY[step], "check its syntax")
+    word = text.tokens[token]
+    span = text.span(word.start, word.end + 1)
+    called = token + 1 < len(text.tokens) and text.tokens[token + 1].token_type is Kind.L_PAREN
+    if step == "bind" and called and (word.text[:1].isalpha() or word.text[:1] == "_"):
+        return refuse(
+            "unsupported_function",
+            f"{word.text[:60]}() is refused",
+            "The dialect has no such function, or it takes other arguments.",
+            *instead_of(word.text, FUNCTIONS),
+            position=text.span(word.start, text.tokens[text.closing(token)].end + 1),
+        )
+    return refuse(
+        _CODES[step],
+        f'the text could not be read as SQL near "{span.text[:40]}"',
+        _WHY[step],
+        *(_meant(text.tokens, token) if step == "read" else ()),
+        "check the syntax at the place that is marked",
+        position=span,
+    )
+
+
+_CODES = {"read": "parse_error", "bind": "unsupported_sql"}
+_WHY = {
+    "read": "A value, a name or an operator is missing beside it, or it has no meaning in this dialect.",
+    "bind": "DuckDB, whose dialect this is, does not accept the names and types that meet there.",
+}
+
+
+def _unsaid(tree: exp.Expr, text: Text) -> int | None:
+    """The word that the engine means where it says no place: it does so for very few constructs."""
+    for node in tree.walk():
+        if isinstance(node, _COMPARED) and isinstance(node.this, _COMPARED):
+            starts = [part.meta["start"] for part in node.expression.walk() if "start" in part.meta]
+            if starts:
+                return max(0, (_token(text.tokens, min(starts)) or 0) - 1)
+    for place, token in enumerate(text.tokens[1:], start=1):
+        before = text.tokens[place - 1].token_type
+        if token.token_type is Kind.STRING and before in (Kind.R_PAREN, Kind.VAR, Kind.NUMBER):
+            return place
+        if token.token_type is Kind.ALL and before is Kind.L_PAREN:
+            return place
+    return None
+
+
+def _token(tokens: Sequence[Any], place: int) -> int | None:
+    """The word at a place of the text, or the next one behind it; the last one where there is none."""
+    if not tokens:
+        return None
+    found = bisect.bisect_left([token.end for token in tokens], place)
+    return min(found, len(tokens) - 1)
+
+
+def _meant(tokens: Sequence[Any], place: int) -> tuple[str, ...]:
+    """What may have been meant where the engine stopped reading."""
+    kind, word = tokens[place].token_type, tokens[place].text
+    if kind is Kind.COMMA and _clause(tokens, place) is Kind.LIMIT:
+        return ("LIMIT 10 OFFSET 20",)
+    if kind in _COMPARISONS:
+        return ("a < b AND b < c",)
+    missing = _missing_on(tokens, place)
+    if missing:
+        return missing
+    if kind in _CLAUSES:
+        return ("the order is SELECT, FROM, WHERE, GROUP BY, HAVING, QUALIFY, ORDER BY, LIMIT",)
+    if kind is Kind.STRING:
+        return ('texts stand in single quotes, names in double ones: AS "name"',)
+    if word[:1].isalpha():
+        return (f'a word of the dialect is a name only in double quotes: "{word[:63]}"',)
+    return ()
+
+
+def _clause(tokens: Sequence[Any], place: int) -> Any:
+    """The kind of the clause that a word stands in."""
+    depth = 0
+    for token in reversed(tokens[:place]):
+        depth += (token.token_type is Kind.R_PAREN) - (token.token_type is Kind.L_PAREN)
+        if depth < 0:
+            return None
+        if depth == 0 and token.token_type in _CLAUSES:
+            return token.token_type
+    return None
+
+
+def _missing_on(tokens: Sequence[Any], place: int) -> tuple[str, ...]:
+    """What to write when a join before the place says neither ON nor USING."""
+    if place < len(tokens) and tokens[place].token_type not in _ENDS:
+        return ()
+    for token in reversed(tokens[:place]):
+        if token.token_type in (Kind.ON, Kind.USING, Kind.CROSS, Kind.NATURAL, *_CLAUSES - {Kind.FROM}):
+            return ()
+        if token.token_type is Kind.JOIN:
+            return ("a JOIN b ON a.key = b.key",)
+    return ()
