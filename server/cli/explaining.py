@@ -123,6 +123,9 @@ _PROGRAM: dict[str, Words] = {
     ),
 }
 
+_REFUSALS = frozenset(("server.administration.refusal.ActRefused", "server.datasets.finding.DatasetFileRefused"))
+_ANY_DATABASE = "sqlalchemy.exc.SQLAlchemyError"
+
 # The texts of drivers repeat statements, parameters and addresses, so only known words are looked for in them.
 _DATABASE: dict[tuple[str, ...], Words] = {
     ("not a database", "malformed"): (
@@ -150,11 +153,11 @@ _DATABASE: dict[tuple[str, ...], Words] = {
 
 def _of_program(error: Exception) -> CommandFailed | None:
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__]
-    if "server.administration.refusal.ActRefused" in names or "server.datasets.finding.DatasetFileRefused" in names:
+    if not _REFUSALS.isdisjoint(names):
         from server.cli.refusals import failure_of
 
         return failure_of(error)
-    if "sqlalchemy.exc.SQLAlchemyError" in names:
+    if _ANY_DATABASE in names:
         text = str(getattr(error, "orig", "")).lower()
         words = next(words for signs, words in _DATABASE.items() if any(sign in text for sign in signs))
         return _failure(words, kind=type(error).__name__)

@@ -11,7 +11,7 @@ from server.cli import explaining
 from server.cli.failure import CommandFailed
 
 
-@pytest.mark.parametrize("name", explaining._PROGRAM)
+@pytest.mark.parametrize("name", [*explaining._PROGRAM, *sorted(explaining._REFUSALS), explaining._ANY_DATABASE])
 def test_every_name_in_the_table_is_a_class(name: str) -> None:
     """A class that was renamed would lose its message without a sign."""
     module, _, kind = name.rpartition(".")
@@ -25,7 +25,7 @@ def test_every_name_in_the_table_is_a_class(name: str) -> None:
     [
         *((words, {"about", "where", "said", "reason"})
           for words in (*explaining._SYSTEM.values(), explaining._SYSTEM_OTHER)),
-        *((words, {"error", "error.account", "error.what", "error.why", "error.instead", "findings"})
+        *((words, {"error", "error.account", "found.what", "found.why", "advice", "findings"})
           for words in explaining._PROGRAM.values()),
         *((words, {"kind"}) for words in explaining._DATABASE.values()),
     ],
