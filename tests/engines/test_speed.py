@@ -18,7 +18,7 @@ def test_a_worker_measures_the_machine_while_every_slot_is_taken(tmp_path: Path)
         assert engine.wait_ready()
         with engine.lease(owner="somebody"):
             engine.measure()
-        assert 1e5 < engine.probe_nanoseconds() < 1e9
+        assert 0 < engine.probe_nanoseconds() != SLOW_NANOSECONDS
     finally:
         engine.close()
 
