@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from server.cli.output import painted, printable, short, table
+from server.cli.output import as_typed, painted, printable, short, table
+from server.cli.wording import as_commands
 
 __all__ = ["answer_table", "budget_table", "dataset_lines", "estimate_lines", "own_words", "part_words", "price_lines",
            "warning_lines"]  # fmt: skip
@@ -113,7 +114,8 @@ def warning_lines(answer: Json, *, error: bool = False) -> list[str]:
 
 
 def _advice(problem: Json) -> list[str]:
-    return [f"  {printable(problem['why'])}", *(f"  - {printable(instead)}" for instead in problem["instead"])]
+    known = filter(None, (as_commands(printable(line)) for line in problem["instead"]))
+    return [f"  {printable(problem['why'])}", *(f"  - {as_typed(line)}" for line in known)]
 
 
 # Prices

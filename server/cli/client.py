@@ -14,6 +14,7 @@ from server.cli.failure import CommandFailed, usage_error
 from server.cli.home import Home
 from server.cli.options import home_option
 from server.cli.output import printable
+from server.cli.wording import as_commands
 
 __all__ = ["DEFAULT_URL", "Client", "choose_key", "choose_url"]
 
@@ -143,14 +144,17 @@ class Client:
 
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
-        names = [str(item["name"]) for item in self.call("GET", "/v1/datasets")[1]["datasets"]]
-        if len(names) != 1:
-            raise usage_error(
-                "the dataset is missing",
-                why=f"You may ask: {printable(', '.join(names))}." if names else "You have a budget for no dataset.",
-                instead=advice if names else "Ask an administrator for a budget.",
-            )
-        return names[0]
+        listed = self.call("GET", "/v1/datasets")[1]
+        names = [str(item["name"]) for item in listed["datasets"]]
+        if len(names) == 1:
+            return names[0]
+        why, instead = "You have a budget for no dataset.", "Ask an administrator for a budget."
+        if names:
+            why, instead = f"You may ask: {printable(', '.join(names))}.", advice
+        elif listed.get("unavailable"):
+            broken = printable(", ".join(listed["unavailable"]))
+            why, instead = f"Not available at the moment: {broken}.", "Tell the operator of the server."
+        raise usage_error("the dataset is missing", why=why, instead=instead)
 
     def text(self, path: str, *, accept: str) -> str:
         """What stands at a path, as text of that media type."""
@@ -210,11 +214,11 @@ def _problem_failure(problem: dict[str, Any]) -> CommandFailed:
     else:
         findings = [problem]
         why = f"{printable(problem.get('why', ''))}{_place(problem.get('position'))}"
-    advice = dict.fromkeys(printable(line) for item in findings for line in item.get("instead") or [])
+    advice = dict.fromkeys(as_commands(printable(line)) for item in findings for line in item.get("instead") or [])
     return CommandFailed(
         f"{printable(problem['what'])} [{printable(problem.get('code', ''))}]",
         why=why + (" It was charged." if problem.get("charged") else ""),
-        instead=tuple(advice),
+        instead=tuple(filter(None, advice)),
     )
 
 

@@ -7,17 +7,18 @@ import getpass
 import inspect
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from typer.models import ParameterInfo
 
 from server.cli.failure import usage_error
 from server.cli.home import Home
-from server.cli.output import use_home
+from server.cli.output import printable, use_home
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,6 +58,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         else:
             declared = {name: (hints[name], parameter.default)}
         for key, (kind, default) in declared.items():
+            if words := _words_of(kind):
+                assert isinstance(default, ParameterInfo)
+                default.parser = functools.partial(_word, words)
             flat[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
     @functools.wraps(command)
@@ -67,6 +71,23 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(list(flat.values()))  # type: ignore[attr-defined]
     return run
+
+
+def _words_of(kind: Any) -> tuple[str, ...]:
+    """The words of an option that takes one of a few, which may be left out; none for others."""
+    choices = [kind, *get_args(kind)]
+    return tuple(str(word) for choice in choices if get_origin(choice) is Literal for word in get_args(choice))
+
+
+def _word(words: Sequence[str], text: str) -> str:
+    """The word as it was typed. Errors: BadParameter, with the words there are and the one that is near."""
+    from privacy.wording import nearest
+
+    if text in words:
+        return text
+    near = nearest(text, words)
+    hint = f" Did you mean '{near}'?" if near else ""
+    raise typer.BadParameter(f"'{printable(text)}' is not one of {', '.join(map(repr, words))}.{hint}")
 
 
 _HOME = "Folder of the ledger, datasets, snapshots and secrets. Default: .noisegate in the checkout."

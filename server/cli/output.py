@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["painted", "print_json", "print_raw", "printable", "program", "progress", "say", "short", "table",
-           "use_home"]  # fmt: skip
+__all__ = ["as_typed", "painted", "print_json", "print_raw", "printable", "program", "progress", "say", "short",
+           "table", "use_home"]  # fmt: skip
 
 _GROUPS = "dataset|key|budget"
 _COMMAND = re.compile(
@@ -37,7 +37,7 @@ def say(text: str = "", *, error: bool = False, verbatim: bool = False) -> None:
 
     Commands in it are written so that they can be copied; `verbatim` is for text that holds data.
     """
-    _write((text if verbatim else _COMMAND.sub(_as_typed, text)) + "\n", error=error)
+    _write((text if verbatim else as_typed(text)) + "\n", error=error)
 
 
 def print_json(value: Any) -> None:
@@ -72,6 +72,11 @@ def use_home(option: str) -> None:
     """The option with which commands in messages find the home in use; empty for the usual one."""
     global _home_in_use
     _home_in_use = option
+
+
+def as_typed(text: str) -> str:
+    """The text with its commands as people here type them."""
+    return _COMMAND.sub(_as_typed, text)
 
 
 def _as_typed(match: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -60,6 +61,36 @@ def test_near_commands_and_options_are_suggested() -> None:
     misused(cli("quary"), "query")
     misused(cli("key", "creat"), "create")
     misused(cli("audit", "--jsn"), "--json")
+
+
+def words() -> list[tuple[tuple[str, ...], str, list[str]]]:
+    """Every option and argument that takes one of a few words: its command, what comes before the word, the words."""
+    found = []
+    for path in commands():
+        command: Any = typer.main.get_command(application)
+        for name in path:
+            command = command.commands[name]
+        for parameter in command.params:
+            choices = parameter.type_descriptor.choices
+            if choices:
+                option = next((name for name in parameter.opts if name.startswith("--")), "")
+                found.append((path, option, [str(choice) for choice in choices]))
+    return found
+
+
+def test_a_misspelt_word_is_not_answered_in_the_words_of_a_library() -> None:
+    """`--noise gausian` said "Value error, ..."; now the words there are, and the one that was meant."""
+    misused(cli("query", "SELECT 1", "--noise", "gausian"), "'--noise'", "Did you mean 'gaussian'?")
+    found = words()
+    assert {option for _, option, _ in found} >= {"--noise", "--reuse", "--format", "--filter", "--role", ""}
+    for path, option, known in found:
+        for typed, near in ((known[0] + "x", f"Did you mean '{known[0]}'?"), ("zebra\x1b[2J", "is not one of")):
+            needed = ("--dataset", "d", "--epsilon", "1") if path == ("budget", "set") else ()
+            name = ("name",) if path == ("key", "create") else ()
+            ran = cli(*path, *name, *needed, *((option, typed) if option else (typed,)))
+            misused(ran, near, *known)
+            assert "Value error" not in ran.err
+            assert "\x1b" not in ran.err
 
 
 def test_version() -> None:
