@@ -102,6 +102,7 @@ def build_services(settings: Settings) -> Services:
                 Check("engine", lambda: _ready(private.usable())),
                 Check("shell", lambda: _ready(shell.usable())),
                 Check("snapshots", catalogue.require_snapshots),
+                Check("datasets", catalogue.require_readable),
             ),
             sql_matrix=sql_matrix(),
             incidents=incidents,

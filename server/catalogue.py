@@ -1,8 +1,11 @@
 """Datasets in memory: what is served now, where its snapshot is, and how a new version comes in.
 
-Attaching a dataset checks its file, builds an immutable snapshot in a worker process, stores the version in the
-registry, and only then swaps the pointer that queries read. A policy version is a number that grows with every
-different file; a data version is a hash of the sources and their declared shape.
+Attaching a dataset checks its file, builds an immutable snapshot in a worker process, reads the version as every
+later start will read it, stores it in the registry, and only then swaps the pointer that queries read. A policy version
+is a number that grows with every different file; a data version is a hash of the sources and their declared shape.
+
+Each stored version is read by itself. One that cannot be read is a `Broken` entry under its own name, and can neither
+stop a start nor hide another dataset.
 """
 
 from __future__ import annotations
@@ -22,13 +25,24 @@ from typing import Any
 from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, open_snapshot, public_values
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
-from server.datasets import DatasetFile, DatasetFileRefused, load, load_text, public_columns, sources, to_dataset
+from server.datasets import (
+    DatasetFile,
+    DatasetFileRefused,
+    load,
+    load_stored,
+    load_text,
+    public_columns,
+    sources,
+    to_dataset,
+)
 from server.datasets.advice import advice
+from server.datasets.finding import ERROR
 from server.datasets.keys import parse_key
+from server.log import logger, where
 from server.services import DatasetRefused, OtherName
-from server.store.registry import EITHER, DatasetVersion, Registry
+from server.store.registry import EITHER, DatasetVersion, Registry, version_tag
 
-__all__ = ["ServedDatasets", "lost_snapshots"]
+__all__ = ["Broken", "ServedDatasets", "lost_snapshots"]
 
 
 _PUBLIC_KEYS_MAX = 1_000
@@ -39,6 +53,28 @@ _PUBLIC_KEYS_MAX = 1_000
 class _Entry:
     dataset: Dataset
     snapshot: Path
+
+    @property
+    def tag(self) -> str:
+        return version_tag(self.dataset.policy_version, self.dataset.data_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An attached version that cannot be served: its tag, and why, in words for the operator without values of rows."""
+
+    tag: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is read of a version: what the registry keeps of it, or will keep."""
+
+    policy_version: int
+    data_version: str
+    snapshot: str
+    document: Mapping[str, Any]
 
 
 class ServedDatasets:
@@ -55,31 +91,48 @@ class ServedDatasets:
         self._snapshots_directory = snapshots_directory
         self._draw_secret = draw_secret
         self._lock = threading.Lock()
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _Entry | Broken] = {}
         self.reload()
 
     def reload(self) -> None:
-        """Reads the served versions from the registry again; versions that are here already are kept."""
+        """Reads the attached versions from the registry again; those that are served already are kept.
+
+        Errors: those of the registry's database. A version that cannot be read is broken, and the others are served.
+        """
         known = self._entries
-        entries = {}
+        entries: dict[str, _Entry | Broken] = {}
         for version in self._registry.datasets():
             entry = known.get(version.name)
-            same = entry is not None and (entry.dataset.policy_version, entry.dataset.data_version) == (
-                version.policy_version,
-                version.data_version,
-            )
-            entries[version.name] = entry if entry is not None and same else self._entry(version)
+            tag = version_tag(version.policy_version, version.data_version)
+            entries[version.name] = entry if isinstance(entry, _Entry) and entry.tag == tag else self._read(version)
         with self._lock:
             self._entries = entries
 
     def get(self, name: str) -> Dataset | None:
-        """The dataset of that name at its current version."""
+        """The dataset of that name at its current version; None when it is not attached, or broken."""
         entry = self._entries.get(name)
-        return None if entry is None else entry.dataset
+        return entry.dataset if isinstance(entry, _Entry) else None
 
     def all(self) -> Sequence[Dataset]:
-        """Every dataset, in order of names."""
-        return [self._entries[name].dataset for name in sorted(self._entries)]
+        """Every dataset that is served, in order of names."""
+        return [entry.dataset for _, entry in sorted(self._entries.items()) if isinstance(entry, _Entry)]
+
+    def broken(self) -> Mapping[str, Broken]:
+        """The attached datasets that cannot be served, by name, in order of names."""
+        return {name: entry for name, entry in sorted(self._entries.items()) if isinstance(entry, Broken)}
+
+    def unavailable(self) -> Sequence[str]:
+        """Names of the datasets that are attached and cannot be served, in order."""
+        return list(self.broken())
+
+    def tags(self) -> Mapping[str, str]:
+        """The tag of each attached version, served or broken, by name."""
+        return {name: entry.tag for name, entry in self._entries.items()}
+
+    def require_readable(self) -> None:
+        """Errors: LookupError when an attached dataset cannot be served."""
+        if self.broken():
+            raise LookupError("an attached dataset cannot be read")
 
     def snapshot(self, dataset: Dataset) -> Path:
         """The snapshot of exactly this version of the data."""
@@ -148,11 +201,11 @@ class ServedDatasets:
             raise _refused(refused) from None
         return self._attach(file, path.parent, actor=actor, name=name, replaces=replaces)
 
-    def remove(self, name: str, *, actor: str) -> None:
-        """Stops serving a dataset; its accounts and releases stay."""
-        self._registry.remove_dataset(name, actor=actor)
+    def remove(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        """Stops serving a dataset; its accounts and releases stay. Errors: NotThere, NotReplaced."""
+        self._registry.remove_dataset(name, actor=actor, replaces=replaces)
         with self._lock:
-            self._entries.pop(name, None)
+            self._entries = {other: entry for other, entry in self._entries.items() if other != name}
 
     def _attach(
         self,
@@ -170,7 +223,7 @@ class ServedDatasets:
         document = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
         # What is registered is read again by every server of the ledger, without the data files.
         try:
-            load_text(json.dumps(document))
+            load_stored(document)
         except DatasetFileRefused as refused:
             raise _refused(refused) from None
         # Keys that come from public tables are read from the snapshot, so its own declaration goes without them.
@@ -184,26 +237,55 @@ class ServedDatasets:
             )
         except SnapshotRefused as refused:
             raise DatasetRefused([_snapshot_finding(finding, file) for finding in refused.findings]) from None
-        version = self._registry.register_dataset(
-            name=file.dataset,
+        stored = _Stored(
             policy_version=self._policy_version(file.dataset, document),
             data_version=snapshot.data_version,
             # Relative, so that a home that was moved still finds them.
             snapshot=snapshot.path.relative_to(self._snapshots_directory).as_posix(),
             document=document,
+        )
+        try:
+            # As every later start reads it, and before it is registered: what cannot be read is never stored.
+            entry = self._entry(stored)
+        except DatasetFileRefused as refused:
+            raise _refused(refused) from None
+        except SnapshotRefused as refused:
+            raise DatasetRefused([_snapshot_finding(finding, file) for finding in refused.findings]) from None
+        self._registry.register_dataset(
+            name=file.dataset,
+            policy_version=stored.policy_version,
+            data_version=stored.data_version,
+            snapshot=stored.snapshot,
+            document=document,
             actor=actor,
             replaces=replaces,
         )
-        try:
-            entry = self._entry(version)
-        except DatasetFileRefused as refused:
-            raise _refused(refused) from None
         with self._lock:
-            self._entries[version.name] = entry
+            # A new dictionary: who reads the old one goes on without the lock.
+            self._entries = {**self._entries, file.dataset: entry}
         return entry.dataset
 
-    def _entry(self, version: DatasetVersion) -> _Entry:
-        file = load_text(json.dumps(version.document))
+    def _read(self, version: DatasetVersion) -> _Entry | Broken:
+        """The version as it is served, or why it cannot be. Never raises: what is wrong with one is its own matter."""
+        tag = version_tag(version.policy_version, version.data_version)
+        try:
+            if version.document is None:
+                raise DatasetFileRefused([_not_json()])
+            stored = _Stored(version.policy_version, version.data_version, version.snapshot, version.document)
+            return self._entry(stored)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one dataset, the others are served
+            logger().error(
+                "dataset_unavailable",
+                dataset=version.name,
+                version=tag,
+                exception=type(error).__name__,
+                where=where(error),
+            )
+            return Broken(tag, _why_broken(error))
+
+    def _entry(self, version: _Stored) -> _Entry:
+        """Errors: DatasetFileRefused; LookupError and SnapshotRefused when public values cannot be read."""
+        file = load_stored(version.document)
         snapshot = self._snapshots_directory / version.snapshot
         values = {
             (table, column): _public_values(
@@ -230,6 +312,25 @@ class ServedDatasets:
     def _draw_key(self, name: str) -> bytes:
         """The secret key of one dataset; the same for all its versions, so that repeats choose the same groups."""
         return hmac.new(self._draw_secret, name.encode(), hashlib.sha256).digest()
+
+
+def _not_json() -> Finding:
+    return Finding(
+        ERROR,
+        what="the stored description is not a JSON object",
+        why="The row of the database was damaged or edited.",
+        instead=("Attach the dataset again: noisegate dataset add FILE.",),
+    )
+
+
+def _why_broken(error: Exception) -> str:
+    """Why a stored version cannot be served, in words: declared names at most, and no text of a foreign error."""
+    if isinstance(error, DatasetFileRefused):
+        first = error.errors[0]
+        return f"Its stored description is refused by this version: {first.what}. {first.why}"
+    if isinstance(error, SnapshotRefused) or type(error) is LookupError:
+        return "The values of its public tables could not be read from its snapshot."
+    return f"Its stored description could not be read ({type(error).__name__})."
 
 
 def _refused(refused: DatasetFileRefused) -> DatasetRefused:

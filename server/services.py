@@ -44,10 +44,13 @@ class Catalogue(Protocol):
     """The datasets that are served, in memory."""
 
     def get(self, name: str) -> Dataset | None:
-        """The dataset of that name at its current version."""
+        """The dataset of that name at its current version, or None when none is served: see `unavailable` too."""
 
     def all(self) -> Sequence[Dataset]:
-        """Every dataset, in order of names."""
+        """Every dataset that is served, in order of names."""
+
+    def unavailable(self) -> Sequence[str]:
+        """Names of the datasets that are attached and cannot be served, in order."""
 
 
 class DatasetRefused(Exception):
@@ -83,8 +86,11 @@ class Registrar(Protocol):
     def attach_path(self, path: Path, *, actor: str, name: str | None = None, replaces: str | None = EITHER) -> Dataset:
         """Attaches a dataset file from anywhere on this machine: for its operator only. Raises as `register`."""
 
-    def remove(self, name: str, *, actor: str) -> None:
-        """Stops serving a dataset; its ledger stays."""
+    def remove(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        """Stops serving a dataset; its ledger stays.
+
+        `replaces` is what must be served under its name, as in `Registry.remove_dataset`. Raises NotThere, NotReplaced.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +118,5 @@ class Services:
     closing: tuple[Callable[[], object], ...] = ()
 
     def served(self) -> tuple[str, ...]:
-        """Names of the datasets that are served now, in order."""
-        return tuple(dataset.name for dataset in self.catalogue.all())
+        """Names of the attached datasets, in order, those too that cannot be served at the moment."""
+        return tuple(sorted([*(dataset.name for dataset in self.catalogue.all()), *self.catalogue.unavailable()]))

@@ -1,21 +1,26 @@
 """How a running server notices datasets that another process attached or removed.
 
-The registry is asked every second; the catalogue is read again only when it differs. What could not be read is not
-tried again until the registry changes, and what was served before stays served.
+The registry is asked every second; the catalogue is read again only when it differs, and every minute while a dataset
+cannot be served. A dataset that cannot be read does not keep others from being served; when the registry itself cannot
+be read, what was served before stays served.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from server.catalogue import ServedDatasets
 from server.log import logger, where
 from server.services import Services
+from server.store.registry import version_tag
 
 __all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
 
 _PAUSE_SECONDS = 1.0
+_AGAIN_SECONDS = 60.0
+"""How often a dataset that cannot be served is read again, and complained of in the log."""
 
 Versions = dict[str, list[int | str]]
 """Policy version and data version of each dataset."""
@@ -35,7 +40,8 @@ class DatasetWatch:
         self._catalogue = catalogue_of(services)
         self._changed = changed
         self._told: Versions | None = None
-        self._failed: Versions | None = None
+        self._failed: dict[str, str] | None = None
+        self._again = time.monotonic() + _AGAIN_SECONDS
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dataset-watch", daemon=True)
 
@@ -52,15 +58,17 @@ class DatasetWatch:
 
     def look(self) -> None:
         """Compares once, and reads the catalogue again when it differs."""
-        wanted: Versions = {}
+        wanted: dict[str, str] = {}
         try:
             for version in self._registry.datasets():
-                wanted[version.name] = [version.policy_version, version.data_version]
-            if wanted != self._served() and wanted != self._failed:
+                wanted[version.name] = version_tag(version.policy_version, version.data_version)
+            changed = wanted != self._catalogue.tags() and wanted != self._failed
+            if changed or (self._catalogue.unavailable() and time.monotonic() > self._again):
+                self._again = time.monotonic() + _AGAIN_SECONDS
                 self._catalogue.reload()
                 self._failed = None
-                logger().info("datasets_reloaded", count=len(wanted))
-        except Exception as error:  # noqa: BLE001 - the thread goes on: a busy database or a lost file is no reason to end
+                logger().info("datasets_reloaded", count=len(self._catalogue.all()))
+        except Exception as error:  # noqa: BLE001 - the thread goes on: a busy database is no reason to end
             self._failed = wanted
             logger().warning("datasets_not_reloaded", exception=type(error).__name__, where=where(error))
         self._tell()

@@ -593,6 +593,9 @@ class DatasetList(AnswerModel):
     """Datasets that the caller may ask."""
 
     datasets: list[dict[str, Any]]
+    unavailable: list[str] = Field(
+        description="Names of attached datasets of the caller that cannot be served: the operator has to mend them."
+    )
 
 
 class CapabilitiesAnswer(BaseModel):

@@ -97,6 +97,7 @@ BROAD_ALLOWED = {
         "a writer works for several callers: a fault is handed to those who wait, and raised there",
     ),
     "engines/worker.py": (1, "the worker's outermost loop: every failure becomes one opaque word"),
+    "server/catalogue.py": (1, "stored datasets are read one by one: a broken one is an entry, and logged as an error"),
     "server/journey/running.py": (
         1,
         "after the start of the engine there is one outcome, raised as ExecutionFailed below",

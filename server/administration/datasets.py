@@ -60,8 +60,8 @@ class AttachDataset:
 class Remover(Protocol):
     """What stops serving a dataset."""
 
-    def remove(self, name: str, *, actor: str) -> None:
-        """Stops serving it. Errors: NotThere."""
+    def remove(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        """Stops serving it, where what is served is what `replaces` says. Errors: NotThere, NotReplaced."""
 
 
 def attach(registrar: Registrar, request: AttachDataset, *, actor: str) -> Dataset:
@@ -91,9 +91,17 @@ def attach(registrar: Registrar, request: AttachDataset, *, actor: str) -> Datas
         raise ActRefused(StoredVersion()) from None
 
 
-def remove(remover: Remover, name: str, *, served: Callable[[], Iterable[str]], actor: str) -> None:
-    """Stops serving a dataset. Its budgets, entries and releases stay. Raises ActRefused: NoDataset."""
+def remove(
+    remover: Remover, name: str, *, served: Callable[[], Iterable[str]], actor: str, replaces: str = EITHER
+) -> None:
+    """Stops serving a dataset. Its budgets, entries and releases stay.
+
+    `replaces` is what must be served: the tag of a version, "*" for any, EITHER for no matter what.
+    Raises ActRefused: NoDataset, ChangedDataset.
+    """
     try:
-        remover.remove(name, actor=actor)
+        remover.remove(name, actor=actor, replaces=replaces)
     except NotThere:
         raise ActRefused(NoDataset(name, tuple(served()))) from None
+    except NotReplaced:
+        raise ActRefused(ChangedDataset(name)) from None

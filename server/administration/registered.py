@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from server.store.registry import Registry, version_tag
+from server.store.registry import EITHER, Registry, version_tag
 
 __all__ = ["RegisteredDatasets"]
 
@@ -27,6 +27,6 @@ class RegisteredDatasets:
         }
         return tags.get(name)
 
-    def remove(self, name: str, *, actor: str) -> None:
-        """Stops serving a dataset; servers notice it by themselves. Errors: NotThere."""
-        self.registry.remove_dataset(name, actor=actor)
+    def remove(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        """Stops serving a dataset; servers notice it by themselves. Errors: NotThere, NotReplaced."""
+        self.registry.remove_dataset(name, actor=actor, replaces=replaces)

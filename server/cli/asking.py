@@ -186,12 +186,16 @@ def datasets(remote: Remote, here: Here) -> None:
       NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate datasets --json
     """
     with remote.connect(here.place()) as client:
-        listed = client.call("GET", "/v1/datasets")[1]["datasets"]
+        answer = client.call("GET", "/v1/datasets")[1]
+    listed, broken = answer["datasets"], printable(", ".join(answer.get("unavailable", [])))
     if here.as_json:
         print_json(listed)
-    elif not listed:
+        return
+    if broken:
+        say(f"Not available at the moment: {broken}. Tell the operator of the server.", verbatim=True)
+    if not listed and not broken:
         say("You have a budget for no dataset. Ask an administrator for one.")
-    else:
+    elif listed:
         rows = [[printable(item["name"]), printable(", ".join(item["tables"])), printable(item["description"])]
                 for item in listed]  # fmt: skip
         say(table(["dataset", "tables", "description"], rows), verbatim=True)

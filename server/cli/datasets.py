@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from engines.snapshot import SnapshotReport
     from privacy.refusal import Finding
     from server.settings import Settings
+    from server.store.registry import DatasetVersion
 
 __all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
 
@@ -316,7 +317,7 @@ def list_datasets(here: Here) -> None:
             [
                 {
                     "dataset": version.name,
-                    "tables": list(version.document["tables"]),
+                    "tables": _tables(version),
                     "policy_version": version.policy_version,
                     "data_version": version.data_version,
                     "attached": version.created,
@@ -334,7 +335,7 @@ def list_datasets(here: Here) -> None:
     rows = [
         [
             version.name,
-            printable(", ".join(version.document["tables"])),
+            printable(", ".join(_tables(version)) or "(cannot be read: noisegate doctor)"),
             str(version.policy_version),
             version.data_version[:16],
             version.created[:10],
@@ -342,6 +343,12 @@ def list_datasets(here: Here) -> None:
         for version in versions
     ]
     say(table(["dataset", "tables", "policy", "data", "attached"], rows, right=(2,)), verbatim=True)
+
+
+def _tables(version: DatasetVersion) -> list[str]:
+    """The tables of a stored dataset; none where its description cannot be read."""
+    tables = (version.document or {}).get("tables")
+    return [str(name) for name in tables] if isinstance(tables, dict) else []
 
 
 def remove(*, name: str = argument("NAME", "The dataset."), here: Here) -> None:

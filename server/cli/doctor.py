@@ -90,13 +90,14 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
         "home": lambda: _home(place.path),
         "ledger": lambda: _ledger(place, found[0]),
         "snapshots": lambda: _snapshots(place, found[0]),
+        "datasets": lambda: _datasets(place, found[0]),
         "port": lambda: _port(place, found[0]),
         "engine": _engine,
         "sandbox": _sandbox,
         "clock": lambda: _clock(place.path),
     }
     for check, run in checks.items():
-        if found or check not in ("ledger", "snapshots", "port"):
+        if found or check not in ("ledger", "snapshots", "datasets", "port"):
             yield check, _guarded(run)
 
 
@@ -199,6 +200,22 @@ def _snapshots(place: Home, settings: Settings) -> Result:
         advice = "Make them again: noisegate dataset add FILE (what was spent on them stays known)."
         return Result("fail", f"missing or damaged: {', '.join(lost)}", advice)
     return Result("ok", "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot")
+
+
+def _datasets(place: Home, settings: Settings) -> Result:
+    """Whether each attached dataset can be read as a start reads it."""
+    if not place.has_ledger(settings):
+        return Result("ok", "no dataset is attached")
+    from server.build import open_catalogue
+
+    with place.registry(settings) as registry:
+        catalogue = open_catalogue(settings, registry)
+    broken = catalogue.broken()
+    if broken:
+        advice = "Attach them again: noisegate dataset add FILE (what was spent stays known). Others are served."
+        return Result("fail", "not served: " + " ".join(f"{name} ({it.why})" for name, it in broken.items()), advice)
+    count = len(catalogue.all())
+    return Result("ok", "one dataset can be read" if count == 1 else f"{count} datasets can be read")
 
 
 def _port(place: Home, settings: Settings) -> Result:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import threading
 import time
 import urllib.parse
 import uuid
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -172,17 +174,25 @@ class _Up:
 
     def prepare(self, services: Services) -> None:
         """Data, keys, budgets: each only when it is absent."""
+        from server.watching import catalogue_of
+
         for name in KEY_NAMES:
             self._keys[name] = self._key(services, name)
-        if self._guest is None:
-            if self._demo_lost or not services.catalogue.all():
+        catalogue = catalogue_of(services)
+        if self._guest is not None:
+            chosen = self._attach_own(services, self._guest)
+        else:
+            if self._demo_lost or DEMO in catalogue.unavailable() or not catalogue.tags():
                 from server.demo import write_demo
 
                 write_demo(self._settings.datasets_directory, progress=lambda text: self.tell(f"{text} ..."))
                 self._attach(services)
-            chosen = services.catalogue.get(DEMO) or services.catalogue.all()[0]
-        else:
-            chosen = self._attach_own(services, self._guest)
+            if not catalogue.all():
+                raise _none_served(catalogue.unavailable())
+            chosen = catalogue.get(DEMO) or catalogue.all()[0]
+        for name, broken in catalogue.broken().items():
+            self.tell(f"dataset {name} is not served: {broken.why}")
+            self.tell("  Attach it again: noisegate dataset add FILE (what was spent on it stays known).")
         self._budget(services, chosen.name)
         self._asked = chosen
         self._datasets = [dataset.name for dataset in services.catalogue.all()]
@@ -365,6 +375,26 @@ def _repeats(refusal: Refusal) -> bool:
     return isinstance(refusal, FaultyDataset) and all(finding.why.startswith(repeats) for finding in refusal.findings)
 
 
+def _none_served(names: Sequence[str]) -> CommandFailed:
+    return CommandFailed(
+        f"could not start: no dataset can be served ({printable(', '.join(names))})",
+        why="What the registry keeps of them cannot be read. The ledger is not touched.",
+        instead=("See why: noisegate doctor", "Then attach them again: noisegate dataset add FILE"),
+    )
+
+
+def _ready(body: bytes) -> bool:
+    """Whether an answer of readiness says that queries can be served.
+
+    A dataset that cannot be read is told by `prepare`, and keeps nobody from asking the others.
+    """
+    try:
+        checks = json.loads(body)["checks"]
+        return all(outcome == "ok" for check, outcome in checks.items() if check != "datasets")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
+
+
 def _wait_ready(url: str, stopping: threading.Event) -> bool:
     """Whether the server got ready before it was stopped. Errors: CommandFailed when it takes too long."""
     deadline = time.monotonic() + _READY_SECONDS
@@ -374,7 +404,7 @@ def _wait_ready(url: str, stopping: threading.Event) -> bool:
         connection = http.client.HTTPConnection(address, timeout=10)
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
             connection.request("GET", "/readyz")
-            if connection.getresponse().status == 200:
+            if _ready(connection.getresponse().read()):
                 return True
         if time.monotonic() > deadline:
             raise CommandFailed(

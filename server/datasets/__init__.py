@@ -1,6 +1,6 @@
 """Dataset files: one YAML file per dataset, checked as a whole, turned into the vocabulary of `privacy`."""
 
-from server.datasets.check import check, check_text, load, load_text
+from server.datasets.check import check, check_text, load, load_stored, load_text
 from server.datasets.convert import public_columns, sources, to_dataset
 from server.datasets.finding import DatasetFileRefused, is_error, paragraph, severity
 from server.datasets.model import DatasetFile
@@ -17,6 +17,7 @@ __all__ = [
     "is_error",
     "json_schema",
     "load",
+    "load_stored",
     "load_text",
     "paragraph",
     "propose",

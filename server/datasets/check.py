@@ -7,7 +7,10 @@ rest is still judged.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path as FilePath
+from typing import Any
 
 from privacy.refusal import Finding
 from server.datasets.finding import ERROR, DatasetFileRefused, is_error
@@ -16,7 +19,7 @@ from server.datasets.model import DatasetFile
 from server.datasets.reading import SIZE_MAX, read
 from server.datasets.shape import check_shape
 
-__all__ = ["check", "check_text", "load", "load_text"]
+__all__ = ["check", "check_text", "load", "load_stored", "load_text"]
 
 
 def load(path: FilePath | str, *, confined: bool = False) -> DatasetFile:
@@ -29,9 +32,23 @@ def load(path: FilePath | str, *, confined: bool = False) -> DatasetFile:
     return _accept(*_check(_bytes(path), path.parent, confined=confined))
 
 
-def load_text(text: str, *, directory: FilePath | None = None, confined: bool = False) -> DatasetFile:
-    """As `load`, for a text. Data files are looked for in `directory`, or not at all when it is None."""
-    return _accept(*_check(text.encode("utf-8", "surrogatepass"), directory, confined=confined))
+def load_text(
+    text: str, *, directory: FilePath | None = None, confined: bool = False, sources: bool = True
+) -> DatasetFile:
+    """As `load`, for a text. Data files are looked for in `directory`, or not at all when it is None.
+
+    Without `sources` nothing is judged that the text says about data files.
+    """
+    return _accept(*_check(text.encode("utf-8", "surrogatepass"), directory, confined=confined, sources=sources))
+
+
+def load_stored(document: Mapping[str, Any]) -> DatasetFile:
+    """The dataset file that the registry keeps of an attached dataset.
+
+    What it says about data files is not judged: they were read when it was attached, and may be anywhere by now.
+    Errors: DatasetFileRefused with every finding.
+    """
+    return load_text(json.dumps(document), sources=False)
 
 
 def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Finding]:
@@ -71,13 +88,18 @@ def _accept(file: DatasetFile | None, findings: list[Finding]) -> DatasetFile:
 
 
 def _check(
-    content: bytes, directory: FilePath | None, *, confined: bool, headers: Headers | None = None
+    content: bytes,
+    directory: FilePath | None,
+    *,
+    confined: bool,
+    headers: Headers | None = None,
+    sources: bool = True,
 ) -> tuple[DatasetFile | None, list[Finding]]:
     document = read(content)
     file = None
     if isinstance(document.data, dict) and not document.broken:
         file, parts = check_shape(document)
-        check_meaning(document, parts, directory, confined=confined, headers=headers)
+        check_meaning(document, parts, directory, confined=confined, headers=headers, sources=sources)
     findings = sorted(document.findings, key=_in_order)
     if any(map(is_error, findings)):
         file = None

@@ -42,14 +42,21 @@ Headers = Callable[[Sequence[TableSource]], Sequence[tuple[str, ...] | SnapshotF
 
 
 def check_meaning(
-    document: Document, parts: Parts, directory: FilePath | None, *, confined: bool, headers: Headers | None = None
+    document: Document,
+    parts: Parts,
+    directory: FilePath | None,
+    *,
+    confined: bool,
+    headers: Headers | None = None,
+    sources: bool = True,
 ) -> None:
     """Adds every finding about the parts that have the right shape.
 
     Data files are looked for in `directory` (not at all when it is None), and when `confined` only there. `headers`
     tells the names of the columns in data files; without it they are not opened further than their first bytes.
+    Without `sources` nothing is judged that is said of data files.
     """
-    _Meaning(document, parts, directory, confined=confined, headers=headers).check()
+    _Meaning(document, parts, directory, confined=confined, headers=headers, sources=sources).check()
 
 
 class _Meaning:
@@ -63,7 +70,9 @@ class _Meaning:
         *,
         confined: bool,
         headers: Headers | None,
+        sources: bool,
     ) -> None:
+        self.sources = sources
         self.headers = headers
         self.sound: list[str] = []  # tables whose data files begin as their formats do
         self.document = document
@@ -218,7 +227,7 @@ class _Meaning:
 
     def _source(self, path: Path, name: str, table: TableFile) -> None:
         source = table.source
-        if source.file == PLACEHOLDER:
+        if source.file == PLACEHOLDER or not self.sources:
             return
         allowed = "\0" not in source.file and (not self.confined or self._inside(source.file))
         kind = format_of(source, self.directory if allowed else None)

@@ -69,7 +69,7 @@ class Upgraded:
 
 def upgrade(text: str) -> Upgraded:
     """The file at the version of today. Its data files are not looked at. Errors: DatasetFileRefused."""
-    file = load_text(text)
+    file = load_text(text, sources=False)
     if file.version == VERSION:
         return Upgraded(text, kept=True, changes=())
     editing = Editing(text.removeprefix("\ufeff"))
@@ -80,5 +80,5 @@ def upgrade(text: str) -> Upgraded:
         editing.add_first((), "version", VERSION)
     edited = editing.text()
     new = written_out(editing.data) if edited is None else edited
-    assert load_text(new).version == VERSION
+    assert load_text(new, sources=False).version == VERSION
     return Upgraded(new, kept=edited is not None, changes=(f"version: {VERSION} is written.", *changes))

@@ -20,6 +20,7 @@ from server.errors import PROBLEMS, Problem
 from server.services import Services
 
 __all__ = [
+    "absent_dataset",
     "account_visible",
     "body_of",
     "cached_response",
@@ -106,13 +107,31 @@ def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
     return caller.oversees or bool(services.ledger.accounts(dataset=dataset, principal=caller.name))
 
 
+def absent_dataset(services: Services, name: str) -> Problem:
+    """Why a dataset is not served, for a caller who may know of it: attached and broken, or not attached."""
+    if name not in services.catalogue.unavailable():
+        return not_found("dataset")
+    return Problem(
+        "unavailable",
+        what=f'dataset "{name}" is not available',
+        why="What the server keeps of it cannot be read. Nothing was charged, and nothing that was spent is lost.",
+        instead=("Tell the operator: noisegate doctor says what is wrong, and what to do.",),
+        headers={"Retry-After": "60"},
+    )
+
+
 async def visible_dataset(services: Services, caller: Caller, name: str) -> Dataset:
-    """The dataset, if the caller may know of it. Errors: Problem not_found for both reasons."""
+    """The dataset, if the caller may know of it.
+
+    Errors: Problem not_found when there is none, or not for the caller; unavailable when it cannot be served.
+    """
     dataset = services.catalogue.get(identifier(name, "dataset"))
     # The account is looked up in either case, so that the time does not tell which reason it was.
     visible = await in_thread(lambda: account_visible(services, caller, name))
-    if dataset is None or not visible:
+    if not visible:
         raise not_found("dataset")
+    if dataset is None:
+        raise absent_dataset(services, name)
     return dataset
 
 

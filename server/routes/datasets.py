@@ -12,17 +12,20 @@ from starlette.responses import Response
 from privacy.bounds import date_at, timestamp_at
 from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
+from server.administration.budgets import root_of
 from server.administration.datasets import AttachDataset, Document, ServedFile, attach, remove
 from server.auth import Caller, roles, services_of
+from server.floor import RUNS, epsilon_min
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
 from server.roles import OVERSEEING, Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
+from server.services import Services
 from server.store.registry import EITHER, version_tag
 from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
 
-__all__ = ["dataset_body", "router"]
+__all__ = ["dataset_body", "floor_of", "router"]
 
 router = APIRouter()
 
@@ -79,8 +82,19 @@ def table_body(table: Table) -> dict[str, Any]:
     }
 
 
-def dataset_body(dataset: Dataset) -> dict[str, Any]:
-    """Public metadata of a dataset. Never its source, its size or anything read from rows."""
+def floor_of(services: Services, dataset: Dataset) -> Fraction | None:
+    """The least epsilon of the dataset's root that an answer takes which reads rows, declared or not.
+
+    None where nothing is declared and there is no root yet: then nobody can ask.
+    """
+    if dataset.limits.epsilon_min is not None:
+        return dataset.limits.epsilon_min
+    root = root_of(services.ledger.accounts(dataset=dataset.name))
+    return None if root is None else epsilon_min(dataset, root)
+
+
+def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, Any]:
+    """Public metadata of a dataset. Never its source, its size or anything read from rows. `floor` is `floor_of`."""
     limits = dataset.limits
     return {
         "name": dataset.name,
@@ -92,7 +106,7 @@ def dataset_body(dataset: Dataset) -> dict[str, Any]:
         "limits": {
             "epsilon_default": decimal_text(limits.epsilon_default),
             "epsilon_max": decimal_text(limits.epsilon_max),
-            "epsilon_min": None if limits.epsilon_min is None else decimal_text(limits.epsilon_min),
+            "epsilon_min": None if floor is None else decimal_text(floor),
             "delta_per_query": decimal_text(limits.delta_per_query),
             "cells_max": limits.cells_max,
             "statistics_max": limits.statistics_max,
@@ -114,7 +128,8 @@ def _etag(dataset: Dataset) -> str:
     **describe(
         "listDatasets",
         "List datasets",
-        "Those for which the caller has a budget; all for administrators and auditors.",
+        "Those for which the caller has a budget; all for administrators and auditors. `unavailable` names those that "
+        "cannot be served at the moment.",
         tag="Datasets",
         answers={200: (DatasetList, None)},
     ),
@@ -125,6 +140,7 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
     accounts = await in_thread(lambda: services.ledger.accounts(principal=None if caller.oversees else caller.name))
     known = {account.dataset for account in accounts}
     shown = [dataset for dataset in services.catalogue.all() if caller.oversees or dataset.name in known]
+    broken = [name for name in services.catalogue.unavailable() if caller.oversees or name in known]
     return json_response(
         {
             "datasets": [
@@ -135,7 +151,8 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
                     "links": {"self": f"/v1/datasets/{dataset.name}"},
                 }
                 for dataset in shown
-            ]
+            ],
+            "unavailable": broken,
         }
     )
 
@@ -145,7 +162,9 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
     **describe(
         "getDataset",
         "Read a dataset's public metadata",
-        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows.",
+        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows. "
+        "`limits.epsilon_min` is the least epsilon of the dataset's root budget that an answer takes which reads rows: "
+        f"the declared one, or the share that affords {RUNS:,} such answers; null while there is no budget.",
         tag="Datasets",
         answers={200: (DatasetAnswer, None)},
         headers={"ETag": "Tag of the version that is served."},
@@ -154,8 +173,10 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
 )
 async def get_dataset(request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
     """GET /v1/datasets/{dataset}."""
-    found = await visible(services_of(request), caller, dataset)
-    return json_response(dataset_body(found), headers={"ETag": _etag(found)})
+    services = services_of(request)
+    found = await visible(services, caller, dataset)
+    floor = await in_thread(lambda: floor_of(services, found))
+    return json_response(dataset_body(found, floor=floor), headers={"ETag": _etag(found)})
 
 
 @router.get(
@@ -206,13 +227,13 @@ async def create_dataset(request: Request, caller: Annotated[Caller, Depends(rol
     """POST /v1/datasets."""
     wanted = if_match(request)
     body, raw = await body_of(request, DatasetBody, large=True)
-    registrar = services_of(request).registrar
+    services = services_of(request)
     attachment = AttachDataset(_source(body), replaces=wanted)
 
     def create() -> Response:
-        dataset = attach(registrar, attachment, actor=caller.name)
+        dataset = attach(services.registrar, attachment, actor=caller.name)
         headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
-        return json_response(dataset_body(dataset), status=201, headers=headers)
+        return json_response(dataset_body(dataset, floor=floor_of(services, dataset)), status=201, headers=headers)
 
     return await once(request, caller, raw, create)
 
@@ -239,10 +260,11 @@ async def replace_dataset(
     name = identifier(dataset, "dataset")
     wanted = if_match(request)
     body, _ = await body_of(request, DatasetBody, large=True)
-    registrar = services_of(request).registrar
+    services = services_of(request)
     attachment = AttachDataset(_source(body), name=name, replaces=EITHER if wanted is None else wanted)
-    replaced = await in_thread(lambda: attach(registrar, attachment, actor=caller.name))
-    return json_response(dataset_body(replaced), headers={"ETag": _etag(replaced)})
+    replaced = await in_thread(lambda: attach(services.registrar, attachment, actor=caller.name))
+    floor = await in_thread(lambda: floor_of(services, replaced))
+    return json_response(dataset_body(replaced, floor=floor), headers={"ETag": _etag(replaced)})
 
 
 @router.delete(
@@ -250,10 +272,11 @@ async def replace_dataset(
     **describe(
         "removeDataset",
         "Stop serving a dataset",
-        "Its budgets, entries and releases stay: a dataset that comes back under this name finds what was spent.",
+        "Its budgets, entries and releases stay: a dataset that comes back under this name finds what was spent. With "
+        "the header `If-Match` only when the version that is served has this ETag.",
         tag="Datasets",
         answers={204: ("", None)},
-        problems=("not_found",),
+        problems=("not_found", "precondition_failed"),
     ),
 )
 async def remove_dataset(
@@ -262,7 +285,11 @@ async def remove_dataset(
     """DELETE /v1/datasets/{dataset}."""
     services = services_of(request)
     name = identifier(dataset, "dataset")
-    await in_thread(lambda: remove(services.registrar, name, served=services.served, actor=caller.name))
+    wanted = if_match(request)
+    replaces = EITHER if wanted is None else wanted
+    await in_thread(
+        lambda: remove(services.registrar, name, served=services.served, actor=caller.name, replaces=replaces)
+    )
     return Response(status_code=204, headers={"Cache-Control": "no-store"})
 
 

@@ -131,8 +131,8 @@ async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
     **describe(
         "getReadiness",
         "Tell whether queries can be served",
-        "The ledger can be written, the engines have workers, and every served dataset has its snapshot. No key, no "
-        "detail.",
+        "The ledger can be written, the engines have workers, every attached dataset can be read and has its snapshot. "
+        "No key, no detail.",
         tag="Operation",
         answers={
             200: (ReadinessAnswer, {"status": "ready", "checks": {"ledger": "ok"}}),

@@ -18,7 +18,7 @@ from accountant.states import QueryStatus
 from privacy.noise import NoiseFamily
 from privacy.numbers import decimal_text
 from privacy.policy import Sharing
-from privacy.refusal import ExecutionFailed
+from privacy.refusal import ExecutionFailed, Refused
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
@@ -39,6 +39,7 @@ from server.once import idempotency_key
 from server.question import Question
 from server.roles import ASKING, READING, Role
 from server.routes.common import (
+    absent_dataset,
     account_visible,
     body_of,
     cached_response,
@@ -206,7 +207,10 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     services = services_of(request)
     body, raw = await body_of(request, QueryBody)
     question = _question(caller, body, raw, key=None)
-    return json_response(await services.jobs.call(lambda: services.journey.estimate(question), owner=caller.name))
+    try:
+        return json_response(await services.jobs.call(lambda: services.journey.estimate(question), owner=caller.name))
+    except Refused as refused:
+        raise await _broken_or(refused, services, caller, question.dataset) from None
 
 
 @router.post(
@@ -260,12 +264,28 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
         exhausted = error.account
         own = await in_thread(lambda: services.ledger.account(exhausted).principal == caller.name)
         raise problem_of_ledger(error, spending=True, own_account=own) from None
+    except Refused as refused:
+        raise await _broken_or(refused, services, caller, question.dataset) from None
     query = started.query
     request.state.query_id = query.query_id
     if isinstance(query, Settled):
         request.app.state.metrics.queries.labels("stored").inc()
         return await _answer(query.query_id, query.answer, sent_as)
     return await _await_answer(request, query.query_id, started.answer, sent_as, deadline=deadline)
+
+
+async def _broken_or(refused: Refused, services: Services, caller: Caller, dataset: str) -> Exception:
+    """The refusal; or, where an account of the caller is for a dataset that cannot be served, that it is not available.
+
+    The journey knows the datasets that are served, and refuses all others as unknown.
+    """
+    if all(finding.code != "unknown_dataset" for finding in refused.findings):
+        return refused
+    # Looked up in either case, as the journey does: the time must not tell a stranger whether the dataset exists.
+    visible = await in_thread(lambda: account_visible(services, caller, dataset))
+    if visible and dataset in services.catalogue.unavailable():
+        return absent_dataset(services, dataset)
+    return refused
 
 
 async def _format(request: Request) -> Format:

@@ -155,13 +155,16 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class DatasetVersion:
-    """One version of a dataset: its file as JSON, its snapshot, and whether it is the one that is served."""
+    """One version of a dataset: its file as JSON, its snapshot, and whether it is the one that is served.
+
+    `document` is None where what is stored is not a JSON object: one damaged row hides no other dataset.
+    """
 
     name: str
     policy_version: int
     data_version: str
     snapshot: str
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] | None
     current: bool
     created: str
     actor: str
@@ -383,7 +386,7 @@ class Registry:
         with self._writing() as connection:
             _require_replaced(connection, name, replaces)
             row = connection.execute(select(table).where(same)).first()
-            if row is not None and (json.loads(row.document) != json.loads(stored) or row.snapshot != snapshot):
+            if row is not None and (_document(row.document) != json.loads(stored) or row.snapshot != snapshot):
                 raise VersionConflict("this version of the dataset is stored with other contents")
             if row is None or not row.current:
                 connection.execute(update(table).where(table.c.name == name).values(current=False))
@@ -424,11 +427,18 @@ class Registry:
         with self._engine.connect() as connection:
             return tuple(_version(row) for row in connection.execute(query))
 
-    def remove_dataset(self, name: str, *, actor: str) -> None:
-        """Stops serving a dataset. Its accounts, entries and releases stay in the ledger. Errors: NotThere."""
+    def remove_dataset(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        """Stops serving a dataset. Its accounts, entries and releases stay in the ledger.
+
+        `replaces` is what must be served now: the tag of a version, "*" for any version, EITHER for no matter what.
+        Errors: NotThere when nothing is served under the name; NotReplaced when something else is than `replaces` says.
+        """
         table = dataset_versions
         with self._writing() as connection:
             served = (table.c.name == name) & table.c.current
+            if connection.execute(select(table.c.name).where(served)).first() is None:
+                raise NotThere("there is no such dataset")
+            _require_replaced(connection, name, replaces)
             if connection.execute(update(table).where(served).values(current=False)).rowcount == 0:
                 raise NotThere("there is no such dataset")
             self._log(connection, actor=actor, action="dataset_removed", subject=name)
@@ -556,13 +566,22 @@ def _require_replaced(connection: Connection, name: str, replaces: str | None) -
         raise NotReplaced(name, tag)
 
 
+def _document(stored: str) -> Mapping[str, Any] | None:
+    """A stored dataset file, or None where it is not a JSON object."""
+    try:
+        document = json.loads(stored)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
 def _version(row: Row[Any]) -> DatasetVersion:
     return DatasetVersion(
         name=row.name,
         policy_version=row.policy_version,
         data_version=row.data_version,
         snapshot=row.snapshot,
-        document=json.loads(row.document),
+        document=_document(row.document),
         current=row.current,
         created=row.created,
         actor=row.actor,

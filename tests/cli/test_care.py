@@ -120,7 +120,7 @@ def outcomes(home: Path, *arguments: str) -> dict[str, str]:
     return found
 
 
-CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "snapshots", "port", "engine"}
+CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "snapshots", "datasets", "port", "engine"}
 
 
 def test_doctor_on_a_home_in_order(home: Path) -> None:

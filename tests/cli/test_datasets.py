@@ -162,6 +162,48 @@ def test_add_refuses_what_the_data_contradicts(home: Path, people: Path, tmp_pat
     assert cli("dataset", "list", "--json", "--home", str(home)).json == before
 
 
+@pytest.mark.slow
+def test_repeated_values_of_a_unique_column_are_never_attached(home: Path, tmp_path: Path) -> None:
+    """`unique: true` is verified on every row: the refusal names the column and no value; NULLs do not repeat."""
+    before = cli("dataset", "list", "--json", "--home", str(home)).json
+    data, described = tmp_path / "members.csv", tmp_path / "members.yaml"
+    data.write_text("person_id,email,phone\n1,canary@example.org,\n2,canary@example.org,\n3,c@example.org,7\n")
+    described.write_text(
+        "version: 2\ndataset: members\nunit: {table: members, key: person_id}\ntables:\n  members:\n"
+        "    source: {file: members.csv}\n    key: person_id\n    columns:\n      person_id: {type: integer}\n"
+        "      email: {type: text, unique: true}\n      phone: {type: integer, unique: true, bounds: [0, 10]}\n"
+    )
+    ran = cli("dataset", "add", str(described), "--home", str(home))
+    refused(ran, "not attached: 1 finding", "tables.members.email", "some values repeat", "Remove unique: true")
+    assert "canary" not in ran.err
+    assert "phone" not in ran.err
+    assert cli("dataset", "list", "--json", "--home", str(home)).json == before
+    data.write_text(data.read_text().replace("2,canary", "2,other"))
+    assert cli("dataset", "add", str(described), "--home", str(home)).code == 0
+
+
+@pytest.mark.slow
+def test_a_folder_whose_name_has_a_point_is_not_refused(empty_home: Path, tmp_path: Path) -> None:
+    """`dataset check` accepted a folder such as data.v2, and `dataset add` refused it: both take it, and restarts."""
+    folder = tmp_path / "data.v2"
+    folder.mkdir()
+    for part in (1, 2):
+        (folder / f"part{part}.csv").write_text(f"person_id,age\n{part},3{part}\n")
+    described = tmp_path / "people.yaml"
+    described.write_text(
+        "version: 2\ndataset: people\nunit: {table: people, key: person_id}\ntables:\n  people:\n"
+        "    source: {file: data.v2}\n    key: person_id\n    columns:\n      person_id: {type: integer}\n"
+        "      age: {type: integer, bounds: [0, 110]}\n"
+    )
+    assert cli("dataset", "check", str(described)).code == 0
+    added = cli("dataset", "add", str(described), "--home", str(empty_home))
+    assert added.code == 0, added.err
+    # Another start reads what was stored; by then the folder is somewhere else.
+    folder.rename(tmp_path / "archive")
+    checks = cli("doctor", "--home", str(empty_home), "--json").json["checks"]
+    assert [item["outcome"] for item in checks if item["check"] == "datasets"] == ["ok"]
+
+
 def test_add_shows_every_error_of_the_file(empty_home: Path, tmp_path: Path) -> None:
     """A file with errors is refused with all of them; nothing is attached."""
     path = tmp_path / "bad.yaml"

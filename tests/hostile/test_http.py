@@ -88,6 +88,9 @@ class OneDataset:
     def all(self) -> list[Dataset]:
         return [self.dataset]
 
+    def unavailable(self) -> list[str]:
+        return []
+
     def snapshot(self, dataset: Dataset) -> Path:
         return self.path
 

@@ -71,16 +71,20 @@ class FakeAdmitted:
 
 
 class FakeCatalogue:
-    """Datasets in a dictionary."""
+    """Datasets in a dictionary, and names of those that cannot be served."""
 
     def __init__(self, *datasets: Dataset) -> None:
         self.datasets = {dataset.name: dataset for dataset in datasets}
+        self.broken: list[str] = []
 
     def get(self, name: str) -> Dataset | None:
         return self.datasets.get(name)
 
     def all(self) -> Sequence[Dataset]:
         return [self.datasets[name] for name in sorted(self.datasets)]
+
+    def unavailable(self) -> Sequence[str]:
+        return sorted(self.broken)
 
 
 class FakeRegistrar:
@@ -117,9 +121,14 @@ class FakeRegistrar:
         document = {"dataset": path.rpartition(".")[0], "tables": {}}
         return self.register(document, actor=actor, name=name, replaces=replaces)
 
-    def remove(self, name: str, *, actor: str) -> None:
-        if self.catalogue.datasets.pop(name, None) is None:
+    def remove(self, name: str, *, actor: str, replaces: str = EITHER) -> None:
+        served = self.catalogue.datasets.get(name)
+        if served is None:
             raise NotThere(name)
+        tag = version_tag(served.policy_version, served.data_version)
+        if replaces not in (EITHER, "*", tag):
+            raise NotReplaced(name, tag)
+        del self.catalogue.datasets[name]
 
 
 class FakeJourney:
@@ -144,6 +153,8 @@ class FakeJourney:
 
     def estimate(self, question: Question) -> dict[str, Any]:
         self.asked.append(question)
+        if self.catalogue.get(question.dataset) is None:
+            raise Refused([Finding("unknown_dataset", "there is no such dataset", "It does not exist for you.")])
         price = {"epsilon": "0.1", "delta": "0"}
         return {"verdict": "answered", "price": price, "warnings": [], "families": [], "refusal": None}
 

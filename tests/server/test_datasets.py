@@ -6,8 +6,11 @@ import dataclasses
 import datetime
 from fractions import Fraction
 
+from accountant.account import FilterKind, Limit
 from privacy.bounds import ValueBounds
+from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, PublicKeys
+from server.floor import epsilon_min
 from server.routes.datasets import table_body
 from tests.server.conftest import World
 from tests.server.fakes import clinic
@@ -28,7 +31,7 @@ def test_an_analyst_with_a_budget_sees_public_metadata(world: World) -> None:
 
 def test_without_a_budget_a_dataset_is_not_there(world: World) -> None:
     """404 for a dataset without an account, the same as for one that does not exist; overseers see it."""
-    assert world.api.get("/v1/datasets", who="other").json() == {"datasets": []}
+    assert world.api.get("/v1/datasets", who="other").json() == {"datasets": [], "unavailable": []}
     hidden = world.api.get("/v1/datasets/clinic", who="other")
     absent = world.api.get("/v1/datasets/absent", who="other")
     assert hidden.status_code == absent.status_code == 404
@@ -111,3 +114,65 @@ def test_versions_are_for_overseers(world: World) -> None:
     ]
     assert "secret" not in versions.text
     assert world.api.get("/v1/datasets/absent/versions", who="admin").status_code == 404
+
+
+def test_a_floor_that_nobody_declared_is_not_shown_as_none(world: World) -> None:
+    """`limits.epsilon_min` was null where the least price of an answer was a share of the root: it is that share."""
+    served = world.catalogue.datasets["clinic"]
+    assert served.limits.epsilon_min is None
+    floor = epsilon_min(served, world.root)
+    assert floor > 0
+    for who in ("analyst", "admin", "auditor"):
+        body = world.api.get("/v1/datasets/clinic", who=who).json()
+        assert body["limits"]["epsilon_min"] == decimal_text(floor)
+    declared = dataclasses.replace(served.limits, epsilon_min=Fraction(1, 100))
+    world.catalogue.datasets["clinic"] = dataclasses.replace(served, limits=declared)
+    assert world.api.get("/v1/datasets/clinic").json()["limits"]["epsilon_min"] == "0.01"
+
+
+def test_a_floor_is_not_made_up_before_there_is_a_root(world: World) -> None:
+    """Without a budget there is no price and null is the truth; the first root brings the floor."""
+    body = {"dataset": {"dataset": "school", "tables": {}}}
+    made = world.api.post("/v1/datasets", json=body, who="admin")
+    assert made.json()["limits"]["epsilon_min"] is None
+    root = world.ledger.create_account(
+        dataset="school", parent=None, principal=None, name="root", limit=Limit(Fraction(20), Fraction(0)),
+        filter=FilterKind.PURE, actor="test",
+    )  # fmt: skip
+    expected = decimal_text(epsilon_min(world.catalogue.datasets["school"], root))
+    assert expected == "0.0002"
+    for answer in (
+        world.api.get("/v1/datasets/school", who="admin"),
+        world.api.call("PUT", "/v1/datasets/school", json=body, who="admin"),
+    ):
+        assert answer.json()["limits"]["epsilon_min"] == expected
+
+
+def test_a_broken_dataset_is_not_told_to_be_unknown(world: World) -> None:
+    """Who may ask it reads that it is not available and that nothing was charged; to a stranger it is not there."""
+    world.api.post("/v1/datasets", json={"dataset": {"dataset": "school", "tables": {}}}, who="admin")
+    del world.catalogue.datasets["clinic"]
+    world.catalogue.broken.append("clinic")
+    question = {"dataset": "clinic", "sql": "SELECT COUNT(*) AS n FROM patients"}
+    asked = [
+        world.api.get("/v1/datasets/clinic"),
+        world.api.get("/v1/datasets/clinic/tables/patients"),
+        world.api.get("/v1/datasets/clinic", who="admin"),
+        world.api.post("/v1/queries", json=question),
+        world.api.post("/v1/estimates", json=question),
+    ]
+    for refused in asked:
+        assert (refused.status_code, refused.json()["code"], refused.json()["charged"]) == (503, "unavailable", False)
+        assert 'dataset "clinic" is not available' in refused.json()["what"]
+    assert world.spent() == 0
+    for path in ("/v1/queries", "/v1/estimates"):
+        absent = world.api.post(path, json={**question, "dataset": "absent"}, who="admin")
+        hidden = world.api.post(path, json=question, who="other")
+        assert hidden.json()["what"] == absent.json()["what"]
+        assert (absent.status_code, hidden.status_code) == (404, 404)
+        assert hidden.json()["code"] == "unknown_dataset"
+    assert world.api.get("/v1/datasets/clinic", who="other").status_code == 404
+    assert world.api.get("/v1/datasets").json() == {"datasets": [], "unavailable": ["clinic"]}
+    assert world.api.get("/v1/datasets", who="other").json() == {"datasets": [], "unavailable": []}
+    seen = world.api.get("/v1/datasets", who="admin").json()
+    assert ([item["name"] for item in seen["datasets"]], seen["unavailable"]) == (["school"], ["clinic"])

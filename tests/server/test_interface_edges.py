@@ -14,7 +14,7 @@ from server.administration.refusal import FaultyDataset
 from server.routes.refusals import problem_of_act
 from server.services import DatasetRefused, OtherName, Services
 from server.settings import SettingsRefused, load_settings
-from server.store.registry import NotReplaced, version_tag
+from server.store.registry import NotReplaced, NotThere, version_tag
 from tests.journey.clinic import services_of, write_files
 from tests.server.conftest import World
 
@@ -155,6 +155,27 @@ def test_a_dataset_is_not_replaced_by_a_post_alone(world: World) -> None:
     assert len(world.registrar.given) == given + 3
 
 
+def test_another_version_than_was_read_is_not_removed(world: World) -> None:
+    """`If-Match` on DELETE was ignored: an administrator removed what somebody else had just attached."""
+    document = {"dataset": "school", "tables": {}}
+    tag = world.api.post("/v1/datasets", json={"dataset": document}, who="admin").headers["etag"]
+
+    def remove(header: str) -> tuple[int, str]:
+        done = world.api.call("DELETE", "/v1/datasets/school", who="admin", headers={"If-Match": header})
+        return done.status_code, done.json()["code"] if done.content else ""
+
+    for stale in ('"1-other"', '"x"'):
+        assert remove(stale) == (412, "precondition_failed")
+    for wrong in ("school", f"W/{tag}", f'{tag}, "b"', '""'):
+        assert remove(wrong) == (422, "invalid_request")
+    assert world.api.get("/v1/datasets/school", who="admin").headers["etag"] == tag
+    assert remove(tag) == (204, "")
+    for header in (tag, "*"):
+        assert remove(header) == (404, "not_found")
+    assert world.api.post("/v1/datasets", json={"dataset": document}, who="admin").status_code == 201
+    assert remove("*") == (204, "")
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Services]:
     """Real services with the clinic's files in the folder of datasets, and nothing attached."""
@@ -185,7 +206,12 @@ def test_the_registrar_replaces_only_what_it_was_told_to(own: Services) -> None:
             name="clinic", policy_version=9, data_version="d", snapshot="s", document={}, actor="a",
             replaces=served.value.tag,
         )  # fmt: skip
-    registrar.remove("clinic", actor="a")
+    with pytest.raises(NotReplaced):
+        registrar.remove("clinic", actor="a", replaces=served.value.tag)
+    assert own.catalogue.get("clinic") is not None
+    registrar.remove("clinic", actor="a", replaces=version_tag(second.policy_version, second.data_version))
+    with pytest.raises(NotThere):
+        registrar.remove("clinic", actor="a", replaces="*")
     registrar.register_file("clinic.yaml", actor="a", replaces=None)
 
 
