@@ -18,6 +18,7 @@ from engines.snapshot import (
     SnapshotFinding,
     SnapshotRefused,
     TableSource,
+    ThousandsMark,
     attach_options,
 )
 from privacy.policy import ColumnType
@@ -31,22 +32,24 @@ _INSPECT_SECONDS = 600.0
 class InspectedColumn:
     """A source column: `type` is proposed from the schema, None when none fits.
 
-    For CSV it is guessed from text, and proposed only when every value converts to it; else it is TEXT.
+    For CSV it is guessed from text, and proposed only when every value converts to it; else it is TEXT. `required` says
+    that the file declares the column as never NULL; a CSV file declares nothing.
     """
 
     name: str
     type: ColumnType | None
     source_type: str
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class InspectedTable:
     """A table of a source; `name` is empty for files that hold one table without a name.
 
-    `rows` is a true count: for administrators only. `decimal`, `dates` and `encoding` are how the numbers, days and
-    letters of a CSV file are written, as far as its columns have a type for it. `key` and `references` (column, table,
-    key) are what a database declares: PRIMARY KEY and FOREIGN KEY of one column. `file` is set where tables come from
-    several files.
+    `rows` is a true count: for administrators only. `decimal`, `thousands`, `dates` and `encoding` are how the numbers,
+    days and letters of a CSV file are written, as far as its columns have a type for it, and `nulls` the words of a
+    closed list that stand for missing values in it. `key` and `references` (column, table, key) are what a database
+    declares: PRIMARY KEY and FOREIGN KEY of one column. `file` is set where tables come from several files.
     """
 
     name: str
@@ -58,6 +61,8 @@ class InspectedTable:
     key: str | None = None
     references: tuple[tuple[str, str, str], ...] = ()
     file: str = ""
+    thousands: ThousandsMark | None = None
+    nulls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +164,13 @@ def _parse(frame: Frame) -> tuple[InspectedTable, ...] | str:
             next(known for known in get_args(Encoding) if known == table["encoding"]),
             None if table.get("key") is None else str(table["key"]),
             tuple((str(column), str(target), str(key)) for column, target, key in table.get("references", ())),
+            thousands=next((known for known in get_args(ThousandsMark) if known == table["thousands"]), None),
+            nulls=tuple(str(word) for word in table["nulls"]),
         )
         for table in frame.header["tables"]
     )
 
 
-def _column(name: Any, proposed: Any, source_type: Any) -> InspectedColumn:
-    return InspectedColumn(str(name), None if proposed is None else ColumnType(proposed), str(source_type))
+def _column(name: Any, proposed: Any, source_type: Any, required: Any) -> InspectedColumn:
+    kind = None if proposed is None else ColumnType(proposed)
+    return InspectedColumn(str(name), kind, str(source_type), required=required is True)

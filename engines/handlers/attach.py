@@ -15,14 +15,14 @@ import duckdb
 from engines.columns import column_fault, matching_columns
 from engines.frames import Frame
 from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
-from engines.handlers.conversion import DATE_ORDERS, WHOLE_TYPES, ZONED, Conversion, Written, conversion, written_of
+from engines.handlers.conversion import ZONED, Conversion, conversion, written_of
 from engines.handlers.layout import enumeration, stored_type
+from engines.handlers.propose import add_constraints, inspect_table
 from engines.handlers.sources import (
     INTERNAL,
     UNREADABLE,
     Refused,
     content_fault,
-    csv_relation,
     encoding_of,
     file_fault,
     finding,
@@ -30,7 +30,6 @@ from engines.handlers.sources import (
     identities,
     open_fault,
     open_sources,
-    packed,
     paths_of,
     read_as_utf8,
     relation_of,
@@ -39,20 +38,9 @@ from engines.handlers.sources import (
 __all__ = ["AttachHandler"]
 
 _ROWS_MAX = 1 << 40
-_PART_ROWS = 2_048
-_DECIMAL_COMMA = "[+-]?([0-9]{4,}|0[0-9]*),[0-9]*|[+-]?[0-9]+,([0-9]{0,2}|[0-9]{4,})"
-_THOUSANDS_POINT = "[+-]?[1-9][0-9]{0,2}[.][0-9]{3}"
 _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
 _KINDS = {"BIGINT": "integer", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp"}
-_PROPOSED = {
-    "integer": list(WHOLE_TYPES),
-    "number": ["FLOAT", "DOUBLE", "DECIMAL"],
-    "text": ["VARCHAR", "ENUM", "UUID"],
-    "boolean": ["BOOLEAN"],
-    "date": ["DATE"],
-    "timestamp": ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"],
-}
 
 
 class AttachHandler:
@@ -142,9 +130,9 @@ class AttachHandler:
             else:
                 connection.execute(f"SET allowed_paths=[{', '.join(map(literal, paths))}]")
             lock_down(connection, local_files=True)
-            tables = [_inspect_table(connection, source, name) for name in names]
+            tables = [inspect_table(connection, source, name) for name in names]
             if kind == "duckdb":
-                _add_constraints(connection, tables)
+                add_constraints(connection, tables)
         return {"tables": [{**table, "encoding": encoding} for table in tables]}
 
     def _columns(self, source: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -536,168 +524,3 @@ def _verify_units(
                 findings.append(finding("unit_not_one_row", table=name, count=report["rows_stored"] - distinct))
     if findings:
         raise Refused(findings)
-
-
-# ------------------------------------------------------------------------------------------------------- inspect
-
-
-def _inspect_table(
-    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str | None
-) -> dict[str, Any]:
-    kind = str(source["format"])
-    decimal, dates = ".", "YYYY-MM-DD"
-    proposed: Sequence[str | None]
-    try:
-        if kind == "csv":
-            relation, columns = csv_relation(connection, source)
-            path = paths_of(source)[0]
-            sniffed = connection.execute(
-                f"SELECT Columns FROM sniff_csv({literal(path)}, compression='{packed(path)}')"
-            ).fetchone()
-            types = [str(column["type"]) for column in sniffed[0]] if sniffed else []
-            if len(types) != len(columns):
-                types = ["VARCHAR"] * len(columns)
-            # Where commas are decimal marks, semicolons part the columns and points may part thousands.
-            rows, proposed, decimal, dates = _written(
-                connection, relation, types, points_part=f"delim={literal(';')}" in relation
-            )
-            columns = [
-                (original, engine, type_name) for (original, engine, _), type_name in zip(columns, types, strict=True)
-            ]
-        else:
-            schema, _, inner = (name or "").rpartition(".")
-            known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if kind == "duckdb" else ""
-            relation, columns = relation_of(connection, source, known)
-            rows = _number(connection, f"SELECT count(*) FROM {relation}")
-            proposed = [_proposed(type_name) for _, _, type_name in columns]
-    except INTERNAL:
-        raise
-    except (duckdb.Error, *UNREADABLE):
-        raise Refused([finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
-    return {
-        "name": name or "",
-        "rows": rows,
-        # Without what stands in brackets: the words of a dictionary type are values.
-        "columns": [
-            [original, word, type_name.split("(", maxsplit=1)[0]]
-            for (original, _, type_name), word in zip(columns, proposed, strict=True)
-        ],
-        "decimal": decimal,
-        "dates": dates,
-    }
-
-
-def _add_constraints(connection: duckdb.DuckDBPyConnection, tables: Sequence[dict[str, Any]]) -> None:
-    """Adds to each table its primary key and its foreign keys, of one column each: what the database declares."""
-    rows = connection.execute(
-        "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
-        "referenced_column_names FROM duckdb_constraints() WHERE database_name = 's0' "
-        "AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND len(constraint_column_names) = 1 "
-        "ORDER BY table_oid, constraint_index"
-    ).fetchall()
-    for table in tables:
-        table["key"], table["references"] = None, []
-        for schema, name, kind, columns, target, keys in rows:
-            if table["name"] != (name if schema == "main" else f"{schema}.{name}"):
-                continue
-            if kind == "PRIMARY KEY":
-                table["key"] = columns[0]
-            elif target:
-                whole = target if schema == "main" else f"{schema}.{target}"
-                table["references"].append([columns[0], whole, keys[0]])
-
-
-def _written(
-    connection: duckdb.DuckDBPyConnection, relation: str, types: Sequence[str], *, points_part: bool
-) -> tuple[int, list[str], str, str]:
-    """Rows of a CSV file, the type to propose for each column, its decimal mark and its order of days.
-
-    A guessed type is proposed when every value of the column converts to it under our own rules: what is proposed
-    can be attached. One mark and one order hold for the file; where it cannot be told which one, the columns are
-    text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand. So is
-    "1.250" where `points_part` says that points may part thousands.
-    """
-    guessed = [_proposed(type_name) or "text" for type_name in types]
-    readings = [(place, reading) for place, word in enumerate(guessed) for reading in _readings(word)]
-    # First on a part: a wide file has many readings, and most are wrong at once.
-    _, part = _conversions(connection, f"(SELECT * FROM {relation} LIMIT {_PART_ROWS})", readings, shown=False)
-    rows, holding = _conversions(connection, relation, part, shown=True, points_part=points_part)
-    found = set(holding)
-    places = range(len(types))
-
-    def holds(place: int, kind: str, mark: str = ".", order: str = "YYYY-MM-DD") -> bool:
-        return (place, (kind, mark, order)) in found
-
-    commas = [place for place in places if holds(place, "number", ",")]
-    points = [place for place in places if holds(place, "number") and guessed[place] == "number"]
-    mark = "," if commas and not points else "."
-    orders = [
-        order
-        for order in DATE_ORDERS
-        if any(holds(place, kind, order=order) for place in places for kind in ("date", "timestamp"))
-    ]
-    order = orders[0] if len(orders) == 1 else "YYYY-MM-DD"
-    proposed = []
-    for place, word in enumerate(guessed):
-        kinds = [kind for kind in ("date", "timestamp") if holds(place, kind, order=order)]
-        if mark == "," and place in commas:
-            kinds.append("number")
-        if word not in ("date", "timestamp") and holds(place, word):
-            kinds.append(word)
-        proposed.append(kinds[0] if kinds else "text")
-    return rows, proposed, mark, order
-
-
-_Reading = tuple[str, str, str]
-"""A type, a decimal mark and an order of days: one way to read a column of text."""
-
-
-def _readings(guessed: str) -> list[_Reading]:
-    """The ways to read a column for which the engine guessed that type."""
-    found: list[_Reading] = [] if guessed == "text" else [(guessed, ".", "YYYY-MM-DD")]
-    if guessed == "text":
-        found.append(("number", ",", "YYYY-MM-DD"))
-    if guessed in ("date", "timestamp", "text"):
-        found += [(kind, ".", order) for kind in ("date", "timestamp") for order in DATE_ORDERS]
-    return found
-
-
-def _conversions(
-    connection: duckdb.DuckDBPyConnection,
-    relation: str,
-    readings: Sequence[tuple[int, _Reading]],
-    *,
-    shown: bool,
-    points_part: bool = False,
-) -> tuple[int, list[tuple[int, _Reading]]]:
-    """Rows, and the readings under which every value of a column converts; with `shown` it has values to show it."""
-    counts = ["count(*)"]
-    for place, (kind, mark, order) in readings:
-        column = identifier(f"c{place}")
-        written = Written(decimal=mark, dates=order)
-        rule = conversion(source_type="VARCHAR", declared=kind, column=column, written=written)
-        assert rule is not None
-        # A decimal comma needs a value that shows it: one that would not do as a separator of thousands.
-        telling = f" AND regexp_full_match(trim({column}), '{_DECIMAL_COMMA}')" if mark == "," else ""
-        telling_values = f"count(*) FILTER (WHERE {column} IS NOT NULL{telling})"
-        if kind == "number" and mark == "." and points_part:
-            # Values with a point, of which none tells that it is not one of thousands, show nothing.
-            points = f"count(*) FILTER (WHERE contains({column}, '.')"
-            thousands = f"{points} AND regexp_full_match(trim({column}), '{_THOUSANDS_POINT}'))"
-            telling_values = f"CASE WHEN {points}) > 0 AND {points}) = {thousands} THEN 0 ELSE {telling_values} END"
-        counts += [f"count(*) FILTER (WHERE {rule.failed})", telling_values]
-    row = connection.execute(f"SELECT {', '.join(counts)} FROM {relation}").fetchone()
-    assert row is not None
-    numbers = [int(value) for value in row]
-    return numbers[0], [
-        reading
-        for index, reading in enumerate(readings)
-        if numbers[1 + 2 * index] == 0 and (numbers[2 + 2 * index] > 0 or not shown)
-    ]
-
-
-def _proposed(type_name: str) -> str | None:
-    base = type_name.split("(", maxsplit=1)[0].strip().upper()
-    if type_name.endswith("]"):
-        return None
-    return next((word for word, bases in _PROPOSED.items() if base in bases), None)

@@ -12,7 +12,7 @@ from typing import Any
 
 from engines.handlers.connection import literal
 
-__all__ = ["DATE_ORDERS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
+__all__ = ["DATE_ORDERS", "THOUSANDS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
 
 WHOLE_TYPES: tuple[str, ...] = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),

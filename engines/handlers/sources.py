@@ -35,6 +35,7 @@ __all__ = [
     "open_fault",
     "open_sources",
     "packed",
+    "parquet_required",
     "paths_of",
     "read_as_utf8",
     "relation_of",
@@ -334,16 +335,29 @@ def _described(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[s
 def _parquet_columns(connection: duckdb.DuckDBPyConnection, path: str) -> list[tuple[str, str, str]]:
     described = _described(connection, f"read_parquet({literal(path)}, hive_partitioning=false)")
     # The engine renames columns whose names differ only in case; the file's own names show it.
-    originals = _parquet_names(connection, path)
+    originals = _parquet_fields(connection, path)
     if len(originals) != len(described):
         return described
-    return [(original, engine, kind) for original, (_, engine, kind) in zip(originals, described, strict=True)]
+    return [(original, engine, kind) for (original, _), (_, engine, kind) in zip(originals, described, strict=True)]
 
 
-def _parquet_names(connection: duckdb.DuckDBPyConnection, path: str) -> list[str]:
-    """Names of the top-level columns, from the schema tree in depth-first order."""
-    rows = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(path)})").fetchall()
-    names: list[str] = []
+def parquet_required(connection: duckdb.DuckDBPyConnection, paths: Sequence[str], count: int) -> list[bool]:
+    """Whether each of the `count` top-level columns is declared as never NULL, in all the parts of a table."""
+    required = [True] * count
+    for path in paths:
+        fields = _parquet_fields(connection, path)
+        if len(fields) != count:
+            return [False] * count
+        required = [before and declared for before, (_, declared) in zip(required, fields, strict=True)]
+    return required
+
+
+def _parquet_fields(connection: duckdb.DuckDBPyConnection, path: str) -> list[tuple[str, bool]]:
+    """Names of the top-level columns, from the schema tree in depth-first order, and whether each is required."""
+    rows = connection.execute(
+        f"SELECT name, num_children, repetition_type FROM parquet_schema({literal(path)})"
+    ).fetchall()
+    names: list[tuple[str, bool]] = []
     position = 1
 
     def skip(index: int) -> int:
@@ -353,6 +367,6 @@ def _parquet_names(connection: duckdb.DuckDBPyConnection, path: str) -> list[str
         return following
 
     while position < len(rows):
-        names.append(str(rows[position][0]))
+        names.append((str(rows[position][0]), str(rows[position][2]) == "REQUIRED"))
         position = skip(position)
     return names

@@ -68,7 +68,9 @@ def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
     lines += [f"left out: {_listed(left_out, most=20)}"] if left_out else []
     for table in tables:
         written = [f'numbers with decimal "{table.decimal}"'] if table.decimal != "." else []
+        written += [f'thousands parted by "{table.thousands}"'] if table.thousands is not None else []
         written += [f"days as {table.dates}"] if table.dates != "YYYY-MM-DD" else []
+        written += [f"{', '.join(table.nulls)} as missing values"] if table.nulls else []
         lines += [f"read in {printable(table.name)}: {', '.join(written)}"] if written else []
     return lines
 
@@ -141,7 +143,7 @@ class OwnFile:
     def __init__(self, told: OwnData, path: Path) -> None:
         from server.datasets.identifiers import identifier_for
         from server.datasets.inspecting import stem
-        from server.datasets.propose import tables_with_unit
+        from server.datasets.propose import table_of_units, tables_of_units, tables_with_unit
 
         self.path = path
         self.unit = told.unit
@@ -160,9 +162,15 @@ class OwnFile:
                 instead="Choose another one with --dataset NAME.",
             )
         found = inspect(path)
-        # Tables without the unit's column would need declarations that only their owner can make.
-        having = found if self.unit is None else tables_with_unit(found, self.unit)
-        owners = [printable(table.name) for table in having]
+        # Other tables would need declarations that only their owner can make.
+        having = found if self.unit is None else tables_of_units(found, self.unit)
+        holding = found if self.unit is None else tables_with_unit(found, self.unit)
+        owners = [printable(table.name) for table in holding]
+        several = self.unit is not None and self.unit_table is None and len(owners) > 1
+        decided = table_of_units(found, self.unit) if several and self.unit is not None else None
+        self.decided = decided is not None
+        if decided is not None:
+            self.unit_table = decided.name
         if len(owners) > 1 and self.unit_table is None:
             whose = "The file has several tables" if self.unit is None else "Several tables have the column"
             raise usage_error(
@@ -219,6 +227,11 @@ class OwnFile:
         if self.left_out:
             names = ", ".join(self.left_out)
             lines.append(f"left out: table {names} (only its owner can say how its rows belong to the units)")
+        if self.decided:
+            lines.append(
+                f"units: one row for each in table {printable(self.unit_table)}, whose key the database says "
+                f"{printable(self.unit)} is (another one: --table NAME)"
+            )
         if self.unit is None:
             lines += [
                 "each row counts as one person. That is right when everybody has one row: who has several is protected",

@@ -14,7 +14,7 @@ from typing import Any
 from engines.columns import column_fault, matching_columns
 from engines.snapshot import SnapshotFinding, TableSource
 from privacy.numbers import ATTO, PICO, parse_decimal
-from privacy.policy import ColumnType
+from privacy.policy import LENGTH_MAX_DEFAULT, ROWS_STORED_DEFAULT, ColumnType
 from privacy.wording import nearest
 from server.datasets.advice import advice
 from server.datasets.files import SUFFIXES, looks_like
@@ -26,6 +26,7 @@ from server.datasets.reading import Document
 from server.datasets.routes import Route, routes_to_unit
 from server.datasets.shape import PLACEHOLDER, Parts, shown
 from server.datasets.source import format_of, parts_of, source_of
+from server.datasets.waiting import text_wait_seconds
 
 __all__ = ["DELTA_MAX", "EPSILON_MAX", "Headers", "check_meaning"]
 
@@ -36,6 +37,10 @@ DELTA_MAX = Fraction(1, 1000)
 """Largest delta that a policy may name for one query."""
 
 _BOUND_LIMIT = 10**18
+_WAIT_SECONDS = 0.1
+"""A text column whose functions let answers wait as long is warned of."""
+
+_SHORT_TEXT = 50
 
 Headers = Callable[[Sequence[TableSource]], Sequence[tuple[str, ...] | SnapshotFinding]]
 """Tells for each source the names of its columns, or what is wrong with it."""
@@ -708,6 +713,8 @@ class _Meaning:
             )
         else:
             self._contribution(path, name, table, routes[0])
+            if not routes[0].one_row:
+                self._text_lengths(path, name, table)
 
     def _holds_units_often(self, name: str, column: str) -> bool:
         """Whether a table is declared to have several rows of a unit, which a column of it names."""
@@ -842,6 +849,30 @@ class _Meaning:
                 "answer by that column is too low for units in more.",
                 instead=f"Write groups_per_unit: {count} when units may be in all of them; a question can name its own "
                 "bound too.",
+            )
+
+    def _text_lengths(self, path: Path, name: str, table: TableFile) -> None:
+        """Warns where texts of unknown length make every answer wait that has a function of them."""
+        bound = table.contribution
+        rows = table.rows_stored_per_unit or max(ROWS_STORED_DEFAULT, 0 if bound is None else bound.rows_per_unit)
+        seconds = text_wait_seconds(rows=rows, characters=LENGTH_MAX_DEFAULT)
+        short = text_wait_seconds(rows=rows, characters=_SHORT_TEXT)
+        if seconds < _WAIT_SECONDS:
+            return
+        for column_name, column in table.columns.items():
+            names_rows = column_name == table.key or column_name in table.references
+            if column.type != "text" or column.keys is not None or column.length_max is not None or names_rows:
+                continue
+            if self.unit is not None and (name, column_name) == (self.unit.table, self.unit.key):
+                continue
+            self.problem(
+                (*path, "columns", column_name),
+                code=WARNING,
+                what=f'column "{name}.{column_name}" has no length_max',
+                why=f"{rows:,} rows of one unit may hold {LENGTH_MAX_DEFAULT:,} characters each, so an answer with a "
+                f"function of this text, such as LOWER, is shown after {seconds:.1g} s or more.",
+                instead="Add length_max, the most characters that such a text has by its meaning, not by the rows. "
+                f"With {_SHORT_TEXT} it is {short:.1g} s. Longer texts are cut.",
             )
 
     # --- The policy

@@ -16,7 +16,16 @@ from server.datasets.identifiers import RESERVED, column_name_for, identifier_fo
 from server.datasets.model import VERSION
 from server.datasets.schema import SCHEMA_PATH
 
-__all__ = ["InspectedColumn", "InspectedTable", "NamedColumn", "named_columns", "propose", "tables_with_unit"]
+__all__ = [
+    "InspectedColumn",
+    "InspectedTable",
+    "NamedColumn",
+    "named_columns",
+    "propose",
+    "table_of_units",
+    "tables_of_units",
+    "tables_with_unit",
+]
 
 
 class InspectedColumn(Protocol):
@@ -30,6 +39,9 @@ class InspectedColumn(Protocol):
 
     @property
     def source_type(self) -> str: ...
+
+    @property
+    def required(self) -> bool: ...
 
 
 class InspectedTable(Protocol):
@@ -54,6 +66,12 @@ class InspectedTable(Protocol):
     def encoding(self) -> str: ...
 
     @property
+    def thousands(self) -> str | None: ...
+
+    @property
+    def nulls(self) -> Sequence[str]: ...
+
+    @property
     def key(self) -> str | None: ...
 
     @property
@@ -74,6 +92,7 @@ _Table = TypeVar("_Table", bound=InspectedTable)
 
 _BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible value; SUM, AVG and VAR need them"
 _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows them; else rare groups are not shown"
+_LENGTH = "# length_max: 50   # asked: most characters by its meaning; else answers with text functions wait"
 _ROWS_EXPECTED = "# asked: about how many rows, if everybody may know; answers then appear sooner"
 _DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
 """What the engine guesses for columns of a CSV file; a proposal of text in spite of it has a reason to be told."""
@@ -152,6 +171,44 @@ def tables_with_unit(inspected: Sequence[_Table], unit: str) -> tuple[_Table, ..
     return tuple(table for table in inspected if _unit_name(table, unit) is not None)
 
 
+def table_of_units(inspected: Sequence[_Table], unit: str) -> _Table | None:
+    """The one table whose unique key the database says the unit's column is; None where that does not decide.
+
+    A column is unique where it is the PRIMARY KEY, or where a FOREIGN KEY points to it. Of several such tables
+    those whose key is itself a reference to another one hold more about the same units.
+    """
+    targets = {(target, key) for table in inspected for _, target, key in table.references}
+    keyed = {
+        table.name: table
+        for table in tables_with_unit(inspected, unit)
+        if (own := _unit_source(table, unit)) is not None and (own == table.key or (table.name, own) in targets)
+    }
+    first = [
+        table
+        for table in keyed.values()
+        if not any(
+            column == _unit_source(table, unit) and target in keyed and target != table.name
+            for column, target, _ in table.references
+        )
+    ]
+    return first[0] if len(first) == 1 else None
+
+
+def tables_of_units(inspected: Sequence[_Table], unit: str) -> tuple[_Table, ...]:
+    """The tables that have the unit's column, and those whose references lead to one of them in one way."""
+    having = tables_with_unit(inspected, unit)
+    usable = [table for table in inspected if any(not item.refused for item in named_columns(table))]
+    places = {table.name: f"t{number}" for number, table in enumerate(usable)}
+    references = {places[table.name]: _references(table, usable, places) for table in usable}
+    for table in having:
+        references[places[table.name]] = {"": "unit."}
+    ways = _ways(references, "unit")
+    while several := [name for name, columns in ways.items() if len(columns) > 1]:
+        references = {name: {} if name in several else listed for name, listed in references.items()}
+        ways = _ways(references, "unit")
+    return tuple(table for table in usable if places[table.name] in ways)
+
+
 def propose(
     inspected: Sequence[InspectedTable],
     *,
@@ -181,8 +238,13 @@ def propose(
     if unit is not None and not owners:
         known = ", ".join(column.name for table in usable for column in table.columns)
         raise ValueError(f'"{file}" has no column "{unit}"; its columns are {known}')
+    decided = None if unit is None else table_of_units(usable, unit)
     owners = sorted(
-        owners, key=lambda table: unit is None or table.key is None or table.key != _unit_source(table, unit)
+        owners,
+        key=lambda table: (
+            table is not decided,
+            unit is None or table.key is None or table.key != _unit_source(table, unit),
+        ),
     )
     chosen = next((table for table in owners if unit_table in (None, table.name, names[table.name])), None)
     if owners and chosen is None:
@@ -211,14 +273,14 @@ def propose(
     referred = not rows_are_units and any(
         target.partition(".")[0] == owner for listed in references.values() for target in listed.values()
     )
-    led = _led(references, owner) if key is not None else frozenset()
+    ways = _ways(references, owner) if key is not None else {}
     for table in usable:
         lines += _table(
             table,
             name=names[table.name],
             file=table.file or file,
             references=references[names[table.name]],
-            led=names[table.name] in led,
+            ways=ways.get(names[table.name], ()),
             unit=None if unit is None else _unit_name(table, unit),
             key=key,
             owner=owner,
@@ -240,7 +302,7 @@ def _table(
     name: str,
     file: str,
     references: Mapping[str, str],
-    led: bool,
+    ways: Sequence[str],
     unit: str | None,
     key: str | None,
     owner: str | None,
@@ -249,19 +311,26 @@ def _table(
 ) -> list[str]:
     """The lines of one table; `unit` is its column that holds the unit's key, `key` that of the table `owner`.
 
-    `led` says that its references lead to the units through other tables.
+    `ways` are the columns whose references lead to the units, directly or through other tables.
     """
+    led = bool(ways)
     lines = [f"  {name}:"]
     inside = f", table: {_quoted(table.name)}" if table.name and file_format(file) == "duckdb" else ""
     if table.decimal != ".":
         inside += f", decimal: {_quoted(table.decimal)}"
+    if table.thousands is not None:
+        inside += f", thousands: {_quoted(table.thousands)}"
     if table.dates != "YYYY-MM-DD":
         inside += f", dates: {_quoted(table.dates)}"
+    if table.nulls:
+        inside += f", nulls: [{', '.join(map(_quoted, table.nulls))}]"
     if table.encoding != "utf-8":
         inside += f", encoding: {table.encoding}"
     if any(column.source_type.upper() == _ZONED for column in table.columns):
         inside += ", zone: UTC"
     lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
+    if table.nulls:
+        lines.append("    # nulls says: these words stand for missing values, and are values of no column; is that so?")
     if file_format(file) == "csv" and any(column.type is ColumnType.TEXT for column in table.columns):
         lines.append("    # numbers, days or truth values proposed as text? say in source how they are written: "
                      "decimal, thousands,")  # fmt: skip
@@ -269,6 +338,8 @@ def _table(
     # Only as a comment: it is a fact about rows until the owner says that everybody may know it.
     lines.append(f"    # rows_expected: {rounded_up(table.rows)}   {_ROWS_EXPECTED}")
     one_row = name == owner and unit is not None and contribution is None
+    # The database says that the unit's column is unique here: each unit has one row, as in the table of units.
+    single = unit is not None and table.key is not None and _name_of(table, table.key) == unit
     if one_row:
         lines.append(f"    key: {unit}   # says: each unit has one row here; verified when the data is attached")
         if not referred:
@@ -285,22 +356,28 @@ def _table(
     if references:
         listed = ", ".join(f"{column}: {target}" for column, target in references.items())
         lines.append(f"    references: {{{listed}}}")
+    if len(ways) > 1:
+        lines.append(
+            f"    unit_via: {unit}   # says: whose row it is; its other references lead to units too"
+            if unit in ways
+            else f"    # asked: which reference says whose row it is? unit_via: {' or '.join(ways)}"
+        )
     if unit is None and not led and owner is not None and name != owner:
         ask = "references: {COLUMN: TABLE.KEY}, or public: true" if key is not None else "public: true, or remove it"
         lines.append(f"    # asked: how do its rows belong to the units? {ask}")
-    if unit is not None and contribution is not None:
+    if contribution is not None and (unit is not None or led) and not single:
         bound = (
             f"    contribution: {{rows_per_unit: {contribution.rows_per_unit}, "
             f"groups_per_unit: {contribution.groups_per_unit}, "
             f"rows_per_unit_and_group: {contribution.rows_per_unit_and_group}}}"
         )
         lines.append(bound)
-    elif (unit is not None or led) and not one_row:
+    elif (unit is not None or led) and not (one_row or single):
         lines.append("    # asked: how much of one unit may count? Numbers that most units stay within")
         lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
     lines.append("    columns:")
     for item in named_columns(table):
-        lines += _column(item, unit=unit)
+        lines += _column(item, unit=unit, several=not (one_row or single or (name == owner and unit is None)))
     return lines
 
 
@@ -327,23 +404,24 @@ def _references(table: InspectedTable, usable: Sequence[InspectedTable], names: 
     return found
 
 
-def _led(references: Mapping[str, Mapping[str, str]], owner: str | None) -> frozenset[str]:
-    """The tables whose references lead to the table of the units, over any number of steps."""
-    led: set[str] = set()
+def _ways(references: Mapping[str, Mapping[str, str]], owner: str | None) -> dict[str, list[str]]:
+    """For each table that leads to the table of the units, over any number of steps: the columns that do."""
+    found: dict[str, list[str]] = {}
     while True:
-        more = {
-            name
+        known = {*found, owner}
+        ways = {
+            name: [column for column, target in listed.items() if target.partition(".")[0] in known - {name}]
             for name, listed in references.items()
-            if name not in led
-            and name != owner
-            and any(target.partition(".")[0] in led | {owner} for target in listed.values())
+            if name != owner
         }
-        if not more:
-            return frozenset(led)
-        led |= more
+        more = {name: columns for name, columns in ways.items() if columns}
+        if more == found:
+            return found
+        found = more
 
 
-def _column(item: NamedColumn, *, unit: str | None) -> list[str]:
+def _column(item: NamedColumn, *, unit: str | None, several: bool) -> list[str]:
+    """The lines of a column; `several` says that one unit may have several rows in its table."""
     column = item.column
     if item.refused:
         return [f"      # left out: {_comment(column.name)} ({item.refused})"]
@@ -353,10 +431,14 @@ def _column(item: NamedColumn, *, unit: str | None) -> list[str]:
         lines.insert(1, f"        source_name: {_quoted(column.name)}   # its name in the file; SQL says {item.name}")
     if column.type is ColumnType.TEXT and column.source_type in _DOUBTFUL:
         lines[-1] += f"   # most values look like {column.source_type}, and not all can be read so: docs/datasets.md"
+    if column.required:
+        lines.append("        nullable: false   # as the file declares; verified when the data is attached")
     if item.name != unit and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
         lines.append(f"        {_BOUNDS}")
     if item.name != unit and column.type is ColumnType.TEXT:
         lines.append(f"        {_KEYS}")
+        if several:
+            lines.append(f"        {_LENGTH}")
     return lines
 
 

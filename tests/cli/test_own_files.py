@@ -123,6 +123,47 @@ def test_a_database_with_many_rows_per_person(shop: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_table_that_the_keys_decide_is_not_asked_for(tmp_path: Path) -> None:
+    """PRIMARY KEY and FOREIGN KEY say whose rows are whose: `up` needs no --table, and takes over what they declare."""
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE patients (patient_id INTEGER PRIMARY KEY, born INTEGER NOT NULL, sex VARCHAR)")
+        connection.execute(
+            "CREATE TABLE consents (patient_id INTEGER PRIMARY KEY REFERENCES patients (patient_id), given BOOLEAN)"
+        )
+        connection.execute(
+            "CREATE TABLE visits (visit_id INTEGER PRIMARY KEY, patient_id INTEGER REFERENCES patients (patient_id))"
+        )
+        connection.execute(
+            "CREATE TABLE bills (visit INTEGER REFERENCES visits (visit_id), "
+            "patient_id INTEGER REFERENCES patients (patient_id), amount DOUBLE)"
+        )
+        connection.execute("CREATE TABLE tests (visit INTEGER REFERENCES visits (visit_id), result DOUBLE)")
+        connection.execute("CREATE TABLE wards (ward INTEGER PRIMARY KEY)")
+        connection.execute("INSERT INTO patients SELECT range, 1950 + range % 50, 'f' FROM range(60)")
+        connection.execute("INSERT INTO consents SELECT range, true FROM range(60)")
+        connection.execute("INSERT INTO visits SELECT range, range % 60 FROM range(300)")
+        connection.execute("INSERT INTO bills SELECT range, range % 60, 1.5 FROM range(300)")
+        connection.execute("INSERT INTO tests SELECT range % 300, 2.5 FROM range(600)")
+    home = tmp_path / "home"
+    arguments = ("--home", str(home), "--port", "0", "--no-sample")
+    with Serving("up", "--data", str(path), "--unit", "patient_id", *arguments) as serving:
+        told = " ".join(serving.until("Ctrl-C").split())
+        assert serving.stop().code == 0
+    assert "units: one row for each in table patients" in told
+    assert "left out: table wards" in told
+    file = load(home / "datasets" / "clinic.yaml")
+    assert (file.unit.table, file.unit.key) == ("patients", "patient_id")
+    tables = file.tables
+    assert set(tables) == {"patients", "consents", "visits", "bills", "tests"}
+    assert [name for name, table in tables.items() if table.contribution is None] == ["consents", "patients"]
+    assert tables["tests"].references == {"visit": "visits.visit_id"}
+    assert tables["bills"].unit_via == "patient_id"
+    assert not tables["patients"].columns["born"].nullable
+    assert tables["patients"].columns["sex"].nullable
+
+
+@pytest.mark.slow
 def test_rows_without_a_column_of_persons(tmp_path: Path) -> None:
     """`--each-row` says what it means, counts every row, and shows no number of a row to analysts."""
     data = tmp_path / "survey.csv"

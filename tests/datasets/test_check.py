@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.datasets import DatasetFileRefused, check, check_text, is_error, load, load_text, severity
+from server.datasets import DatasetFileRefused, check, check_text, is_error, load, load_text, severity, to_dataset
+from server.datasets.waiting import text_wait_seconds
+from server.journey.moments import SHARE
+from sql_rewrite.bound import bound
+from sql_rewrite.cost import work_of
+from sql_rewrite.lift import lift
 from tests.datasets.example import EXAMPLE, changed, errors, findings
 
 
@@ -286,9 +291,9 @@ def test_bounds_below_the_declared_groups_are_not_silent() -> None:
     assert findings() == []
     visited = ("visit_date: {type: date}", 'visit_date: {type: date, keys: {range: ["2024-01-01", "2024-01-05"]}}')
     (problem,) = findings(visited)
-    assert problem.severity == "warning"
+    assert severity(problem) == "warning"
     assert problem.what == 'groups_per_unit of table "visits" is below the groups of "visit_date"'
-    assert "groups_per_unit: 5 " in problem.instead
+    assert "groups_per_unit: 5 " in problem.instead[0]
     assert findings(visited, ("groups_per_unit: 4", "groups_per_unit: 5")) == []
 
 
@@ -316,3 +321,51 @@ tables:
         assert "Add a table with one row for each unit" in problem.instead[0]
         assert "SELECT DISTINCT patient_id AS patient_id FROM 'visits.csv' UNION" in problem.instead[0]
         assert "references: {patient_id: units.patient_id}" in problem.instead[0]
+
+
+# Texts that make answers wait
+
+
+def waits(*changes: tuple[str, str]) -> list[str]:
+    """What the example, with a note of each visit, is warned of."""
+    note = (
+        "cost: {type: number, bounds: [0, 20000]}",
+        "cost: {type: number, bounds: [0, 20000]}\n      note: {type: text}",
+    )
+    return [f"{item.what}. {item.why} {item.instead}" for item in findings(note, *changes) if not is_error(item)]
+
+
+def test_a_text_that_lets_answers_wait_is_not_silent() -> None:
+    """A column of text without a length in a table with many rows of a unit: the warning says what it costs."""
+    (warning,) = waits()
+    assert 'column "visits.note" has no length_max' in warning
+    assert "1,000 rows of one unit may hold 1,000 characters each" in warning
+    assert "shown after 0.3 s or more" in warning
+    assert "With 50 it is 0.02 s" in warning
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("note: {type: text}", "note: {type: text, length_max: 100}"),
+        ("note: {type: text}", "note: {type: text, keys: [a, b]}"),
+        ("note: {type: text}", "note: {type: text, keys: {values: [a, b], other: c}}"),
+        ("note: {type: text}", "note: {type: integer, bounds: [0, 9]}"),
+        ("    key: visit_id\n", "    key: visit_id\n    rows_stored_per_unit: 50\n"),
+    ],
+)
+def test_a_text_that_lets_nobody_wait_is_not_warned_of(change: tuple[str, str]) -> None:
+    """Declared lengths, keys, few rows of a unit: no warning. Nor for tables with one row of a unit, or public ones."""
+    assert waits(change) == []
+    assert findings(("sex: {type: text, keys: [female, male]}", "sex: {type: text}")) == []
+
+
+def test_the_waiting_time_is_not_made_up() -> None:
+    """What the warning says is the tick of such a question: ten times what the cost model counts for one unit."""
+    text = changed(("cost: {type: number, bounds: [0, 20000]}", "note: {type: text}"))
+    values = {("hospitals", "region"): ["north", "south"]}
+    dataset = to_dataset(load_text(text), policy_version=1, data_version="d", public_values=values)
+    plan = bound(lift("SELECT COUNT(*) AS n FROM visits WHERE LOWER(note) = 'x'", dataset))
+    tick = SHARE * work_of(plan).unit_nanoseconds / 1e9
+    said = text_wait_seconds(rows=1_000, characters=1_000)
+    assert said <= tick <= 1.5 * said

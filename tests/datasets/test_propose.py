@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import duckdb
 import pytest
@@ -11,7 +12,7 @@ from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
 from server.datasets import check_text, is_error, load_text, propose, severity
 from server.datasets.identifiers import RESERVED, is_identifier
-from server.datasets.propose import named_columns, tables_with_unit
+from server.datasets.propose import named_columns, table_of_units, tables_of_units, tables_with_unit
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Column:
     name: str
     type: ColumnType | None
     source_type: str = ""
+    required: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Table:
     references: tuple[tuple[str, str, str], ...] = ()
     file: str = ""
     rows: int = 3_210
+    thousands: str | None = None
+    nulls: tuple[str, ...] = ()
 
 
 PEOPLE = Table(
@@ -245,6 +249,94 @@ def test_the_owner_is_the_table_whose_key_the_unit_is() -> None:
     text = propose([visits, patients], unit="patient_id", file="clinic.duckdb")
     assert "unit: {table: patients, key: patient_id}" in text
     assert "references: {patient_id: patients.patient_id}" in text
+
+
+def id_tables(*tables: tuple[str, str | None, tuple[tuple[str, str, str], ...]]) -> list[Table]:
+    """Tables with a column `id` and one that refers to others, by name, key and references."""
+    columns = (Column("id", ColumnType.INTEGER), Column("of", ColumnType.INTEGER))
+    return [Table(name, columns, key=key, references=references) for name, key, references in tables]
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ([("a", None, ()), ("b", "id", ())], "b"),
+        ([("a", None, (("id", "b", "id"),)), ("b", None, ())], "b"),  # UNIQUE: a foreign key points to it
+        ([("a", "id", (("id", "b", "id"),)), ("b", "id", ())], "b"),  # more about the same units
+        ([("a", "id", ()), ("b", "id", ())], None),  # two kinds of things, each called id
+        ([("a", None, ()), ("b", None, ())], None),
+        ([("a", "id", (("id", "b", "id"),)), ("b", "id", (("id", "a", "id"),))], None),
+    ],
+)
+def test_the_table_of_units_is_not_guessed(tables: list[Any], expected: str | None) -> None:
+    """The keys of a database decide, where exactly one table has the unit's column as a key of its own."""
+    found = table_of_units(id_tables(*tables), "id")
+    assert (None if found is None else found.name) == expected
+
+
+def test_tables_that_lead_to_the_units_in_several_ways_are_not_taken() -> None:
+    """A chain of references counts where it is the only one: of two, only the owner can say whose row it is."""
+    people = Table("people", (Column("person", ColumnType.INTEGER),), key="person")
+    visits = Table("visits", (Column("no", ColumnType.INTEGER), Column("person", ColumnType.INTEGER)), key="no")
+    columns = (Column("a", ColumnType.INTEGER), Column("b", ColumnType.INTEGER))
+    bills = Table("bills", columns, references=(("a", "visits", "no"),))
+    moves = Table("moves", columns, references=(("a", "visits", "no"), ("b", "people", "person")))
+    parts = Table("parts", columns, references=(("a", "moves", "a"),))
+    wards = Table("wards", columns)
+    tables = tables_of_units([wards, parts, moves, bills, visits, people], "person")
+    assert [table.name for table in tables] == ["bills", "visits", "people"]
+
+
+def test_no_declaration_of_the_file_is_lost() -> None:
+    """Marks of thousands, words for missing values and columns that are never NULL stand in the proposal."""
+    columns = (
+        Column("id", ColumnType.INTEGER, required=True),
+        Column("cost", ColumnType.NUMBER, required=True),
+        Column("note", ColumnType.TEXT),
+    )
+    text = propose([Table("", columns, thousands=",", nulls=("NA", "\\N"))], unit="id", file="t.csv")
+    table = load_text(text).tables["t"]
+    assert (table.source.thousands, table.source.nulls) == (",", ["NA", "\\N"])
+    assert [column.nullable for column in table.columns.values()] == [False, False, True]
+    assert "nulls says: these words stand for missing values" in text
+
+
+def test_a_length_is_asked_for_and_never_read_from_the_rows() -> None:
+    """The longest text is one person's: the line that asks has the same number whatever the data is."""
+    columns = (Column("id", ColumnType.INTEGER), Column("note", ColumnType.TEXT))
+    bound = ContributionBound(rows_per_unit=8, groups_per_unit=2, rows_per_unit_and_group=4)
+    many = propose([Table("", columns)], unit="id", file="t.csv", contribution=bound)
+    assert "# length_max: 50   # asked:" in many
+    assert load_text(many).tables["t"].columns["note"].length_max is None
+    for one in (propose([Table("", columns)], unit="id", file="t.csv"),
+                propose([Table("", columns)], unit=None, file="t.csv", rows_are_units=True)):  # fmt: skip
+        assert "length_max" not in one, "one row of a unit makes nobody wait"
+
+
+def test_a_key_that_is_the_units_is_not_given_a_contribution() -> None:
+    """A second table with one row per unit was proposed with bounds that its key contradicts."""
+    people = Table("people", (Column("person", ColumnType.INTEGER),), key="person")
+    consents = Table("consents", (Column("person", ColumnType.INTEGER),), key="person")
+    bound = ContributionBound(rows_per_unit=8, groups_per_unit=2, rows_per_unit_and_group=4)
+    text = propose([people, consents], unit="person", unit_table="people", file="all.duckdb", contribution=bound)
+    assert [problem.what for problem in check_text(text) if is_error(problem)] == []
+    assert [table.contribution for table in load_text(text).tables.values()] == [None, None]
+
+
+def test_several_ways_to_the_unit_are_not_left_open_where_the_unit_decides() -> None:
+    """A row that names its unit belongs to it, whatever else it refers to; without that the owner is asked."""
+    people = Table("people", (Column("person", ColumnType.INTEGER),), key="person")
+    visits = Table(
+        "visits", (Column("no", ColumnType.INTEGER), Column("person", ColumnType.INTEGER)), key="no",
+        references=(("person", "people", "person"),),
+    )  # fmt: skip
+    both = (("visit", "visits", "no"), ("person", "people", "person"))
+    bills = Table("bills", (Column("visit", ColumnType.INTEGER), Column("person", ColumnType.INTEGER)), references=both)
+    of = (("visit", "visits", "no"), ("payer", "people", "person"))
+    gifts = Table("gifts", (Column("visit", ColumnType.INTEGER), Column("payer", ColumnType.INTEGER)), references=of)
+    text = propose([people, visits, bills, gifts], unit="person", unit_table="people", file="all.duckdb")
+    assert "    unit_via: person   # says" in text
+    assert "    # asked: which reference says whose row it is? unit_via: visit or payer" in text
 
 
 def test_a_zone_and_an_encoding_are_proposed_and_asked() -> None:

@@ -188,7 +188,8 @@ def test_days_are_read_in_the_declared_order_only(
         (["1,5", "2,25"], ColumnType.NUMBER, ",", "YYYY-MM-DD"),
         (["1,250", "2,500"], ColumnType.TEXT, ".", "YYYY-MM-DD"),  # thousands, or thousandths?
         (["0,250", "0,500"], ColumnType.NUMBER, ",", "YYYY-MM-DD"),
-        (["1.250,5", "2,5"], ColumnType.TEXT, ".", "YYYY-MM-DD"),
+        (["1.250,5", "2,5"], ColumnType.NUMBER, ",", "YYYY-MM-DD"),  # the point parts thousands
+        (["1.250,5", "2.5"], ColumnType.TEXT, ".", "YYYY-MM-DD"),  # and here it does both
         (["1.5", "2.25"], ColumnType.NUMBER, ".", "YYYY-MM-DD"),
         (["1.250", "900"], ColumnType.TEXT, ".", "YYYY-MM-DD"),  # semicolons: thousands, or thousandths?
         (["1.250", "0.500"], ColumnType.NUMBER, ".", "YYYY-MM-DD"),
@@ -200,7 +201,8 @@ def test_days_are_read_in_the_declared_order_only(
         (["31.12.2024 13:00", "01.02.2024 09:30"], ColumnType.TIMESTAMP, ".", "DD.MM.YYYY"),
         (["2024-12-31", "2024-02-01"], ColumnType.DATE, ".", "YYYY-MM-DD"),
         (["2024-12-31", "unknown"], ColumnType.TEXT, ".", "YYYY-MM-DD"),
-        (["12", "NA"], ColumnType.TEXT, ".", "YYYY-MM-DD"),
+        (["12", "NA"], ColumnType.INTEGER, ".", "YYYY-MM-DD"),  # a word for missing values
+        (["12", "absent"], ColumnType.TEXT, ".", "YYYY-MM-DD"),  # a word of the file's own
     ],
 )
 def test_what_is_proposed_can_be_attached(
@@ -211,7 +213,9 @@ def test_what_is_proposed_can_be_attached(
     path = write_csv(tmp_path / "p.csv", "id;x", *lines)
     (table,) = inspect_source(path).tables
     assert (table.columns[1].type, table.decimal, table.dates) == (kind, decimal, dates)
-    source = TableSource("people", path, "csv", decimal=table.decimal, dates=table.dates)
+    source = TableSource(
+        "people", path, "csv", decimal=table.decimal, dates=table.dates, thousands=table.thousands, nulls=table.nulls
+    )
     assert attach(tmp_path, (column("x", kind.value),), source).report.units == len(values)
 
 
