@@ -91,6 +91,14 @@ def test_fragments_are_named_alike() -> None:
     assert [name for name in names if not re.fullmatch(rf"[1-9][0-9]*\.[a-z-]+\.({kinds})\.md", name)] == []
 
 
+def test_data_of_an_older_server_is_not_left_without_its_remedy() -> None:
+    """Shows that the known limit of data from 0.1.0 names both of its causes, and the commands that mend it."""
+    page = (CHECKOUT / "docs" / "KNOWN_LIMITS.md").read_text("utf-8")
+    (paragraph,) = re.findall(r"^- \*\*Older snapshots\.\*\*(?:.*\n)(?:  .*\n)*", page, re.MULTILINE)
+    words = ("`rows_stored_per_unit`", "`length_max`", "`other`", "`noisegate dataset upgrade FILE`")
+    assert [word for word in (*words, "`noisegate dataset add FILE`") if word not in paragraph] == []
+
+
 def test_every_observable_names_its_tests() -> None:
     """Shows that each row of the threat model's table has a bound and names test files that exist."""
     text = (CHECKOUT / "docs" / "threat-model.md").read_text()

@@ -66,12 +66,15 @@ def test_the_corpus_is_large_and_every_code_of_the_text_level_occurs() -> None:
     """Shows that the corpus holds more than a thousand different texts and every code that a text alone can earn."""
     entries = [*refused(), *large()]
     assert len({entry.text for entry in entries}) == len(entries) > 1_200
+    # Decided after the text level: by who asks, for what price, and by the run.
     later = {
         "unknown_dataset", "accuracy_unreachable", "budget_exhausted", "no_budget", "policy_forbids", "window_closed",
-        "execution_failed", "cannot_be_planned",
+        "execution_failed",
     }  # fmt: skip
+    # Decided by the text alone, as it is planned, and never earned by one: it says that the lowered SQL is wrong.
+    ours = {"cannot_be_planned"}
     counts = Counter(entry.expected for entry in entries)
-    assert set(CODES) - later == set(counts)
+    assert set(CODES) - later - ours == set(counts)
     assert min(counts.values()) >= 5
 
 

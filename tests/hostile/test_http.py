@@ -31,12 +31,14 @@ from privacy.policy import Dataset
 from privacy.statement import Statement
 from server.answer import Journey
 from server.app import create_app
+from server.errors import PROBLEMS
 from server.jobs import JobPool
 from server.services import Services
 from server.settings import load_settings
 from server.store.registry import Registry
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
+from tests.hostile.good import GOOD
 from tests.server.fakes import FakeRegistrar
 from tests.sql_rewrite.datasets import CLINIC
 
@@ -274,6 +276,19 @@ def test_texts_that_only_look_hostile_are_estimated(served: Served) -> None:
     ):
         assert response.status_code == 200, (entry.place, response.text)
     assert served.engine.seen[seen:] == []
+
+
+def test_no_text_of_the_corpus_cannot_be_planned(served: Served) -> None:
+    """Shows the place of `cannot_be_planned`: before the charge, by the text alone, and no text of ours earns it.
+
+    The seeds of mutations are one text of every construct; an estimate plans their statements on the empty twin.
+    """
+    texts = [*(entry.text for entry in answered()), *GOOD]
+    found = [response.json() for response in served.post([_body(text) for text in texts], path="/v1/estimates")]
+    codes = {text: body["code"] for text, body in zip(texts, found, strict=True) if "code" in body}
+    assert {text: code for text, code in codes.items() if code == "cannot_be_planned"} == {}
+    assert len(codes) < len(texts) / 4, "most are estimated, and so planned"
+    assert PROBLEMS["cannot_be_planned"].status == 422
 
 
 @pytest.mark.parametrize(
