@@ -21,7 +21,7 @@ from mechanisms.estimates import Column, estimate_column, linear_form
 from mechanisms.families import MEASUREMENTS
 from mechanisms.measurement import Integers, Measurement, narrow
 from privacy.policy import ColumnType
-from privacy.release import ReleasedColumn
+from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statistic import Estimate, Statistic
 
 __all__ = ["NoisySums", "released_columns", "sums_from_plain", "sums_to_plain"]
@@ -62,7 +62,7 @@ def released_columns(sums: Sequence[NoisySums], alpha: float) -> dict[str, Relea
             column = one.column(estimate, alpha)
             columns[estimate.name] = ReleasedColumn(
                 name=estimate.name,
-                role="released",
+                role=ColumnKind.RELEASED,
                 type=ColumnType.INTEGER if estimate.integer else ColumnType.NUMBER,
                 values=column.values,
                 standard_errors=column.standard_errors,

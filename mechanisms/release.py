@@ -24,7 +24,7 @@ from privacy.exact import Exact
 from privacy.numbers import decimal_text
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
-from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, MechanismNote, ReleasedColumn, ReleasedTable
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
 __all__ = ["ROWS_MAX", "release"]
@@ -64,7 +64,7 @@ def release(
     else:
         shown, noisy = _select(core, calibration, keys, sums, bits)
     columns = [
-        ReleasedColumn(name=column.name, role="key", type=column.type, values=tuple(key[i] for key in shown))
+        ReleasedColumn(name=column.name, role=ColumnKind.KEY, type=column.type, values=tuple(key[i] for key in shown))
         for i, column in enumerate(core.keys.columns)
     ]
     told = _sums(core, calibration, noisy)

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 
-__all__ = ["MechanismNote", "ReleasedColumn", "ReleasedTable"]
+__all__ = ["ColumnKind", "MechanismNote", "ReleasedColumn", "ReleasedTable"]
+
+
+class ColumnKind(StrEnum):
+    """What a column of a released table or of an answer holds. The values are stored and sent."""
+
+    KEY = "key"
+    RELEASED = "released"
+    """Noisy numbers of a core, as they are."""
+
+    DERIVED = "derived"
+    """Computed from released numbers; no column of a released table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedColumn:
     """One column of a released table.
 
-    `role` is "key" or "released". `type` is a language type; released columns are INTEGER or NUMBER. `values` has
+    `role` is KEY or RELEASED. `type` is a language type; released columns are INTEGER or NUMBER. `values` has
     one entry per group. `standard_errors`, `lows` and `highs` have one entry per group for released columns and
     are empty for keys. `linear` says that the value is a sum with noise of one known spread in every group, so that
     its interval grows with the confidence by a known factor.
     """
 
     name: str
-    role: str
+    role: ColumnKind
     type: ColumnType
     values: tuple[Any, ...]
     standard_errors: tuple[float | None, ...] = ()

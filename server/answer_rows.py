@@ -23,7 +23,7 @@ from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_pla
 from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
-from privacy.release import MechanismNote, ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, MechanismNote, ReleasedColumn, ReleasedTable
 from server.derived import Errors, shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
@@ -132,7 +132,7 @@ def assemble(
             standard_errors=[[_at(c.standard_errors, i) for c in chosen] for i in range(count)],
             lows=[[_at(c.lows, i) for c in chosen] for i in range(count)],
             highs=[[_at(c.highs, i) for c in chosen] for i in range(count)],
-            methods=tuple(None if c.role == "key" else "noise" for c in chosen),
+            methods=tuple(None if c.role == ColumnKind.KEY else "noise" for c in chosen),
             reasons=_unknown(chosen, count),
         )
     assert types is not None
@@ -171,7 +171,7 @@ def _unknown(columns: Sequence[ReleasedColumn], count: int) -> tuple[IntervalRea
     return tuple(
         IntervalReason(place, "stored_without_sums", None)
         for place, column in enumerate(columns)
-        if count and column.role == "released" and all(low is None for low in column.lows)
+        if count and column.role == ColumnKind.RELEASED and all(low is None for low in column.lows)
     )
 
 
@@ -286,7 +286,7 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
         columns.append(
             ReleasedColumn(
                 name=column["name"],
-                role=column["role"],
+                role=ColumnKind(column["role"]),
                 type=type_,
                 values=tuple(_read(value, type_) for value in column["values"]),
                 standard_errors=tuple(column["standard_errors"]),

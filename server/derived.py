@@ -33,7 +33,7 @@ from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import Law
 from mechanisms.noisy_sums import NoisySums
-from privacy.release import ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, ReleasedColumn, ReleasedTable
 from server.scenarios import Identity, Scenario, Scenarios, finite_number, result_of
 from sql_rewrite.plan import Shell, ShellOutput
 from sql_rewrite.trace import Read, Shape, Trace
@@ -134,7 +134,7 @@ class _Errors:
             if table.chosen or any(MEASUREMENTS[note.mechanism].selects for note in table.notes):
                 self._selected.add(table.name)
             for column in table.columns:
-                if column.role == "released":
+                if column.role == ColumnKind.RELEASED:
                     sums = next((one for one in table.sums or () if one.estimate(column.name)), None)
                     self._sources[table.name, column.name] = _Source(table, column, sums)
         self._ends: dict[tuple[str, str, float], tuple[Floats, Floats] | None] = {}
@@ -152,7 +152,7 @@ class _Errors:
         for place, output in enumerate(self._plan.outputs):
             for number, identity in enumerate(identities):
                 branch, path = _branch(output, identity)
-                if branch.kind == "key":
+                if branch.kind == ColumnKind.KEY:
                     continue
                 if (place, path) not in ways:
                     ways[place, path] = self._way(branch, place)
@@ -176,9 +176,9 @@ class _Errors:
         identity: Identity,
     ) -> CellError:
         """The error of one cell, with its value inside the interval."""
-        if output.kind == "released" and (output.identity is None or identity[output.identity] is None):
+        if output.kind == ColumnKind.RELEASED and (output.identity is None or identity[output.identity] is None):
             return way(place, identity) if output.identity is None else CellError()
-        if output.kind == "derived":
+        if output.kind == ColumnKind.DERIVED:
             # A row that an outer join filled up: the group may be there and not shown.
             missing = {
                 core for core, _, at in output.trace.reads if at is not None and identity and identity[at] is None
@@ -207,7 +207,7 @@ class _Errors:
             return _none("groups_not_shown")
         if trace.chosen:
             return _none("chosen_by_noise")
-        if output.kind == "released":
+        if output.kind == ColumnKind.RELEASED:
             return self._cell(output)
         if trace.shape is Shape.CONSTANT:
             return self._exact

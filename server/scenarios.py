@@ -20,7 +20,7 @@ from mechanisms.interval import Floats
 from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
-from privacy.release import ReleasedTable
+from privacy.release import ColumnKind, ReleasedTable
 from sql_rewrite.plan import Shell
 from sql_rewrite.shell import REPLICATE, ROW
 
@@ -67,7 +67,7 @@ class Scenarios:
             (table.name, column.name): (table.rows, column)
             for table in released
             for column in table.columns
-            if column.role == "released"
+            if column.role == ColumnKind.RELEASED
         }
         self.total = sum(table.rows for table in released)
         """Rows of the released tables together: what one scenario takes of the limit."""
@@ -138,7 +138,7 @@ class Scenarios:
                 matrices |= {
                     (table.name, column.name): approximate_replicates(column, draws)
                     for column in table.columns
-                    if column.role == "released"
+                    if column.role == ColumnKind.RELEASED
                 }
         draws = min((len(matrices[key]) if key in matrices else 0 for key in self._columns), default=0)
         if draws < _DRAWS_MIN:
@@ -147,7 +147,7 @@ class Scenarios:
         self.drawn = draws
         width = len(self._plan.outputs)
         found: dict[tuple[Identity, int], list[float]] = defaultdict(list)
-        derived = [place for place, output in enumerate(self._plan.outputs) if output.kind != "key"]
+        derived = [place for place, output in enumerate(self._plan.outputs) if output.kind != ColumnKind.KEY]
         for row in rows:
             identity = tuple(row[width + 1 :])
             for place in derived:
@@ -163,7 +163,7 @@ class Scenarios:
         for table in self._released:
             columns = [
                 ShellColumn(column.name, column.type, column.values * count)
-                if column.role == "key"
+                if column.role == ColumnKind.KEY
                 else ShellColumn(
                     column.name, ColumnType.NUMBER, _finite_list(matrices[table.name, column.name].reshape(-1))
                 )

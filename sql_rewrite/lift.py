@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Refused
+from privacy.release import ColumnKind
 from sql_rewrite.core_block import CoreBlock, counts_rows
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -129,7 +130,7 @@ class _Lift:
             shell = Shell(sql="", outputs=outputs, identities=0, trivial=True, simulation=None)
             return self._plan(shell)
         # Building a form checks every node of the shell, nested queries included; one form at least is built.
-        identified = top.form("identified") if any(output.kind != "key" for output in outputs) else None
+        identified = top.form("identified") if any(output.kind != ColumnKind.KEY for output in outputs) else None
         tree_to_run = identified if identified is not None else top.form("plain")
         assert tree_to_run is not None
         self._check_ctes()
@@ -294,7 +295,7 @@ class _Lift:
                 position=self.text.position(node),
             )
         names = Names({"": [output.name for output in left.outputs]}, ())
-        keys = {output.name.lower() for output in left.outputs if output.kind == "key"}
+        keys = {output.name.lower() for output in left.outputs if output.kind == ColumnKind.KEY}
         order = node.args.get("order")
         # A position, or a name of a key, sorts by no noise when it is one; anything else is taken to.
         noisy = order is not None and not all(
@@ -394,8 +395,10 @@ class _Lift:
         if known is None:
             self.cores.append(core)
             known = core
-        outputs = [ShellOutput(name=name, kind="key", core=known.name, column=name) for name, _ in known.keys]
-        outputs += [ShellOutput(name=a.name, kind="released", core=known.name, column=a.name) for a in known.aggregates]
+        outputs = [ShellOutput(name=name, kind=ColumnKind.KEY, core=known.name, column=name) for name, _ in known.keys]
+        outputs += [
+            ShellOutput(name=a.name, kind=ColumnKind.RELEASED, core=known.name, column=a.name) for a in known.aggregates
+        ]
         above = block.shell_block(known.name)
         relation = core_relation(known.name, outputs, block.numbers)
         result = self.blocks.block(above, [(known.name, relation)], scope)
@@ -407,4 +410,4 @@ class _Lift:
 
 def _computed(output: ShellOutput) -> bool:
     """Whether the shell computes the column, in any branch of a UNION ALL."""
-    return output.kind == "derived" or any(map(_computed, output.branches))
+    return output.kind == ColumnKind.DERIVED or any(map(_computed, output.branches))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Position
+from privacy.release import ColumnKind
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.trace import CONSTANT, Trace
 
@@ -78,7 +79,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class ShellOutput:
-    """One column of the answer: `kind` is "key", "released" (a core's column as it is) or "derived".
+    """One column of the answer.
 
     A released column names its core and column, and `identity` tells which hidden identity column holds the row of
     that core's table. `trace` is how it depends on released numbers. In a UNION ALL the hidden identity column
@@ -86,7 +87,7 @@ class ShellOutput:
     """
 
     name: str
-    kind: str
+    kind: ColumnKind
     core: str | None = None
     column: str | None = None
     identity: int | None = None

@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privacy.refusal import Refused
+from privacy.release import ColumnKind
 from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.syntax import DIALECT, Text, consume, did_you_mean, refuse, rendered
@@ -172,8 +173,8 @@ def core_relation(core: str, outputs: Sequence[ShellOutput], numbers: Mapping[st
 
     return Released(
         (
-            *(_traced(output) if output.kind == "released" else output for output in outputs),
-            *(ShellOutput(name=double, kind="key") for double in doubles.values()),
+            *(_traced(output) if output.kind == ColumnKind.RELEASED else output for output in outputs),
+            *(ShellOutput(name=double, kind=ColumnKind.KEY) for double in doubles.values()),
         ),
         identities=1,
         build=build,

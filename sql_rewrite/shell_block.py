@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from privacy.release import ColumnKind
 from sql_rewrite.plan import Core, Counting, ShellOutput
 from sql_rewrite.shell import (
     REPLICATE,
@@ -98,8 +99,10 @@ class ShellBlocks:
         if grouped:
             outputs = tuple(
                 o
-                if o.kind == "key"
-                else replace(o, kind="derived", core=None, column=None, identity=None, branch=None, branches=())
+                if o.kind == ColumnKind.KEY
+                else replace(
+                    o, kind=ColumnKind.DERIVED, core=None, column=None, identity=None, branch=None, branches=()
+                )
                 for o in outputs
             )
         if identities is None:
@@ -194,8 +197,8 @@ class ShellBlocks:
                             return replace(shifted(output, offset), name=name)
                 offset += released.identities or 0
         if isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
-            return ShellOutput(name=name, kind="key")
-        return ShellOutput(name=name, kind="derived")
+            return ShellOutput(name=name, kind=ColumnKind.KEY)
+        return ShellOutput(name=name, kind=ColumnKind.DERIVED)
 
     def _identity_keys(
         self,
@@ -222,7 +225,7 @@ class ShellBlocks:
                 if alias is None:
                     return None
                 item = alias.this
-            if self._output(exp.alias_(item.copy(), "x"), sources, names).kind != "key":
+            if self._output(exp.alias_(item.copy(), "x"), sources, names).kind != ColumnKind.KEY:
                 return None
             keys.append(item)
         return keys

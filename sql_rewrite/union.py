@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
+from privacy.release import ColumnKind
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.shell import REPLICATE, Released, column, quoted
 from sql_rewrite.shell_trace import shifted
@@ -83,15 +84,15 @@ def _copied(tree: exp.Query | None) -> exp.Query:
 def _output(name: str, parts: tuple[ShellOutput, ShellOutput], *, kept: bool, chosen: bool) -> ShellOutput:
     """The column of both branches."""
     a, b = parts
-    kind = a.kind if a.kind == b.kind else "derived"
+    kind = a.kind if a.kind == b.kind else ColumnKind.DERIVED
     if not kept:
-        kind = "key" if kind == "key" else "derived"
+        kind = ColumnKind.KEY if kind == ColumnKind.KEY else ColumnKind.DERIVED
     worst = max(a.trace.shape, b.trace.shape)
     rises = {part.trace.rises for part in parts if part.trace.rises != 0}
     trace = merged((a.trace, b.trace), worst, (rises.pop() if len(rises) == 1 else None) if rises else 0)
     if chosen:
         trace = Trace(trace.reads, trace.across, max(worst, Shape.ROUGH), None, chosen=True)
-    if not kept or kind == "key":
+    if not kept or kind == ColumnKind.KEY:
         return ShellOutput(name=name, kind=kind, trace=trace)
     return ShellOutput(name=name, kind=kind, trace=trace, branch=0, branches=parts)
 

@@ -15,6 +15,7 @@ from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.families import FAMILIES
 from privacy.policy import Dataset, Sharing
+from privacy.release import ColumnKind
 from server.answer_rows import from_stored
 from server.journey.release_key import release_key
 from server.question import Question
@@ -56,7 +57,7 @@ class Stored:
             found = self._ledger.find_release(key, principal=question.principal)
             if found is not None:
                 columns = from_stored(found.body, "c0", question.confidence).columns
-                (counted,) = (column for column in columns if column.role != "key")
+                (counted,) = (column for column in columns if column.role != ColumnKind.KEY)
                 return max((float(high) for high in counted.highs or () if high is not None), default=None)
         return None
 

@@ -25,7 +25,7 @@ from privacy.numbers import decimal_text
 from privacy.own import Own, own_figure
 from privacy.policy import Dataset
 from privacy.refusal import Finding
-from privacy.release import MechanismNote
+from privacy.release import ColumnKind, MechanismNote
 from server.answer_rows import from_stored
 from server.derived import REASONS
 from server.errors import exhausted_words, finding_body
@@ -344,7 +344,7 @@ def _expected(
             ratios[name] = priced.calibration.expected_errors(name, question.confidence)
     result = []
     for output in prepared.plan.shell.outputs:
-        core, column = (output.core or "", output.column or "") if output.kind == "released" else ("", "")
+        core, column = (output.core or "", output.column or "") if output.kind == ColumnKind.RELEASED else ("", "")
         told = stored.get((core, column))
         result.append(
             {
