@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from privacy.policy import Dataset
 from privacy.refusal import Refused
@@ -39,34 +40,39 @@ QUERIES = 6
 QUESTIONS = 40
 
 
-def _of_texts(texts: Iterable[str], dataset: Dataset) -> Iterator[BoundedCore]:
-    """The cores of the texts that are answered."""
+def _of_texts(texts: Iterable[str], dataset: Dataset) -> Iterator[tuple[str, BoundedCore]]:
+    """The cores of the texts that are answered, each under a name that follows from its text."""
     for text in texts:
-        try:
-            yield from bound(lift(text, dataset))
-        except Refused:
-            continue
+        yield from _of_query(text, dataset, {}, "")
 
 
-def _of_scenes() -> Iterator[BoundedCore]:
+def _of_scenes() -> Iterator[tuple[str, BoundedCore]]:
     for seed in range(SCENES):
         scene = make_scene(seed)
         for number in range(QUERIES):
             query = make_query(scene, number)
-            try:
-                yield from bound(lift(query.sql, scene.dataset, query.parameters))
-            except Refused:
-                continue
+            yield from _of_query(query.sql, scene.dataset, query.parameters, f"{seed}/{number}")
 
 
-def cores() -> dict[str, list[BoundedCore]]:
+def _of_query(
+    sql: str, dataset: Dataset, parameters: Mapping[str, Any], place: str
+) -> Iterator[tuple[str, BoundedCore]]:
+    try:
+        bounded = bound(lift(sql, dataset, parameters))
+    except Refused:
+        return
+    for number, core in enumerate(bounded):
+        yield _fingerprint(place, sql, number), core
+
+
+def cores() -> dict[str, dict[str, BoundedCore]]:
     """Bounded cores by corpus: one and several rows per unit, all bounds, public and hidden keys, joins, filters."""
     texts = [*GOOD, *(entry.text for entry in answered())]
     questions = [make_question(seed).sql for seed in range(QUESTIONS)]
     return {
-        "texts that are answered": list(_of_texts(texts, CLINIC)),
-        "scenes of the audit": list(_of_scenes()),
-        "questions of the folds": list(_of_texts(questions, DATASET)),
+        "texts that are answered": dict(_of_texts(texts, CLINIC)),
+        "scenes of the audit": dict(_of_scenes()),
+        "questions of the folds": dict(_of_texts(questions, DATASET)),
     }
 
 
@@ -90,10 +96,11 @@ def _of_expression(expression: Expression) -> str:
     return _fingerprint(DUCKDB.write(lower_expression(expression, parameters)), parameters.values)
 
 
-def found() -> dict[str, list[str]]:
-    """The fingerprints by corpus, each in the order of its statements."""
-    marks = {corpus: [_of_core(core) for core in listed] for corpus, listed in cores().items()}
-    return {**marks, "cases of the operators": [_of_expression(expression) for expression in expressions()]}
+def found() -> dict[str, dict[str, str]]:
+    """The fingerprints by corpus: of what is asked, and of what is written for it."""
+    marks = {corpus: {name: _of_core(core) for name, core in listed.items()} for corpus, listed in cores().items()}
+    cases = {_fingerprint(e): _of_expression(e) for e in expressions()}
+    return {**marks, "cases of the operators": cases}
 
 
 if __name__ == "__main__":

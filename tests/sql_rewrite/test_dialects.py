@@ -59,7 +59,9 @@ class Outlines(DuckDB):
 def outlines() -> str:
     """Every tree of the corpora, written by a dialect that knows no SQL."""
     dialect = Outlines()
-    trees: list[str] = [dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed]
+    trees: list[str] = [
+        dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
+    ]
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
     return "\n".join(trees)
 
