@@ -15,28 +15,29 @@ from engines.handlers.judge import Broken, judge, open_tables
 from engines.handlers.layout import stored_type
 from engines.handlers.private import run_statement
 
-__all__ = ["Twins"]
+__all__ = ["Twin", "Twins", "open_twin"]
 
 _KEPT: Final = 8
 _MEMORY_MB: Final = 256
 
 
-class _Twin(NamedTuple):
+class Twin(NamedTuple):
     """The empty tables as a snapshot stores them, for statements, and as analysts see them, for their texts."""
 
     stored: duckdb.DuckDBPyConnection
     seen: duckdb.DuckDBPyConnection
 
     def close(self) -> None:
-        self.stored.close()
+        """Ends both."""
         self.seen.close()
+        self.stored.close()
 
 
 class Twins:
-    """A few empty twins by name, each two in-memory databases under the settings of private connections."""
+    """A few empty twins by name, each two databases in memory under the settings of private connections."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, _Twin] = OrderedDict()
+        self._open: OrderedDict[str, Twin] = OrderedDict()
 
     def plan(self, header: Mapping[str, Any]) -> Mapping[str, Any]:
         """Judges the text, if there is one, and runs every statement on the twin when the engine reads the text.
@@ -64,26 +65,27 @@ class Twins:
             raise Invalid from None
         return {"known": True, "stopped": None}
 
-    def _twin(self, name: str, schema: str, tables: Sequence[Mapping[str, Any]] | None) -> _Twin | None:
+    def _twin(self, name: str, schema: str, tables: Sequence[Mapping[str, Any]] | None) -> Twin | None:
         twin = self._open.get(name)
         if twin is None and tables is not None:
             while len(self._open) >= _KEPT:
                 self._open.popitem(last=False)[1].close()
-            seen = open_tables(tables, schema=schema, memory_limit_mb=_MEMORY_MB)
-            twin = self._open[name] = _Twin(_opened(tables), seen)
+            twin = self._open[name] = open_twin(tables, schema)
         if twin is not None:
             self._open.move_to_end(name)
         return twin
 
 
-def _opened(tables: Sequence[Mapping[str, Any]]) -> duckdb.DuckDBPyConnection:
+def open_twin(tables: Sequence[Mapping[str, Any]], schema: str) -> Twin:
+    """A twin of these tables, for texts that name them with that schema or without one."""
     no_spill = {"temp_directory": "", "max_temp_directory_size": "0MB"}
     config = {**private_settings(threads=1, memory_limit_mb=_MEMORY_MB), **no_spill}
-    twin = duckdb.connect(":memory:", config=config)
+    stored = duckdb.connect(":memory:", config=config)
     for table in tables:
         columns = [f"{identifier(column['name'])} {stored_type(column)}" for column in table["columns"]]
         if table["protected"]:
             columns += ['"unit$id" INTEGER', '"unit$draw" UBIGINT']
-        twin.execute(f"CREATE TABLE main.{identifier(str(table['name']))} ({', '.join(columns)})")
-    lock_down(twin, local_files=False)
-    return twin
+        stored.execute(f"CREATE TABLE main.{identifier(str(table['name']))} ({', '.join(columns)})")
+    seen = open_tables(stored, tables, schema=schema)
+    lock_down(stored, local_files=False)
+    return Twin(stored, seen)

@@ -24,7 +24,7 @@ import duckdb
 import pytest
 
 from engines.handlers.connection import lock_down, private_settings, settings
-from engines.handlers.plan import _opened
+from engines.handlers.plan import open_twin
 from engines.handlers.private import run_statement
 from engines.optimizers import PRIVATE_OFF
 from engines.private import PrivateEngine, encode_statement
@@ -71,8 +71,8 @@ def worlds(folder: Path) -> Iterator[dict[str | None, World]]:
 
 @pytest.fixture(scope="module")
 def twin() -> Iterator[World]:
-    with closing(_opened(twin_of(DATASET).tables)) as connection:
-        yield connection
+    with closing(open_twin(twin_of(DATASET).tables, DATASET.name)) as opened:
+        yield opened.stored
 
 
 def lowered(sql: str) -> list[Statement]:

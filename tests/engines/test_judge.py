@@ -9,7 +9,8 @@ from contextlib import closing
 import duckdb
 import pytest
 
-from engines.handlers.judge import judge, open_tables
+from engines.handlers.judge import judge
+from engines.handlers.plan import open_twin
 from engines.incidents import Incidents
 from engines.shell import ShellEngine
 from engines.texts import AskedText, TextRefused, encode_text, read_stopped
@@ -44,8 +45,8 @@ DOUBLING = "SELECT 1 AS a0" + "".join(f", a{i} + a{i} AS a{i + 1}" for i in rang
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[duckdb.DuckDBPyConnection]:
-    with closing(open_tables(twin_of(DECLARED).tables, schema="test", memory_limit_mb=128)) as connection:
-        yield connection
+    with closing(open_twin(twin_of(DECLARED).tables, "test")) as twin:
+        yield twin.seen
 
 
 def stops(
@@ -143,7 +144,9 @@ def test_nothing_is_run_whatever_the_text_is(tables: duckdb.DuckDBPyConnection) 
     ):
         assert stops(tables, sql) is None, sql
     assert time.process_time() - begun < 5
-    (tables_left,) = tables.execute("SELECT COUNT(*) FROM duckdb_tables() WHERE schema_name = 'main'").fetchall()
+    (tables_left,) = tables.execute(
+        "SELECT COUNT(*) FROM duckdb_tables() WHERE schema_name = 'main' AND database_name = current_database()"
+    ).fetchall()
     assert tables_left == (len(DECLARED.tables),)
     tables.execute("DROP SEQUENCE main.calls")
 
@@ -162,7 +165,9 @@ def test_nothing_is_run_whatever_the_text_is(tables: duckdb.DuckDBPyConnection) 
 def test_only_one_select_is_bound_and_no_file_is_looked_at(tables: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Shows that other statements, several of them, and tables outside of the declaration are refused."""
     assert stops(tables, sql) is not None
-    assert tables.execute("SELECT COUNT(*) FROM duckdb_tables() WHERE schema_name = 'main'").fetchone() == (3,)
+    assert tables.execute(
+        "SELECT COUNT(*) FROM duckdb_tables() WHERE schema_name = 'main' AND database_name = current_database()"
+    ).fetchone() == (3,)
 
 
 def test_a_text_and_its_statements_are_one_round_trip() -> None:

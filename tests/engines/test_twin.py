@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engines.handler import Invalid
-from engines.handlers.plan import Twins, _opened
+from engines.handlers.plan import Twins, open_twin
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import PlanFailed, ShellEngine
@@ -43,7 +43,7 @@ COUNT = Statement(
 )
 COLUMNS = (
     "SELECT table_name, column_name, data_type, is_nullable, column_default FROM duckdb_columns() "
-    "WHERE NOT internal ORDER BY table_name, column_index"
+    "WHERE NOT internal AND database_name = current_database() ORDER BY table_name, column_index"
 )
 
 
@@ -77,12 +77,21 @@ def shell() -> Iterator[tuple[ShellEngine, Incidents]]:
 
 def test_a_twin_has_the_snapshots_tables_and_no_row(snapshot: Path) -> None:
     """Same tables, columns in order, types, ENUM values and constraints, from the declaration alone."""
-    twin = _opened(twin_of(DECLARED).tables)
+    twin = open_twin(twin_of(DECLARED).tables, "test").stored
     assert read(snapshot, COLUMNS) == twin.execute(COLUMNS).fetchall()
-    constraints = "SELECT constraint_type FROM duckdb_constraints()"
+    constraints = "SELECT constraint_type FROM duckdb_constraints() WHERE database_name = current_database()"
     assert [] == read(snapshot, constraints) == twin.execute(constraints).fetchall()
     for table in DECLARED.tables:
         assert [(0,)] == twin.execute(f'SELECT count(*) FROM "{table.name}"').fetchall()
+
+
+def test_tables_for_texts_stand_in_the_same_engine() -> None:
+    """Another engine would map 70 MB more of a worker's address space for each of the twins that it keeps."""
+    twin = open_twin(twin_of(DECLARED).tables, "test")
+    databases = twin.stored.execute("SELECT database_name FROM duckdb_databases() WHERE NOT internal").fetchall()
+    assert {("memory",), ("noisegate texts",)} == set(databases)
+    assert twin.seen.execute("SELECT current_database()").fetchone() == ("noisegate texts",)
+    twin.close()
 
 
 def test_a_twin_is_named_by_its_shape() -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from engines.handlers.judge import judge, open_tables
+from engines.handlers.judge import judge
+from engines.handlers.plan import open_twin
 from engines.texts import AskedText, encode_text, read_stopped
 from engines.twin import twin_of
 from privacy.aggregate import AggregateFunction
@@ -174,11 +175,11 @@ class Reader:
 
     def __init__(self, dataset: Dataset = CLINIC) -> None:
         self.dataset = dataset
-        self._tables = open_tables(twin_of(dataset).tables, schema=dataset.name, memory_limit_mb=256)
+        self._twin = open_twin(twin_of(dataset).tables, dataset.name)
 
     def close(self) -> None:
         """Ends the connection."""
-        self._tables.close()
+        self._twin.close()
 
     def read(self, text: str, parameters: Mapping[str, ParameterValue] | None = None) -> Plan:
         """The plan of a text. Errors: Refused."""
@@ -190,7 +191,7 @@ class Reader:
     def judge(self, text: str, parameters: Mapping[str, ParameterValue] | None = None) -> None:
         """Refuses what the engine does not read. Errors: Refused."""
         asked = AskedText(text, dict(parameters or {}))  # type: ignore[arg-type]
-        stopped = judge(self._tables, encode_text(asked))
+        stopped = judge(self._twin.seen, encode_text(asked))
         if stopped is not None:
             refusal = read_stopped(stopped).refusal(asked)
             raise foreign_text(text, refusal.step, refusal.place)
