@@ -5,13 +5,10 @@ Functions of declarations and the request alone. mechanisms/bounding.md has the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import assert_never
 
-from privacy.policy import ColumnType
 from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
 
 __all__ = ["estimand", "what_is_cut"]
 
@@ -48,33 +45,11 @@ def what_is_cut(core: BoundedCore) -> str | None:
 
 def _values_clipped(core: BoundedCore) -> str | None:
     """The columns of which values beyond the declared bounds count as the bound, with these bounds."""
-    clipped: dict[str, str] = {}
-    for bounded in core.statistics:
-        for node in () if bounded.argument is None else walk(bounded.argument):
-            # LEAST and GREATEST of the analyst are other operators.
-            if not isinstance(node, Call) or node.operator != "clip":
-                continue
-            column, *ends = node.arguments
-            if isinstance(column, ColumnRef) and not _within(column, ends):
-                lower, upper = (_end(end) for end in ends)
-                clipped[column.name] = f"{column.name} {lower} to {upper}"
+    clipped = {column: f"{column} {_end(lower)} to {_end(upper)}" for column, lower, upper in core.clipped()}
     return f"Values beyond the declared bounds count as the bound: {', '.join(clipped.values())}." if clipped else None
 
 
-def _within(column: ColumnRef, ends: Sequence[Expression]) -> bool:
-    """Whether every value of the column is known to lie within: verified keys, and no group for other values."""
-    lower, upper = (end.value if isinstance(end, Literal) else None for end in ends)
-    if column.domain is None or column.other is not None or column.type is not ColumnType.INTEGER:
-        return False
-    return (
-        isinstance(lower, int)
-        and isinstance(upper, int)
-        and all(value is None or (isinstance(value, int) and lower <= value <= upper) for value in column.domain)
-    )
-
-
-def _end(expression: Expression) -> str:
-    value = expression.value if isinstance(expression, Literal) else expression
+def _end(value: object) -> str:
     return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
 
 

@@ -38,6 +38,7 @@ from privacy.statistic import (
     Statistic,
     StatisticKind,
 )
+from sql_rewrite.clipped import clipped_columns
 from sql_rewrite.contribution import FINE, Bounding, Contribution, contribution_of
 from sql_rewrite.expressions import (
     Call,
@@ -45,6 +46,7 @@ from sql_rewrite.expressions import (
     Expression,
     Interval,
     Literal,
+    Value,
     canonical,
     columns_of,
     describe,
@@ -95,6 +97,10 @@ class BoundedCore:
     domains: tuple[tuple[KeyValue, ...] | None, ...]
     """Public values of each key, or None: rows with other values do not take part."""
     described: CoreStatistics
+
+    def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
+        """The columns of which values beyond their declared bounds count as the bound, with the bounds."""
+        return tuple(clipped_columns(bounded.argument for bounded in self.statistics))
 
 
 def bound(plan: Plan) -> tuple[BoundedCore, ...]:
