@@ -358,7 +358,9 @@ class Reserve:
         owner = None if self.request.reuse == "any" else self.request.principal
         for key, least in core.serving:
             best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
-            read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least)
+            # The batch knows what the account read whenever one of its requests may use that: this one must, too.
+            charged = self.request.reuse == "charged"
+            read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least) if charged else None
             known = [release for release in (best, read) if release is not None]
             if known:
                 return max(known, key=lambda release: (release.quality, release.created, release.id))

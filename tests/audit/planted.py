@@ -28,13 +28,14 @@ from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
-from sql_rewrite import core_block, functions, lower_expression, lower_units, sources
+from sql_rewrite import core_block, lower_expression, lower_units, sources
 from sql_rewrite import evaluate as evaluating
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef
+from sql_rewrite.functions import building
 from sql_rewrite.plan import Core
 from sql_rewrite.relations import Extended, Output, Relation, Steps, TableRows
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
@@ -378,8 +379,8 @@ def null_is_no_cell(patch: pytest.MonkeyPatch) -> None:
 @planted("failed with|outside the public cells")
 def a_wrong_rule_for_null(patch: pytest.MonkeyPatch) -> None:
     """CASE is said to be NULL never."""
-    broken = replace(functions.REGISTRY["case"], nullable=lambda arguments: False)
-    patch.setattr(functions, "REGISTRY", {**functions.REGISTRY, "case": broken})
+    broken = replace(building.REGISTRY["case"], nullable=lambda arguments: False)
+    patch.setattr(building, "REGISTRY", {**building.REGISTRY, "case": broken})
 
 
 @planted("not exactly the public cells|shown groups depend on data")
