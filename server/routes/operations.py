@@ -59,7 +59,7 @@ def server_version() -> str:
     try:
         return version("noisegate")
     except PackageNotFoundError:
-        return "0.2.0"
+        return "0.2.1"
 
 
 @router.get(
