@@ -310,7 +310,8 @@ def test_check_is_bounded_too() -> None:
         text = "SELECT n FROM release LIMIT (CAST(list_sum([x + 1 for x in range(100000000)]) AS BIGINT))"
         with capture_logs() as logs, pytest.raises(ShellInvalid):
             shell.check((RELEASE,), text, timeout_seconds=0.5)
-        assert [line["category"] for line in logs] == ["timeout"]
+        # On a busy machine the list may meet the limit of memory first.
+        assert [line["category"] for line in logs] in (["timeout"], ["refused"])
         assert shell.check((RELEASE,), "SELECT n FROM release") == (("n", "BIGINT"),)
     finally:
         shell.close()
