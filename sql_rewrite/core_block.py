@@ -325,11 +325,18 @@ class CoreBlock:
         return self.names.qualified(item)
 
     def _alias(self, name: str) -> exp.Expr | None:
-        for projection in self.projections:
-            if isinstance(projection, exp.Alias) and projection.alias.lower() == name.lower():
-                inner: exp.Expr = projection.this
-                return inner
-        return None
+        """What the select list calls so. Errors: Refused when two of its columns have the name."""
+        named = [p for p in self.projections if isinstance(p, exp.Alias) and p.alias.lower() == name.lower()]
+        if len(named) > 1:
+            raise refuse(
+                "ambiguous_column",
+                f'the alias "{name[:63]}" is refused',
+                "Two columns of the select list have that name, and this text could mean either.",
+                "give each column its own alias",
+                position=self.text.position(named[1]),
+            )
+        inner: exp.Expr | None = named[0].this if named else None
+        return inner
 
     def _check_key(self, node: exp.Expr, key: Expression, counted_as: Expression) -> None:
         column = identifying_column(key)

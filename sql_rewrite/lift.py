@@ -119,10 +119,25 @@ class _Lift:
         self.ctes: list[_Cte] = []
         self._derived = 0
 
+    def _check_parameters(self) -> None:
+        """Refuses two parameters whose names differ in case alone: to DuckDB they are one, with one value."""
+        known: dict[str, str] = {}
+        for name in self.parameters:
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                raise refuse(
+                    "unsupported_sql",
+                    f"the parameters ${other[:63]} and ${name[:63]} are refused",
+                    "Their names differ in case alone, and DuckDB does not tell such names apart.",
+                    "give one of them another name",
+                    position=self.text.parameter(name),
+                )
+
     def plan(self, tree: exp.Expr) -> Plan:
         if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
             raise self._not_a_query(tree)
         check_words(self.text.tokens, self.text)
+        self._check_parameters()
         top = self.query(tree, Scope({}))
         outputs = top.outputs
         if top.bare is not None and len(self.cores) == 1:

@@ -158,6 +158,15 @@ class ShellBlocks:
             if isinstance(star, exp.Star):
                 consume(star, text=self.text, what="*")
                 wanted = projection.table.lower() if isinstance(projection, exp.Column) else None
+                if wanted in (None, "") and any(join.args.get("using") for join in node.args.get("joins") or []):
+                    raise refuse(
+                        "ambiguous_column",
+                        "* beside USING is refused",
+                        "It shows a column of USING once, or once for each relation.",
+                        "write the columns that you want",
+                        "join with ON instead of USING",
+                        position=self.text.position(projection),
+                    )
                 meant = [source for source in sources if wanted in (None, "", source[0].lower())]
                 if not meant:
                     raise refuse(

@@ -28,7 +28,8 @@ from server.datasets.check import load_text
 from server.datasets.convert import to_dataset
 from server.datasets.finding import DatasetFileRefused
 from server.demo import DATASET_FILE
-from server.journey.moments import moments_of
+from server.journey.running import Pace
+from server.settings import Settings
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cost import check_work
 from sql_rewrite.expressions import describe
@@ -55,11 +56,7 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
     for bounded in cores:
         yield from _statement(bounded.described.name, lower(bounded))
     work = check_work(cores)
-    moments = moments_of(
-        unit_seconds=work.unit_nanoseconds * 1e-9,
-        expected_seconds=(work.row_nanoseconds + work.plan_nanoseconds) * 1e-9,
-        tick_seconds=0.008,
-    )
+    moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "
         f"({work.dearest or 'no operators'}); "

@@ -110,7 +110,8 @@ class Admission:
         try:
             reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
         except BudgetExhausted as error:
-            raise _explained(error, priced, path) from error.__cause__
+            _explain(error, priced, path)
+            raise
         if reserved.answer is not None or not reserved.fresh:
             return _retried(reserved)
         with self._lock:
@@ -243,15 +244,13 @@ class Admission:
         return dataset, tuple(own)
 
 
-def _explained(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> BudgetExhausted:
-    """The ledger's refusal with what would fit, in the analyst's own words."""
-    if priced is not None:
-        error.delta_fits = pricing.delta_that_fits(path, priced.loss)
-        if error.account == path[0].id:
-            error.nominal = Nominal(
-                priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta()
-            )
-    return error
+def _explain(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> None:
+    """Adds to the ledger's refusal what would fit, in the analyst's own words."""
+    if priced is None:
+        return
+    error.delta_fits = pricing.delta_that_fits(path, priced.loss)
+    if error.account == path[0].id:
+        error.nominal = Nominal(priced.epsilon, priced.delta, path[0].remaining_epsilon(), path[0].remaining_delta())
 
 
 def _retried(reserved: Reserved) -> Settled | InFlight:

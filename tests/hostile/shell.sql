@@ -456,3 +456,12 @@ SELECT SUM(n) IGNORE NULLS FROM (SELECT COUNT(*) AS n FROM people)
 
 -- refused: too_large
 SELECT COUNT(*) AS a0, a0 + a0 AS a1, a1 + a1 AS a2, a2 + a2 AS a3, a3 + a3 AS a4, a4 + a4 AS a5, a5 + a5 AS a6, a6 + a6 AS a7, a7 + a7 AS a8, a8 + a8 AS a9, a9 + a9 AS b0, b0 + b0 AS b1, b1 + b1 AS b2 FROM people
+
+-- refused: ambiguous_column
+SELECT sex, COUNT(*) AS n, SUM(age) AS n FROM people GROUP BY sex HAVING n > 4
+
+-- refused: ambiguous_column
+SELECT COUNT(*) AS n, SUM(age) AS N, n + 1 AS z FROM people
+
+-- refused: ambiguous_column
+SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS x JOIN (SELECT sex, SUM(age) AS m FROM people GROUP BY sex) AS y USING (sex)

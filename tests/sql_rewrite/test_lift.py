@@ -236,6 +236,15 @@ def test_deep_texts_are_refused(depth: int) -> None:
     assert refusal("SELECT COUNT(*) FROM people WHERE age > " + "(" * depth + "1" + ")" * depth) == ("too_large",)
 
 
+def test_parameters_that_differ_in_case_alone_are_refused() -> None:
+    """DuckDB has one value for $a and $A; two would answer another question."""
+    with pytest.raises(Refused) as caught:
+        plan("SELECT COUNT(*) AS n FROM people WHERE age > $a + $A", a=2, A=30)
+    (finding,) = caught.value.findings
+    assert finding.code == "unsupported_sql"
+    assert "case" in finding.why
+
+
 def test_parameters_are_values() -> None:
     """Shows that a parameter can never become text of a statement."""
     answer = plan("SELECT COUNT(*) FROM people WHERE education = $e", e="x' OR 1=1 --")
