@@ -7,12 +7,15 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.1.0 0.1.0 tests/upgrade/home-0.1.0.tar.gz
     git worktree add --detach ../noisegate-0.2.0 fbfd7e7
     python tests/upgrade/make_home.py ../noisegate-0.2.0 0.2.0 tests/upgrade/home-0.2.0.tar.gz
+    git worktree add --detach ../noisegate-0.2.1 8d12600
+    python tests/upgrade/make_home.py ../noisegate-0.2.1 0.2.1 tests/upgrade/home-0.2.1.tar.gz
 
-What is in both: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
+What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
 AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query, made through the ledger, since no
 client can make an engine fail. That of 0.1.0 has a second account of anna, side by side with the first, which paid too.
-That of 0.2.0 has a release that ben was charged for reading, and a query that was left in the ledger's state "running".
+Those of 0.2 have a release that ben was charged for reading, and a query that was left open: in the ledger's state
+"running" by 0.2.0, reserved by 0.2.1, which has no such state.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -30,7 +33,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +75,7 @@ QUESTIONS: tuple[Question, ...] = (
     ("anna", "repeated", {"sql": "SELECT region, COUNT(*) AS n FROM patients GROUP BY region"}, "again-1"),
 )
 
-CLOSED = """
+_MADE = """
 import hashlib, sys
 from fractions import Fraction
 from accountant.ledger import Ledger
@@ -80,30 +83,23 @@ from accountant.request import CoreCharge, ReserveRequest
 from privacy.events import LaplaceEvent
 with Ledger(sys.argv[1], instance="made", high_water=__import__("pathlib").Path(sys.argv[2])) as ledger:
     account = ledger.spendable("surgery", "ben")[0][0].id
-    for name in ("void", "fail"):
+    for name in NAMES:
+        key = hashlib.sha256(name.encode()).hexdigest()
         event = LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(8))
-        core = CoreCharge(core_key=hashlib.sha256(name.encode()).hexdigest(), quality=Fraction(1, 8), events=(event,))
+        core = CoreCharge(core_key=key, quality=Fraction(1, 8), events=(event,))
         ledger.reserve(ReserveRequest(query_id=f"q_{name}", principal="ben", account=account, cores=(core,),
-                                      body_hash=hashlib.sha256(name.encode()).hexdigest()))
-        getattr(ledger, name)(f"q_{name}")
+                                      body_hash=key))
 """
+"""Reserves queries without an answer, by a name each."""
+
+CLOSED = _MADE.replace("NAMES", "('void', 'fail')") + '        getattr(ledger, name)(f"q_{name}")\n'
 """Leaves a voided and a failed query."""
 
-RUNNING = """
-import hashlib, sys
-from fractions import Fraction
-from accountant.ledger import Ledger
-from accountant.request import CoreCharge, ReserveRequest
-from privacy.events import LaplaceEvent
-with Ledger(sys.argv[1], instance="made", high_water=__import__("pathlib").Path(sys.argv[2])) as ledger:
-    account = ledger.spendable("surgery", "ben")[0][0].id
-    key = hashlib.sha256(b"running").hexdigest()
-    event = LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(8))
-    core = CoreCharge(core_key=key, quality=Fraction(1, 8), events=(event,))
-    ledger.reserve(ReserveRequest(query_id="q_running", principal="ben", account=account, cores=(core,), body_hash=key))
-    ledger.start("q_running")
-"""
-"""Leaves a query open, and running: what a server that was killed could have left."""
+RUNNING = _MADE.replace("NAMES", "('running',)") + '        ledger.start(f"q_{name}")\n'
+"""Leaves a query open, and running: what a server of 0.2.0 that was killed could have left."""
+
+RESERVED = _MADE.replace("NAMES", "('reserved',)")
+"""Leaves a query open: what a server that was killed leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +114,22 @@ class Recipe:
 
 WIDE = {"sql": "SELECT COUNT(*) AS n FROM patients WHERE age > 40", "accuracy": {"half_width": "40"}}
 
+OF_0_2 = Recipe(
+    "version: 2\n" + DATASET.replace("releases_shared: true", "releases_shared: charged"),
+    ("5",),
+    (
+        *QUESTIONS,
+        # By width, so that both want the same noise: a release that is dearer than the question is not read.
+        ("anna", "wide", WIDE, None),
+        ("ben", "read", WIDE, None),
+    ),
+    RUNNING,
+)
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
-    "0.2.0": Recipe(
-        "version: 2\n" + DATASET.replace("releases_shared: true", "releases_shared: charged"),
-        ("5",),
-        (
-            *QUESTIONS,
-            # By width, so that both want the same noise: a release that is dearer than the question is not read.
-            ("anna", "wide", WIDE, None),
-            ("ben", "read", WIDE, None),
-        ),
-        RUNNING,
-    ),
+    "0.2.0": OF_0_2,
+    "0.2.1": replace(OF_0_2, left_open=RESERVED),
 }
 
 

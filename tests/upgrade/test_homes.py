@@ -1,0 +1,183 @@
+"""A home that an earlier version left behind serves on: nothing that was paid for, granted or promised is lost.
+
+`make_home.py` says what the homes hold.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.upgrade.homes import LEFT, OldHome, archive_of
+
+ARCHIVE_MAX = 1_000_000
+
+of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
+of_0_2 = pytest.mark.parametrize("version", ["0.2.0", "0.2.1"], indirect=True, scope="module")
+
+
+@pytest.mark.parametrize("left", LEFT)
+def test_the_archive_is_small(left: str) -> None:
+    """Homes are kept in the repository, so they stay small."""
+    assert archive_of(left).stat().st_size < ARCHIVE_MAX
+
+
+def test_the_ledger_is_as_it_was(old: OldHome) -> None:
+    """Shows that the migration loses no entry, no query and no release, and breaks no chain."""
+    assert old.services is not None
+    report = old.audit
+    assert report is not None
+    assert report.findings == ()
+    assert (report.accounts, report.queries, report.releases) == (
+        old.left.accounts,
+        old.left.queries,
+        old.left.releases,
+    )
+    # A migration may add entries of its own, and never removes one.
+    assert report.entries >= len(old.entries) >= 32
+    assert not old.services.ledger.behind
+
+
+def test_no_entry_is_rewritten(old: OldHome) -> None:
+    """Shows that each entry of before is there with every field and its hash, before those written since."""
+    assert old.services is not None
+    ledger = old.services.ledger
+    for account in ledger.accounts():
+        before = [row for row in old.entries if row["account"] == account.id]
+        assert before
+        now = ledger.entries(account.id, count=1000)
+        assert len(now) >= len(before)
+        for row, entry in zip(before, now, strict=False):
+            assert row["hash"] == entry.hash == entry.digest()
+            assert (row["details"], row["kind"], row["query_id"]) == (entry.details, entry.kind, entry.query_id)
+            assert entry.amounts._asdict() == {name: row[name] for name in entry.amounts._fields}
+
+
+def test_balances_are_those_of_before(old: OldHome) -> None:
+    """Shows that every account has the limit, the use and the remainder that the earlier version showed."""
+    now = {budget["id"]: budget for budget in old.budgets}
+    assert len(now) == len(old.asked["budgets"]) == old.left.accounts
+    for before in old.asked["budgets"]:
+        for name in old.left.balance:
+            assert before[name] == now[before["id"]][name]
+
+
+@pytest.mark.parametrize("who", ["admin", "anna", "ben"])
+def test_keys_still_open(old: OldHome, who: str) -> None:
+    """Shows that keys made by the earlier version are accepted."""
+    answer = old.call(who, "GET", "/v1/budgets")
+    assert answer.status_code == 200
+    assert answer.json()["budgets"]
+
+
+def test_answers_are_read_again(old: OldHome) -> None:
+    """Shows that a stored answer is the same bytes of JSON, whatever this version would answer."""
+    for name in old.left.answered:
+        asked = old.question(name)
+        read = old.call(asked["principal"], "GET", asked["answer"]["links"]["self"])
+        assert read.status_code == 200, (name, read.text)
+        assert read.json() == asked["answer"], name
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/csv"])
+def test_releases_are_read_by_identifier(old: OldHome, media_type: str) -> None:
+    """Shows that a stored release is read in its payer's name, with its groups."""
+    for name in old.left.paid:
+        asked = old.question(name)
+        assert asked["answer"]["links"]["releases"]
+        for address in asked["answer"]["links"]["releases"]:
+            read = old.call(asked["principal"], "GET", address, Accept=media_type)
+            assert read.status_code == 200, (name, read.text)
+            for row in asked["answer"]["rows"]:
+                if isinstance(row[0], str):
+                    assert row[0] in read.text
+
+
+@of_0_2
+def test_a_release_that_was_read_for_a_charge_is_still_read(old: OldHome) -> None:
+    """Shows that what ben was charged for reading stays his to read, and is not charged again."""
+    asked = old.question("read")
+    paid = old.question("wide")["answer"]
+    assert asked["answer"]["provenance"]["releases"] == paid["provenance"]["releases"]
+    (address,) = paid["links"]["releases"]
+    assert old.call("ben", "GET", address).status_code == 200
+    assert old.call("ben", "POST", "/v1/estimates", asked["body"]).json()["verdict"] == "free"
+
+
+def test_a_retry_gets_the_stored_answer(old: OldHome) -> None:
+    """Shows that an Idempotency-Key that was settled is still answered from the ledger, for nothing."""
+    asked = old.question("retried")
+    key = {"Idempotency-Key": asked["idempotency_key"]}
+    before = old.call("ben", "GET", "/v1/budgets").json()["budgets"]
+    again = old.call("ben", "POST", "/v1/queries", asked["body"], **key)
+    assert again.status_code == 200, again.text
+    assert again.json() == asked["answer"]
+    assert old.call("ben", "GET", "/v1/budgets").json()["budgets"] == before
+    assert old.call("ben", "POST", "/v1/queries", {**asked["body"], "sql": "SELECT 1"}, **key).status_code == 409
+
+
+@of_0_2
+def test_what_was_paid_for_is_free(old: OldHome) -> None:
+    """Shows that an equal question finds the stored release: the identity of a release is the same."""
+    for name in old.left.paid:
+        asked = old.question(name)
+        estimate = old.call(asked["principal"], "POST", "/v1/estimates", asked["body"])
+        assert (estimate.status_code, estimate.json()["verdict"]) == (200, "free"), name
+        answer = old.call(asked["principal"], "POST", "/v1/queries", asked["body"])
+        assert answer.status_code == 200, (name, answer.text)
+        assert answer.json()["provenance"]["releases"] == asked["answer"]["provenance"]["releases"], name
+
+
+@of_0_1
+@pytest.mark.parametrize("name", ["public_keys", "hidden_keys", "average", "retried"])
+def test_the_data_is_served_or_says_what_to_run(old: OldHome, name: str) -> None:
+    """Shows that a dataset of version 0.1.0 is answered as before, or refused with the command that upgrades it.
+
+    A repeat of a stored answer is free where this version gives the release the same meaning, and is charged like a
+    new question where it does not; it is never the old numbers under a new meaning.
+    """
+    asked = old.question(name)
+    estimate = old.call(asked["principal"], "POST", "/v1/estimates", asked["body"])
+    if estimate.status_code in (403, 404, 409, 422) and "dataset upgrade" in estimate.text:
+        return
+    assert estimate.status_code == 200, estimate.text
+    answer = old.call(asked["principal"], "POST", "/v1/queries", asked["body"])
+    assert answer.status_code == 200, answer.text
+    releases = answer.json()["provenance"]["releases"]
+    assert (releases == asked["answer"]["provenance"]["releases"]) is (estimate.json()["verdict"] == "free")
+
+
+@of_0_1
+def test_second_accounts_are_frozen_and_the_oldest_pays(old: OldHome) -> None:
+    """Shows that anna's second account keeps what it spent and pays for nothing more, with an entry that says so."""
+    assert old.services is not None
+    ledger = old.services.ledger
+    first, second = ledger.accounts(dataset="surgery", principal="anna")
+    assert (first.frozen, second.frozen) == (False, True)
+    assert [path[0].id for path in ledger.spendable("surgery", "anna")] == [first.id]
+    entry = ledger.entries(second.id)[-1]
+    assert (entry.kind, json.loads(entry.details)["kept"]) == ("adjust", first.id)
+    asked = {"dataset": "surgery", "sql": "SELECT COUNT(*) AS n FROM patients", "budget": second.id}
+    assert old.call("anna", "POST", "/v1/queries", asked).json()["code"] == "no_budget"
+    assert second.spent.mu_squared
+    assert json.loads(ledger.entries(first.id)[0].details)["limit"]["epsilon"] == "5"
+
+
+def test_what_ended_without_an_answer_stays_so(old: OldHome) -> None:
+    """Shows that a voided query stays free and a failed one charged, and that one left open is failed too."""
+    assert old.services is not None
+    found = {name: old.services.ledger.query(name) for name in old.left.ended}
+    assert {name: None if query is None else query.state for name, query in found.items()} == old.left.ended
+    assert all(query is not None and query.charged for query in found.values())
+
+
+def test_asked_names_what_was_answered(old: OldHome) -> None:
+    """The record beside the home is about this home: each answer is one of its queries."""
+    assert old.services is not None
+    assert {*old.left.answered} == {*old.asked["questions"]}
+    for asked in old.asked["questions"].values():
+        stored = old.services.ledger.query(asked["answer"]["id"])
+        assert stored is not None
+        assert stored.answer is not None
+        assert json.loads(stored.answer)["id"] == asked["answer"]["id"]
