@@ -6,7 +6,7 @@ from fastapi import Request
 
 from server.errors import Problem
 
-__all__ = ["ANY", "changed_meanwhile", "if_match"]
+__all__ = ["ANY", "if_match"]
 
 ANY = "*"
 """The tag that fits everything that exists."""
@@ -32,13 +32,3 @@ def if_match(request: Request) -> str | None:
             instead=("Send the ETag of the GET at the same address as it is.",),
         )
     return tag
-
-
-def changed_meanwhile(what: str, address: str) -> Problem:
-    """The problem of a tag that is not that of the present state."""
-    return Problem(
-        "precondition_failed",
-        what=f"the {what} is not what If-Match names",
-        why="It was changed, replaced or removed since it was read. Nothing was changed now.",
-        instead=(f"Read it again: GET {address}. Then decide, and send its new ETag.",),
-    )

@@ -48,7 +48,7 @@ def set_budget(
     """
     from accountant.account import FilterKind
     from server.administration.budgets import SetBudget, account_body
-    from server.cli.refusals import whose
+    from server.administration.refusal import whose
 
     place = here.place()
     exact_epsilon, exact_delta = _amounts(epsilon, delta)

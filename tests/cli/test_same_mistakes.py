@@ -7,7 +7,6 @@ import dataclasses
 import datetime
 import json
 import shutil
-import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -347,7 +346,7 @@ def test_a_budget_that_somebody_else_changed_meanwhile(
     options = ("--dataset", "people", "--principal", "research", "--epsilon", "4", "--delta", "0.000001")
     ran = rooted.command("budget", "set", *options, "--reason", "second")
     assert (lost.status_code, lost.json()["code"], ran.code) == (412, "precondition_failed", 1)
-    assert "somebody else changed its limit" in ran.err
+    assert "its limit was changed since it was read" in ran.err
     assert refusals == [ChangedBudget(stale.id)] * 2
     assert rooted.state() == before
 
@@ -361,7 +360,7 @@ def test_a_dataset_that_somebody_else_replaced_meanwhile(
     monkeypatch.setattr(RegisteredDatasets, "tag", lambda self, name: "9-d")
     ran = rooted.command("dataset", "add", str(rooted.home / "datasets" / "people.yaml"))
     assert (lost.status_code, lost.json()["code"], ran.code) == (412, "precondition_failed", 1)
-    assert "somebody else attached another version" in ran.err
+    assert "another version was attached" in ran.err
     assert refusals == [ChangedDataset("people")] * 2
     assert rooted.state() == before
 
@@ -479,4 +478,5 @@ def test_every_refusal_has_words_at_both_doors(refusal: Refusal) -> None:
 
 def test_the_examples_are_all_refusals() -> None:
     """A new refusal gets an example."""
-    assert {type(example) for example in EXAMPLES} == set(typing.get_args(Refusal))
+    kinds = {kind for kind in vars(refused).values() if isinstance(kind, type) and issubclass(kind, Refusal)}
+    assert {type(example) for example in EXAMPLES} == kinds - {Refusal, refused.Absent}
