@@ -24,6 +24,7 @@ from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn, ReleasedTable
+from server.arranging import arranged
 from server.derived import Errors, shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
@@ -136,17 +137,21 @@ def assemble(
             reasons=_unknown(chosen, count),
         )
     assert types is not None
-    result = shell.run(
-        [_shell_table(table) for table in released],
-        shell_plan.sql,
-        timeout_seconds=timeout_seconds,
-        owner=owner,
-        rows_max=max(_ANSWER_ROWS_MIN, sum(table.rows for table in released)),
-    )
+    found: Sequence[tuple[Any, ...]]
+    if shell_plan.arrangement is not None:
+        found = arranged(released[0], shell_plan.arrangement)
+    else:
+        found = shell.run(
+            [_shell_table(table) for table in released],
+            shell_plan.sql,
+            timeout_seconds=timeout_seconds,
+            owner=owner,
+            rows_max=max(_ANSWER_ROWS_MIN, sum(table.rows for table in released)),
+        ).rows
     errors = shell_errors(
         shell_plan,
         released,
-        result.rows,
+        found,
         shell=shell,
         confidence=confidence,
         timeout_seconds=timeout_seconds,
@@ -155,7 +160,7 @@ def assemble(
     width = len(outputs)
     return AnswerRows(
         columns=tuple((o.name, t, o.kind) for o, (_, t) in zip(outputs, types[:width], strict=True)),
-        rows=[[_plain(value) for value in row[:width]] for row in result.rows],
+        rows=[[_plain(value) for value in row[:width]] for row in found],
         standard_errors=[[cell.error for cell in row] for row in errors],
         lows=[[cell.low for cell in row] for row in errors],
         highs=[[cell.high for cell in row] for row in errors],

@@ -20,6 +20,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
+from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock, counts_rows
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -163,6 +164,7 @@ class _Lift:
             simulation=simulation,
             identified=identified is not None,
             chosen=top.chosen,
+            arrangement=arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None,
         )
         return self._plan(shell)
 

@@ -18,6 +18,7 @@ from sql_rewrite.trace import CONSTANT, Trace
 
 __all__ = [
     "Aggregate",
+    "Arrangement",
     "Core",
     "Counting",
     "Join",
@@ -25,6 +26,7 @@ __all__ = [
     "Shell",
     "ShellOutput",
     "Simulation",
+    "SortTerm",
     "Source",
 ]
 
@@ -108,6 +110,28 @@ class Simulation:
 
 
 @dataclass(frozen=True, slots=True)
+class SortTerm:
+    """A column of a released table in an ORDER BY."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What an outer query does that only chooses columns of one released table, sorts its rows and cuts them.
+
+    `columns` are those of the released table in the order of the answer, hidden ones (`row$`) last.
+    """
+
+    columns: tuple[str, ...]
+    order: tuple[SortTerm, ...]
+    limit: int | None
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Shell:
     """The public part: SQL over the cores' released tables, which are named like their cores.
 
@@ -115,7 +139,7 @@ class Shell:
     columns, then `identities` hidden columns that name the row. `trivial` is set when the answer is one
     core's table in its own order, so that no engine is needed: `outputs` then name its columns. `identified` is False
     where rows have no identity, so that no cell can be found again; `chosen` is True where noisy numbers decide which
-    rows the answer shows.
+    rows the answer shows. `arrangement` says the same as `sql` where that only chooses columns, sorts and cuts.
     """
 
     sql: str
@@ -125,6 +149,7 @@ class Shell:
     simulation: Simulation | None
     identified: bool = True
     chosen: bool = False
+    arrangement: Arrangement | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 How long a query ran is a fact about rows. What shows of it is which of a few moments came next:
 
-    first, 2 first, 4 first, ...        first = the declared work of the plan plus its tick, in ticks of the server
+    first, 2 first, 4 first, ...        first = the declared work of the plan plus its tick, in ticks of the server,
+                                        or later, where the asker's earlier answers of that plan were (usual.py)
 
 Before the next moment is chosen, a part of the plan's tick is added to the running time, drawn anew and uniformly for
 each run. A run that outlasts the time limit fails; the same draw moves that limit, so that failures tell no more.
@@ -58,11 +59,14 @@ class Moments:
         return timeout_seconds + (1 - part) * self.tick
 
 
-def moments_of(*, unit_seconds: float, expected_seconds: float, tick_seconds: float) -> Moments:
+def moments_of(
+    *, unit_seconds: float, expected_seconds: float, tick_seconds: float, overhead_seconds: float = OVERHEAD_SECONDS
+) -> Moments:
     """The moments of a plan in which one unit's rows may take `unit_seconds`, and all rows about `expected_seconds`.
 
-    `tick_seconds` is the server's tick: the least tick, and the grid of first moments.
+    `tick_seconds` is the server's tick: the least tick, and the grid of first moments; `overhead_seconds` is what takes
+    time beside the engine.
     """
     tick = max(tick_seconds, SHARE * unit_seconds)
-    ticks = math.ceil((OVERHEAD_SECONDS + expected_seconds + tick) / tick_seconds)
+    ticks = math.ceil((overhead_seconds + expected_seconds + tick) / tick_seconds)
     return Moments(first=ticks * tick_seconds, tick=tick)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
@@ -30,10 +31,11 @@ from server.answer_block import block_of
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
-from server.journey.moments import Moments, moments_of
+from server.journey.moments import OVERHEAD_SECONDS, Moments, moments_of
 from server.journey.nonempty import without_empty
 from server.journey.query import Asked, ToRun
 from server.journey.repeats import Repeats, Told
+from server.journey.usual import Usual
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer
 from server.log import logger
@@ -50,7 +52,7 @@ SHELL_SECONDS = 5.0
 class Pace:
     """How time passes: the server's tick, how much slower than the reference machine this one is, its threads."""
 
-    tick_seconds: float = 0.01
+    tick_seconds: float = 0.004
     engine_threads: int = 1
     slowness: Callable[[], float] = lambda: 1.0
     clock: Callable[[], float] = time.monotonic
@@ -63,6 +65,7 @@ class Pace:
         return moments_of(
             unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
             expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
+            overhead_seconds=OVERHEAD_SECONDS * slowness,
             tick_seconds=self.tick_seconds,
         )
 
@@ -116,6 +119,7 @@ class Running:
         self._pace = pace
         self._repeats = repeats
         self._free = free
+        self._usual = Usual(pace.tick_seconds)
 
     def complete(self, query: ToRun) -> bytes:
         """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
@@ -140,7 +144,13 @@ class Running:
         """The visible moments of a query that begins now, with the draw of its run."""
         part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
         begun = self._pace.begun(query.started)
-        return VisibleRun(self._pace.moments(query.work), part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
+        asked = query.asked
+        fresh = tuple(charge.core_key for charge in asked.charges if charge.core_key not in query.paid.reused)
+        key = (asked.question.principal, fresh)
+        planned = self._pace.moments(query.work)
+        used = self._usual.moments(key, planned)
+        showed = partial(self._usual.showed, key, planned, used)
+        return VisibleRun(used, part, begun, clock=self._pace.clock, sleep=self._pace.sleep, showed=showed)
 
     def _complete(self, query: ToRun, lease: EngineLease | None, slot: ExitStack) -> bytes:
         """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""

@@ -25,7 +25,7 @@ def test_every_step_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     (core,) = bound(lift(QUERY, dataset, {}))
     parts = (
         "where income > 10", "key k0 = sex", "AVG(age)", "shell: SELECT", "2 public ones", lower(core).sql,
-        "tick 8.0 ms", "gaussian noise", "AVG(age): depends on the answer", "price: epsilon",
+        "tick 4.0 ms", "gaussian noise", "AVG(age): depends on the answer", "price: epsilon",
     )  # fmt: skip
     places = [shown.index(part) for part in parts]
     assert places == sorted(places)

@@ -1,0 +1,114 @@
+"""Outer queries that only choose columns of one core's table, sort its rows and cut them: no engine is needed for them.
+
+    SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY n DESC LIMIT 5
+
+is the most usual text above aggregates. What is recognised here is a form of the shell's own tree, after everything in
+it was checked; a tree with anything else in it is left to the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from sql_rewrite.plan import Arrangement, SortTerm
+
+__all__ = ["arrangement_of"]
+
+_OUTER = frozenset({"kind", "expressions", "from_", "order", "limit", "offset"})
+_INNER = frozenset({"kind", "expressions", "from_"})
+
+
+def arrangement_of(tree: exp.Expr, core: str) -> Arrangement | None:
+    """What the tree does to the core's table; None when it does anything but choose, sort and cut."""
+    inner = _inner(tree, core)
+    if inner is None:
+        return None
+    columns = _columns(inner)
+    if columns is None:
+        return None
+    selected: list[str] = []
+    names: dict[str, int] = {}
+    for projection in tree.expressions:
+        found = _column(projection.this, columns) if isinstance(projection, exp.Alias) else None
+        if found is None or projection.alias.lower() in names:
+            return None
+        names[projection.alias.lower()] = len(selected)
+        selected.append(found)
+    terms = _terms(tree.args.get("order"), selected, names, columns)
+    limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
+    if terms is None or limit is False or offset is False:
+        return None
+    return Arrangement(tuple(selected), terms, limit, offset or 0)
+
+
+def _inner(tree: exp.Expr, core: str) -> exp.Select | None:
+    """The query that names the core's columns, inside a query without slots but those that are followed here."""
+    if not isinstance(tree, exp.Select) or not _filled(tree) <= _OUTER:
+        return None
+    source = tree.args["from_"].this
+    if not isinstance(source, exp.Subquery) or not _filled(source) <= {"this", "alias"}:
+        return None
+    inner = source.this
+    if not isinstance(inner, exp.Select) or not _filled(inner) <= _INNER:
+        return None
+    table = inner.args["from_"].this
+    return inner if isinstance(table, exp.Table) and _filled(table) == {"this"} and table.name == core else None
+
+
+def _filled(node: exp.Expr) -> set[str]:
+    """The slots of a node that hold something."""
+    return {name for name, value in node.args.items() if value}
+
+
+def _columns(inner: exp.Select) -> dict[str, str] | None:
+    """The columns of the core's table by the names that they have outside."""
+    columns: dict[str, str] = {}
+    for projection in inner.expressions:
+        node = projection.this if isinstance(projection, exp.Alias) else projection
+        if not isinstance(node, exp.Column):
+            return None
+        columns[projection.alias_or_name] = node.name
+    return columns
+
+
+def _column(node: exp.Expr, columns: Mapping[str, str]) -> str | None:
+    return columns.get(node.name) if isinstance(node, exp.Column) and node.args.get("table") else None
+
+
+def _terms(
+    order: exp.Expr | None, selected: list[str], names: Mapping[str, int], columns: Mapping[str, str]
+) -> tuple[SortTerm, ...] | None:
+    terms: list[SortTerm] = []
+    for term in order.expressions if order is not None else ():
+        if not isinstance(term, exp.Ordered) or not _filled(term) <= {"this", "desc", "nulls_first"}:
+            return None
+        found = _sorted_by(term.this, selected, names, columns)
+        if found is None:
+            return None
+        terms.append(
+            SortTerm(found, descending=bool(term.args.get("desc")), nulls_first=bool(term.args["nulls_first"]))
+        )
+    return tuple(terms)
+
+
+def _sorted_by(node: exp.Expr, selected: list[str], names: Mapping[str, int], columns: Mapping[str, str]) -> str | None:
+    """The core's column that an ORDER BY names: by an output's place, by its name, or itself."""
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
+        place = int(node.name) - 1
+        return selected[place] if 0 <= place < len(selected) else None
+    if isinstance(node, exp.Column) and not node.args.get("table"):
+        named = names.get(node.name.lower())
+        return None if named is None else selected[named]
+    return _column(node, columns)
+
+
+def _number(node: exp.Expr | None) -> int | bool | None:
+    """The number of a LIMIT or OFFSET, None without one; False when it is no plain number."""
+    if node is None:
+        return None
+    literal = node.expression
+    if not _filled(node) <= {"expression"} or not isinstance(literal, exp.Literal) or literal.is_string:
+        return False
+    return int(literal.name) if literal.name.isdigit() else False
