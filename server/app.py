@@ -43,6 +43,7 @@ from server.services import Services
 from server.settings import Settings
 from server.shutdown import noticing_signals
 from server.store.registry import UNAVAILABLE
+from server.wire.words import Progress
 
 __all__ = ["ServiceFactory", "create_app"]
 
@@ -289,7 +290,7 @@ def _too_many(state: dict[str, Any]) -> Response:
 def _cut_short(state: dict[str, Any]) -> Response:
     """The answer to a request that the shutdown ended. Nobody who may have been charged is told otherwise."""
     if "query_id" in state:
-        return running_response(state["query_id"], "running")
+        return running_response(state["query_id"], Progress.RUNNING)
     if state.get("spending"):
         problem = Problem(
             "charge_unknown",

@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import json
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from server.auth import access_of
-from server.wire import ANSWERS, REQUESTS
+from server.wire import answers, requests
 
-__all__ = ["cached_document", "document_text", "openapi_document"]
+__all__ = ["cached_document", "document_text", "openapi_document", "request_models"]
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
@@ -25,7 +27,10 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes, openapi_version="3.1.0"
     )
     _, schemas = models_json_schema(
-        [*((model, "validation") for model in REQUESTS), *((model, "serialization") for model in ANSWERS)],
+        [
+            *((model, "validation") for model in request_models()),
+            *((model, "serialization") for model in _models_of(answers)),
+        ],
         ref_template="#/components/schemas/{model}",
     )
     components = document.setdefault("components", {})
@@ -62,6 +67,17 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
                     }
                 )
     return document
+
+
+def request_models() -> list[type[BaseModel]]:
+    """The models of request bodies."""
+    return _models_of(requests)
+
+
+def _models_of(module: ModuleType) -> list[type[BaseModel]]:
+    """The models that a module offers."""
+    offered = [getattr(module, name) for name in module.__all__]
+    return [one for one in offered if isinstance(one, type) and issubclass(one, BaseModel)]
 
 
 def _drop_framework_errors(operation: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics
 from server.answer_rows import from_stored, to_stored
 from server.cli.asking import Question as Options
-from server.wire import QueryBody
+from server.wire.requests import QueryBody
 from tests.mechanisms.support import SeededBits, scalar_core, selected_core, units
 from tests.mechanisms.test_release import COUNT_ESTIMATE
 
@@ -64,7 +64,7 @@ def test_a_name_without_a_family_cannot_be_registered(name: NoiseFamily) -> None
 
 def test_requests_and_command_line_name_the_families() -> None:
     """What can be asked for is every family, and the server's choice."""
-    asked = typing.get_args(typing.get_type_hints(QueryBody)["noise"])
+    asked = QueryBody.model_json_schema()["properties"]["noise"]["enum"]
     (option, _) = typing.get_args(typing.get_type_hints(Options)["noise"])
     assert set(asked) == set(typing.get_args(option)) == {family.value for family in NoiseFamily} | {"auto"}
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from accountant.account import Account, FilterKind, Limit
+from accountant.account import Account, Limit
 from accountant.entry import Entry
 from accountant.errors import UnknownAccount
 from privacy import conversions
@@ -24,7 +24,8 @@ from server.preconditions import if_match
 from server.roles import Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
-from server.wire import BudgetAnswer, BudgetBody, BudgetChangeBody, BudgetList, EntryList
+from server.wire.answers import BudgetAnswer, BudgetList, EntryList
+from server.wire.requests import BudgetBody, BudgetChangeBody
 
 __all__ = ["router"]
 
@@ -175,7 +176,7 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
         dataset=body.dataset,
         epsilon=body.limit.epsilon,
         delta=body.limit.delta,
-        filter=FilterKind(body.filter),
+        filter=body.filter,
         principal=body.principal,
         parent=body.parent,
         name=body.name,

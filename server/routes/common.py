@@ -18,6 +18,7 @@ from server.auth import Caller, services_of
 from server.body import parse_json, read_body, validate
 from server.errors import PROBLEMS, Problem
 from server.services import Services
+from server.wire.words import Progress
 
 __all__ = [
     "absent_dataset",
@@ -80,7 +81,7 @@ async def body_of(request: Request, model: type[Model], *, large: bool = False) 
     return validate(model, value), value
 
 
-def running_response(query_id: str, status: str) -> Response:
+def running_response(query_id: str, status: Progress) -> Response:
     """202: the query runs, and this is where its answer will be."""
     address = f"/v1/queries/{query_id}"
     return json_response(

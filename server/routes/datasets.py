@@ -23,7 +23,8 @@ from server.routes.common import body_of, describe, identifier, in_thread, json_
 from server.routes.common import visible_dataset as visible
 from server.services import Services
 from server.store.registry import EITHER, version_tag
-from server.wire import DatasetAnswer, DatasetBody, DatasetList, TableAnswer
+from server.wire.answers import DatasetAnswer, DatasetList, TableAnswer
+from server.wire.requests import DatasetBody
 
 __all__ = ["dataset_body", "floor_of", "router"]
 

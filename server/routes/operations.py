@@ -29,14 +29,9 @@ from server.metrics import CONTENT_TYPE_LATEST
 from server.roles import OVERSEEING, Role
 from server.routes.common import describe, in_thread, json_response, not_found
 from server.services import Check, Services
-from server.wire import (
-    SQL_LENGTH_MAX,
-    WAIT_MS_DEFAULT,
-    WAIT_MS_MAX,
-    CapabilitiesAnswer,
-    HealthAnswer,
-    ReadinessAnswer,
-)
+from server.wire.answers import CapabilitiesAnswer, HealthAnswer, ReadinessAnswer
+from server.wire.requests import SQL_LENGTH_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX
+from server.wire.words import Outcome
 
 __all__ = ["router", "server_version"]
 
@@ -155,27 +150,27 @@ async def get_readiness(request: Request, access: Annotated[Caller, Depends(PUBL
     return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, status=200 if ready else 503)
 
 
-def _all_ok(checks: Mapping[str, str]) -> bool:
-    return all(outcome == "ok" for outcome in checks.values())
+def _all_ok(checks: Mapping[str, Outcome]) -> bool:
+    return all(outcome is Outcome.OK for outcome in checks.values())
 
 
-async def _run_checks(services: Services) -> Mapping[str, str]:
-    checks = {} if not services.jobs.stopping else {"intake": "failed"}
+async def _run_checks(services: Services) -> Mapping[str, Outcome]:
+    checks = {} if not services.jobs.stopping else {"intake": Outcome.FAILED}
     threads = anyio.CapacityLimiter(1)
     for check in services.checks:
         checks[check.name] = await _run_check(check, threads)
     return checks
 
 
-async def _run_check(check: Check, threads: anyio.CapacityLimiter) -> str:
+async def _run_check(check: Check, threads: anyio.CapacityLimiter) -> Outcome:
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
             # Threads of their own: those that requests share may all be waiting.
             await anyio.to_thread.run_sync(check.run, limiter=threads)
     except Exception as error:  # noqa: BLE001 -- whatever is wrong, the server is not ready; nothing private runs here
         logger().warning("check_failed", check=check.name, exception=type(error).__name__)
-        return "failed"
-    return "ok"
+        return Outcome.FAILED
+    return Outcome.OK
 
 
 @router.get(

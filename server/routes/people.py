@@ -15,17 +15,8 @@ from server.roles import Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
 from server.store.registry import Principal, StoredKey
-from server.wire import (
-    KeyAnswer,
-    KeyBody,
-    KeyList,
-    MeAnswer,
-    NewKeyAnswer,
-    PrincipalAnswer,
-    PrincipalBody,
-    PrincipalChangeBody,
-    PrincipalList,
-)
+from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList
+from server.wire.requests import KeyBody, PrincipalBody, PrincipalChangeBody
 
 __all__ = ["router"]
 
@@ -116,7 +107,7 @@ async def create_principal(request: Request, caller: Annotated[Caller, Depends(r
     """POST /v1/principals."""
     services = services_of(request)
     body, raw = await body_of(request, PrincipalBody)
-    wanted = CreatePrincipal(body.name, Role(body.role))
+    wanted = CreatePrincipal(body.name, body.role)
 
     def create() -> Response:
         created = _people(services).create_principal(wanted, actor=caller.name)
@@ -165,7 +156,7 @@ async def change_principal(
     services = services_of(request)
     wanted = identifier(name, "principal")
     body, _ = await body_of(request, PrincipalChangeBody)
-    change = ChangePrincipal(wanted, None if body.role is None else Role(body.role), body.disabled)
+    change = ChangePrincipal(wanted, body.role, body.disabled)
     return json_response(_body(await in_thread(lambda: _people(services).change_principal(change, actor=caller.name))))
 
 

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord, StoredRelease
 from accountant.states import QueryStatus
-from privacy.noise import NoiseFamily
 from privacy.numbers import decimal_text
 from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed, Refused
@@ -51,16 +50,9 @@ from server.routes.common import (
     running_response,
 )
 from server.services import Services
-from server.wire import (
-    CONFIDENCE_DEFAULT,
-    CancelAnswer,
-    EstimateAnswer,
-    QueryAnswer,
-    QueryBody,
-    QueryList,
-    ReleaseAnswer,
-    RunningAnswer,
-)
+from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, ReleaseAnswer, RunningAnswer
+from server.wire.requests import CONFIDENCE_DEFAULT, QueryBody
+from server.wire.words import Progress
 
 __all__ = ["router"]
 
@@ -173,7 +165,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str 
         parameters=body.parameters,
         epsilon=None if body.spend is None else body.spend.epsilon,
         own_epsilon=None if body.spend is None else body.spend.own_epsilon,
-        noise=None if body.noise == "auto" else NoiseFamily(body.noise),
+        noise=body.noise,
         delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
         confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
@@ -304,7 +296,7 @@ async def _await_answer(
     request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
 ) -> Response:
     if future is None:
-        return running_response(query_id, "running")
+        return running_response(query_id, Progress.RUNNING)
     services = services_of(request)
     outcomes = request.app.state.metrics.queries
     try:
@@ -317,7 +309,7 @@ async def _await_answer(
         outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
         raise problem_of_execution(ExecutionFailed()) from None
     if answer is None:
-        return running_response(query_id, "running")
+        return running_response(query_id, Progress.RUNNING)
     outcomes.labels(QueryStatus.SETTLED).inc()
     return await _answer(query_id, answer, sent_as)
 
@@ -418,7 +410,7 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
         sent = await _sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
     if record.state is QueryStatus.RESERVED:
-        return running_response(record.id, record.state)
+        return running_response(record.id, Progress.RESERVED)
     if record.state is QueryStatus.FAILED_VOID:
         raise problem_of_execution(ExecutionFailed(started=False))
     raise problem_of_execution(ExecutionFailed())

@@ -1,0 +1,370 @@
+"""Models of answers: the schemas of the OpenAPI document. The routes build plain objects, and tests compare them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from accountant.states import QueryStatus
+from server.wire.words import ColumnKindWord, FilterWord, OutcomeWord, ProgressWord, RoleWord, StatusWord
+
+__all__ = [
+    "Amount",
+    "BudgetAnswer",
+    "BudgetList",
+    "CancelAnswer",
+    "CapabilitiesAnswer",
+    "ChargeAnswer",
+    "ColumnAnswer",
+    "DatasetAnswer",
+    "DatasetList",
+    "EntryAnswer",
+    "EntryList",
+    "EstimateAnswer",
+    "FindingAnswer",
+    "HealthAnswer",
+    "IntervalReasonAnswer",
+    "KeyAnswer",
+    "KeyList",
+    "MeAnswer",
+    "NewKeyAnswer",
+    "PrincipalAnswer",
+    "PrincipalList",
+    "ProblemAnswer",
+    "QueryAnswer",
+    "QueryList",
+    "QueryState",
+    "ReadinessAnswer",
+    "ReleaseAnswer",
+    "RunningAnswer",
+    "TableAnswer",
+]
+
+
+class AnswerModel(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Amount(AnswerModel):
+    """An amount of privacy loss, as exact decimal text."""
+
+    epsilon: str
+    delta: str
+
+
+class FindingAnswer(AnswerModel):
+    """One reason of a problem."""
+
+    code: str
+    what: str
+    why: str
+    instead: list[str]
+    position: dict[str, object] | None = None
+    field: str | None = None
+
+
+class ProblemAnswer(BaseModel):
+    """A problem document (RFC 9457). Some codes add members, such as `budget`."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: Annotated[str, Field(description="Stable; the list is in /v1/capabilities.")]
+    what: str
+    why: str
+    instead: list[str]
+    position: dict[str, object] | None = Field(description="line, column and fragment of the analyst's text")
+    findings: list[FindingAnswer]
+    charged: bool = Field(description="False only when it is certain that nothing was charged.")
+    retryable: bool
+    available_at: str | None
+    request_id: str
+
+
+class ColumnAnswer(AnswerModel):
+    """A column of an answer. Kind: key, released or derived."""
+
+    name: str
+    type: str
+    kind: ColumnKindWord
+    interval: Literal["noise", "simultaneous", "mapped", "linear", "bounds", "exact", "simulated"] | None = Field(
+        default=None,
+        description="Where the column's intervals come from (docs/api.md); null for keys and where there are none. "
+        "Answers that version 0.1.0 stored do not have it.",
+    )
+
+
+class IntervalReasonAnswer(AnswerModel):
+    """Why cells of a column have no interval."""
+
+    column: int = Field(description="Place of the column in `columns`.")
+    rows: list[int] | None = Field(description="Places of the rows in `rows`; null for all of them.")
+    code: str = Field(description="Stable; the list is in docs/api.md.")
+    why: str
+
+
+class ChargeAnswer(AnswerModel):
+    """What one account was charged."""
+
+    budget: str
+    epsilon: str
+    delta: str
+
+
+class QueryAnswer(BaseModel):
+    """An answer with its error bars, its price and its provenance."""
+
+    id: str
+    status: Literal[QueryStatus.SETTLED]
+    columns: list[ColumnAnswer]
+    rows: list[list[object]]
+    standard_errors: list[list[float | None]]
+    lows: list[list[float | None]]
+    highs: list[list[float | None]]
+    interval_reasons: list[IntervalReasonAnswer] = Field(
+        default_factory=list,
+        description="Why computed cells have no interval; empty when all that could have one do. Answers that version "
+        "0.1.0 stored do not have it.",
+    )
+    confidence: float
+    warnings: list[FindingAnswer] = Field(
+        description="What to know beside the numbers: from the text and the declarations, never from rows."
+    )
+    accounting: dict[str, object] = Field(
+        description="`charged` per account; `share`, the part of the paying account's limit `of` that this answer "
+        "took; `own`, what it promises by itself (not to be added up); whether it was `reused`; what remains"
+    )
+    provenance: dict[str, object] = Field(description="releases, mechanisms, policy and data version")
+
+
+class RunningAnswer(AnswerModel):
+    """A query that has no answer yet. Poll `Location`; polling never spends."""
+
+    id: str
+    status: ProgressWord
+    links: dict[str, str]
+
+
+class QueryState(AnswerModel):
+    """One query in a list."""
+
+    id: str
+    dataset: str
+    principal: str
+    status: StatusWord
+    charged: list[ChargeAnswer]
+    created: str
+    links: dict[str, str]
+
+
+class QueryList(AnswerModel):
+    """A page of queries, newest first."""
+
+    queries: list[QueryState]
+    next: str | None
+
+
+class CancelAnswer(AnswerModel):
+    """The state after a cancel. Before its start a query is voided; afterwards it stays charged."""
+
+    id: str
+    status: str
+    charged: bool
+
+
+class EstimateAnswer(BaseModel):
+    """What a query would cost and how exact it would be. Computed without touching a private row."""
+
+    model_config = ConfigDict(extra="allow")
+
+    price: dict[str, object] = Field(
+        description="On the paying account `budget`: epsilon and delta, their `share` of its limit `of`, what the "
+        "answer promises by itself (`own`), the `least` spend of a fresh run, and whether the price was `raised` to it."
+    )
+    families: list[dict[str, object]] = Field(
+        description="The wish with each family of noise that could answer it: price, errors, and how many questions of "
+        "the dataset's default spend would fit afterwards, by their noise."
+    )
+    refusal: FindingAnswer | None = Field(description="Why the budget would not cover it, where it would not.")
+    warnings: list[FindingAnswer] = Field(description="What the answer will say beside its numbers.")
+
+
+class ReleaseAnswer(BaseModel):
+    """A stored release: noisy, immutable, free to read."""
+
+    id: str
+    dataset: str
+    created: str | None
+    query: str | None = Field(description="The query that paid for it; null when it was another principal's.")
+    release: object = Field(description="The noisy table: columns, rows, error bars, mechanisms.")
+
+
+class BudgetAnswer(AnswerModel):
+    """An account: limit, what is spent of it, and what that means."""
+
+    id: str
+    dataset: str
+    parent: str | None
+    principal: str | None
+    name: str
+    filter: FilterWord
+    limit: Amount
+    used_share: str = Field(description="From 0 to 1: the least used share over the branches that are alive.")
+    remaining: Amount
+    reserved: bool = Field(description="Whether queries of this account are in flight.")
+    queries_left: int | None = Field(description="How many queries at the dataset's default price still fit.")
+    membership_guess: str = Field(
+        description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
+        "ever had could guess, from even odds, whether one unit is in the data. Of the root's limit where the policy "
+        "shares releases for nothing, since then nothing else bounds what is read."
+    )
+    frozen: bool = Field(
+        description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "
+        "there was only one."
+    )
+    created: str
+    links: dict[str, str]
+
+
+class BudgetList(AnswerModel):
+    """Budgets that the caller may see."""
+
+    budgets: list[BudgetAnswer]
+
+
+class EntryAnswer(BaseModel):
+    """One entry of the ledger."""
+
+    sequence: int
+    kind: str
+    query: str | None
+    created: str
+    hash: str
+
+
+class EntryList(AnswerModel):
+    """A page of entries, oldest first."""
+
+    entries: list[EntryAnswer]
+    next: int | None
+
+
+class PrincipalAnswer(AnswerModel):
+    """A principal."""
+
+    name: str
+    role: RoleWord
+    created: str
+    disabled: str | None
+
+
+class PrincipalList(AnswerModel):
+    """A page of principals."""
+
+    principals: list[PrincipalAnswer]
+    next: str | None
+
+
+class KeyAnswer(AnswerModel):
+    """An API key without its text."""
+
+    id: str
+    principal: str
+    label: str
+    created: str
+    expires: str
+    last_used_day: str | None
+    revoked: str | None
+
+
+class NewKeyAnswer(KeyAnswer):
+    """A new API key. Its text is shown in this answer and never again."""
+
+    key: str | None = Field(description="The text to send as a bearer token; null in a retry, because it is not kept.")
+
+
+class KeyList(AnswerModel):
+    """A page of keys."""
+
+    keys: list[KeyAnswer]
+    next: str | None
+
+
+class TableAnswer(AnswerModel):
+    """Public metadata of a table: what was declared, nothing that was counted."""
+
+    name: str
+    description: str
+    protected: bool
+    key: str | None
+    unit_column: str | None
+    references: list[dict[str, str]]
+    contribution: dict[str, int] | None
+    columns: list[dict[str, object]]
+
+
+class DatasetAnswer(AnswerModel):
+    """Public metadata of a dataset. Never its source, its size or anything read from rows."""
+
+    name: str
+    description: str
+    privacy_unit: dict[str, str | None] = Field(
+        description="`table` and `key`: whose presence is protected. Without a key each row of the table is a unit."
+    )
+    neighbouring: str
+    policy_version: int
+    data_version: str
+    limits: dict[str, object]
+    tables: list[TableAnswer]
+    links: dict[str, str]
+
+
+class DatasetList(AnswerModel):
+    """Datasets that the caller may ask."""
+
+    datasets: list[dict[str, object]]
+    unavailable: list[str] = Field(
+        description="Names of attached datasets of the caller that cannot be served: the operator has to mend them."
+    )
+
+
+class CapabilitiesAnswer(BaseModel):
+    """What this server can do."""
+
+    version: str
+    api: str
+    sql: dict[str, object]
+    mechanisms: list[dict[str, str]]
+    problems: list[dict[str, object]]
+    warnings: list[dict[str, str]]
+    limits: dict[str, object]
+    formats: list[dict[str, object]] = Field(
+        description="Media types of results; `on` says whether this server sends it, `needs` what to install."
+    )
+    roles: list[str]
+
+
+class MeAnswer(AnswerModel):
+    """Who the caller is."""
+
+    name: str
+    role: str
+    key: str
+    expires: str
+
+
+class HealthAnswer(AnswerModel):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class ReadinessAnswer(AnswerModel):
+    """Every check with its outcome; no detail."""
+
+    status: Literal["ready", "not_ready"]
+    checks: dict[str, OutcomeWord]

@@ -1,0 +1,306 @@
+"""Models of requests: strict, no unknown fields, amounts as decimal text only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
+
+from accountant.filter import DELTA_MAX, EPSILON_MAX, FilterKind
+from privacy.bounds import BOUND_MAX, AskedContribution
+from privacy.numbers import ATTO, PICO, parse_decimal
+from server.administration.budgets import REASON_MAX
+from server.body import NOT_TEXT
+from server.wire.words import FilterWord, NoiseWord, RoleWord
+
+__all__ = [
+    "CONFIDENCE_DEFAULT",
+    "SQL_LENGTH_MAX",
+    "WAIT_MS_DEFAULT",
+    "WAIT_MS_MAX",
+    "BudgetBody",
+    "BudgetChangeBody",
+    "DatasetBody",
+    "KeyBody",
+    "PrincipalBody",
+    "PrincipalChangeBody",
+    "QueryBody",
+]
+
+HALF_WIDTH_MAX = Fraction(10**18)
+CONFIDENCE_MIN = Fraction(1, 2)
+CONFIDENCE_MAX = Fraction(999_999, 1_000_000)
+CONFIDENCE_DEFAULT = Fraction(95, 100)
+WAIT_MS_MAX = 30_000
+WAIT_MS_DEFAULT = 10_000
+SQL_LENGTH_MAX = 65_536
+
+NAME_PATTERN = r"^[a-z][a-z0-9_.-]{0,62}$"
+DATASET_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]{0,62}$"
+ACCOUNT_PATTERN = r"^[A-Za-z0-9_.-]{1,80}$"
+PARAMETER_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
+
+
+class RequestModel(BaseModel):
+    """A part of a request: strict types, no unknown fields, no NaN, immutable."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True, validate_default=False
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        """An optional field that is null is one that is absent. Programs that fill in whole objects send both."""
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: part for name, part in value.items() if part is not None or name not in optional}
+
+
+def _amount(
+    name: str, *, maximum: Fraction, unit: Fraction, zero_allowed: bool = False
+) -> Callable[[object], Fraction]:
+    """A validator for an exact amount. JSON numbers are refused: 0.1 as a binary number is not one tenth."""
+
+    def parse(value: object) -> Fraction:
+        if not isinstance(value, str):
+            # pydantic collects ValueError only.
+            raise ValueError(  # noqa: TRY004
+                f'{name} must be a {NOT_TEXT}, such as "0.5": JSON numbers are not exact'
+            )
+        return parse_decimal(value, name=name, maximum=maximum, unit=unit, zero_allowed=zero_allowed)
+
+    return parse
+
+
+def _confidence(value: object) -> Fraction:
+    # Not an amount that is spent, so a JSON number is accepted too, and means the decimal that was written.
+    if isinstance(value, float):
+        value = repr(value)
+    if not isinstance(value, str):
+        raise ValueError('confidence must be a decimal such as "0.95"')  # noqa: TRY004
+    parsed = parse_decimal(value, name="confidence", maximum=CONFIDENCE_MAX, unit=Fraction(1, 10**6))
+    if parsed < CONFIDENCE_MIN:
+        raise ValueError("confidence must be at least 0.5")
+    return parsed
+
+
+def _no_relative(_: object) -> None:
+    raise ValueError(
+        "a relative width is not offered: the size of the answer is not known before the price. Use half_width"
+    )
+
+
+def _decimal_schema(description: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\+?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?$",
+            "description": description,
+            "examples": [example],
+        }
+    )
+
+
+Epsilon = Annotated[
+    Fraction,
+    PlainValidator(_amount("epsilon", maximum=EPSILON_MAX, unit=PICO)),
+    _decimal_schema("Exact decimal text above 0, whole multiples of 10^-12, at most 10^6.", "0.5"),
+]
+Delta = Annotated[
+    Fraction,
+    PlainValidator(_amount("delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)),
+    _decimal_schema("Exact decimal text from 0 to 0.01, whole multiples of 10^-18.", "0.000001"),
+]
+HalfWidth = Annotated[
+    Fraction,
+    PlainValidator(_amount("half_width", maximum=HALF_WIDTH_MAX, unit=PICO)),
+    _decimal_schema("Half the width of the widest confidence interval, in the unit of the column.", "25"),
+]
+Confidence = Annotated[
+    Fraction,
+    PlainValidator(_confidence),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "number"}],
+            "description": "Chance with which an interval covers, 0.5 to 0.999999.",
+            "examples": ["0.95"],
+        }
+    ),
+]
+Relative = Annotated[
+    None,
+    PlainValidator(_no_relative),
+    WithJsonSchema({"type": "null", "description": "Reserved. Not offered yet; a value is refused."}),
+]
+Name = Annotated[str, Field(pattern=NAME_PATTERN, description="Small letters, digits, _ . -; begins with a letter.")]
+AccountId = Annotated[str, Field(pattern=ACCOUNT_PATTERN, description="Identifier of a budget.")]
+ParameterName = Annotated[str, Field(pattern=PARAMETER_PATTERN)]
+ParameterText = Annotated[str, Field(max_length=10_000)]
+ParameterValue = ParameterText | int | bool | float | None
+
+
+class AccuracyBody(RequestModel):
+    """How exact the answer shall be; the server finds the price."""
+
+    half_width: HalfWidth | None = None
+    relative: Relative = None
+    confidence: Confidence = CONFIDENCE_DEFAULT
+
+
+class SpendBody(RequestModel):
+    """What the answer may cost, said in one of two ways; the server finds the accuracy."""
+
+    epsilon: Annotated[Epsilon | None, Field(description="A part of the paying account's epsilon.")] = None
+    own_epsilon: Annotated[
+        Epsilon | None,
+        Field(description="What the answer promises by itself, at the account's delta. The same on a pure account."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SpendBody:
+        if (self.epsilon is None) == (self.own_epsilon is None):
+            raise ValueError("spend is either epsilon or own_epsilon: give one of them")
+        return self
+
+
+Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
+
+
+class ContributionBody(RequestModel):
+    """Contribution bounds for this question alone. The noise follows from them; what is left out stays as declared."""
+
+    rows_per_unit: Annotated[Bound | None, Field(description="Rows of one unit that count, over all groups.")] = None
+    groups_per_unit: Annotated[Bound | None, Field(description="Groups in which one unit counts.")] = None
+    rows_per_unit_and_group: Annotated[Bound | None, Field(description="Rows of one unit in one group.")] = None
+
+    def asked(self) -> AskedContribution:
+        """As the journey reads it."""
+        return AskedContribution(
+            rows_per_unit=self.rows_per_unit,
+            groups_per_unit=self.groups_per_unit,
+            rows_per_unit_and_group=self.rows_per_unit_and_group,
+        )
+
+
+class QueryBody(RequestModel):
+    """A question, for an answer or for an estimate."""
+
+    dataset: Annotated[str, Field(min_length=1, max_length=64, description="Name of the dataset.")]
+    sql: Annotated[
+        str, Field(min_length=1, max_length=SQL_LENGTH_MAX, description="One SELECT statement in DuckDB's dialect.")
+    ]
+    parameters: Annotated[
+        dict[ParameterName, ParameterValue],
+        Field(max_length=100, description="Values of the named parameters ($name) of the statement."),
+    ] = {}
+    accuracy: AccuracyBody | None = None
+    spend: SpendBody | None = None
+    contribution: ContributionBody | None = None
+    accept_noise: Annotated[
+        bool, Field(description="Whether an average or a sum that would surely be noise alone is answered and charged.")
+    ] = False
+    noise: Annotated[
+        NoiseWord,
+        Field(
+            description="The only family of noise that may answer, also from a stored release. auto: the server's.",
+            json_schema_extra={"default": "auto"},
+        ),
+    ] = None
+    delta: Annotated[
+        Delta | None,
+        Field(description="Delta of showing groups that are not public, at most the policy's, which is the default."),
+    ] = None
+    nonempty: Annotated[
+        bool,
+        Field(description="Leave out public groups whose noisy count may be zero; all rows are counted for it."),
+    ] = False
+    reuse: Annotated[
+        Literal["any", "own", "none"] | None,
+        Field(description="Which stored releases may answer: everybody's, the caller's, none. Default: the policy's."),
+    ] = None
+    max_staleness_s: Annotated[
+        int | None, Field(ge=0, le=10**9, description="Greatest age in seconds of a release that may answer.")
+    ] = None
+    budget: AccountId | None = None
+    wait_ms: Annotated[int, Field(ge=0, le=WAIT_MS_MAX, description="How long to wait for the answer before 202.")] = (
+        WAIT_MS_DEFAULT
+    )
+
+    @model_validator(mode="after")
+    def _one_wish(self) -> QueryBody:
+        if self.spend is not None and self.accuracy is not None and self.accuracy.half_width is not None:
+            raise ValueError(
+                "accuracy.half_width and spend are two ways to set one price: give one of them, or neither"
+            )
+        return self
+
+
+class LimitBody(RequestModel):
+    """What all charges of an account may be together."""
+
+    epsilon: Epsilon
+    delta: Delta = Fraction(0)
+
+
+class BudgetBody(RequestModel):
+    """A new account. Without principal and parent it is the dataset's root, which bounds everybody together."""
+
+    dataset: Annotated[str, Field(pattern=DATASET_PATTERN, description="Name of the dataset.")]
+    principal: Annotated[Name | None, Field(description="Who may spend from it; null for a root or a group.")] = None
+    parent: Annotated[AccountId | None, Field(description="Account above; the dataset's root by default.")] = None
+    name: Annotated[str | None, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")] = None
+    limit: LimitBody
+    filter: Annotated[FilterWord, Field(description="How losses add up. Cannot be changed later.")] = (
+        FilterKind.APPROXIMATE
+    )
+
+
+class BudgetChangeBody(RequestModel):
+    """Another limit for an account, with the reason that the ledger keeps."""
+
+    limit: LimitBody
+    reason: Annotated[str, Field(min_length=1, max_length=REASON_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class PrincipalBody(RequestModel):
+    """A new principal."""
+
+    name: Name
+    role: Annotated[RoleWord, Field(description="One role.")]
+
+
+class PrincipalChangeBody(RequestModel):
+    """Changes of a principal; fields that are left out stay as they are."""
+
+    role: RoleWord | None = None
+    disabled: bool | None = None
+
+
+class KeyBody(RequestModel):
+    """A new API key."""
+
+    principal: Name
+    label: Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    days: Annotated[
+        int | None, Field(ge=1, le=3650, description="Life of the key; the server's default if absent.")
+    ] = None
+
+
+class DatasetBody(RequestModel):
+    """A dataset: the name of a file in the home's folder of datasets, or the file's contents as JSON."""
+
+    path: Annotated[
+        str | None,
+        Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}\.ya?ml$", description="File in the folder of datasets."),
+    ] = None
+    dataset: Annotated[dict[str, object] | None, Field(description="The dataset file as a JSON object.")] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DatasetBody:
+        if (self.path is None) == (self.dataset is None):
+            raise ValueError("give either path or dataset")
+        return self
