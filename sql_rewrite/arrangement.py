@@ -47,13 +47,15 @@ def _inner(tree: exp.Expr, core: str) -> exp.Select | None:
     """The query that names the core's columns, inside a query without slots but those that are followed here."""
     if not isinstance(tree, exp.Select) or not _filled(tree) <= _OUTER:
         return None
-    source = tree.args["from_"].this
+    from_ = tree.args.get("from_")
+    source = None if from_ is None else from_.this
     if not isinstance(source, exp.Subquery) or not _filled(source) <= {"this", "alias"}:
         return None
     inner = source.this
     if not isinstance(inner, exp.Select) or not _filled(inner) <= _INNER:
         return None
-    table = inner.args["from_"].this
+    from_ = inner.args.get("from_")
+    table = None if from_ is None else from_.this
     return inner if isinstance(table, exp.Table) and _filled(table) == {"this"} and table.name == core else None
 
 

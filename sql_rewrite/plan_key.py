@@ -26,6 +26,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -59,6 +60,13 @@ _ESTIMATE_KIND = "EstimateKind"
 
 _ALWAYS: dict[type, Mapping[str, int]] = {Statistic: Statistic.GONE}
 """Fields that are gone are still inside: what was released when they were there keeps its identity."""
+
+
+@functools.cache
+def _inside(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that take part."""
+    outside = _OUTSIDE.get(kind, frozenset())
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in outside)
 
 
 def _form(expression: Expression | None) -> Any:
@@ -125,9 +133,7 @@ class _Identity:
             self._note(value)
             return canonical(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            outside = _OUTSIDE.get(type(value), frozenset())
-            names = [field.name for field in dataclasses.fields(value) if field.name not in outside]
-            fields = {name: self.plain(getattr(value, name)) for name in names}
+            fields = {name: self.plain(getattr(value, name)) for name in _inside(type(value))}
             if isinstance(value, Estimate):
                 fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
             return [type(value).__name__, {**fields, **_ALWAYS.get(type(value), {})}]
@@ -136,7 +142,7 @@ class _Identity:
     def _note(self, expression: Expression) -> None:
         """Notes what is declared about the columns of an expression: its canonical form holds names and types."""
         if isinstance(expression, ColumnRef):
-            declared = {field.name: getattr(expression, field.name) for field in dataclasses.fields(expression)}
+            declared = {name: getattr(expression, name) for name in _inside(ColumnRef)}
             declared["name"] = expression.name.lower()
             self.read.add(repr(sorted(declared.items())))
         elif isinstance(expression, Call):

@@ -52,7 +52,9 @@ def _present(node: Expression, wanted: set[ColumnRef]) -> Expression:
         domain = None if node.domain is None else tuple(value for value in node.domain if value is not None)
         return replace(node, nullable=False, domain=domain or None)
     if isinstance(node, Call):
-        return build(node.operator, tuple(_present(argument, wanted) for argument in node.arguments))
+        arguments = tuple(_present(argument, wanted) for argument in node.arguments)
+        changed = any(new is not old for new, old in zip(arguments, node.arguments, strict=True))
+        return build(node.operator, arguments) if changed else node
     return node
 
 

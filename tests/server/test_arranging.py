@@ -96,6 +96,8 @@ def test_arranged_rows_are_those_of_the_engine(shell: ShellEngine) -> None:
         f"{CORE} HAVING COUNT(*) > 5 ORDER BY n",
         f"{CORE} ORDER BY n + 1",
         f"{CORE} ORDER BY n LIMIT 5 + 1",
+        "SELECT (SELECT COUNT(*) FROM people) AS n",
+        "SELECT (SELECT COUNT(*) FROM people) AS n ORDER BY 1 LIMIT 1",
         f"SELECT DISTINCT e FROM ({CORE}) AS t ORDER BY e",
         f"SELECT e, n * 2 AS m FROM ({CORE}) AS t ORDER BY e",
         f"SELECT e, n, RANK() OVER (ORDER BY n) AS r FROM ({CORE}) AS t ORDER BY e",
