@@ -23,7 +23,11 @@ from server.routes.common import body_of, describe, identifier, in_thread, json_
 from server.routes.common import visible_dataset as visible
 from server.services import Services
 from server.store.registry import EITHER, version_tag
-from server.wire.answers import DatasetAnswer, DatasetList, TableAnswer
+from server.wire.answers import (
+    DatasetAnswer,
+    DatasetList,
+    TableAnswer,
+)
 from server.wire.requests import DatasetBody
 
 __all__ = ["dataset_body", "floor_of", "router"]
@@ -94,9 +98,24 @@ def floor_of(services: Services, dataset: Dataset) -> Fraction | None:
     return None if root is None else epsilon_min(dataset, root)
 
 
-def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, Any]:
-    """Public metadata of a dataset. Never its source, its size or anything read from rows. `floor` is `floor_of`."""
+def limits_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object]:
+    """What one question may be and cost. `floor` is `floor_of`."""
     limits = dataset.limits
+    return {
+        "epsilon_default": decimal_text(limits.epsilon_default),
+        "epsilon_max": decimal_text(limits.epsilon_max),
+        "epsilon_min": None if floor is None else decimal_text(floor),
+        "delta_per_query": decimal_text(limits.delta_per_query),
+        "cells_max": limits.cells_max,
+        "statistics_max": limits.statistics_max,
+        "timeout_seconds": limits.timeout_seconds,
+        "releases_shared": limits.releases_shared.value,
+        "releases_shared_means": limits.releases_shared.said,
+    }
+
+
+def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object]:
+    """Public metadata of a dataset. Never its source, its size or anything read from rows. `floor` is `floor_of`."""
     return {
         "name": dataset.name,
         "description": dataset.description,
@@ -104,17 +123,7 @@ def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, Any]:
         "neighbouring": dataset.neighbouring.value,
         "policy_version": dataset.policy_version,
         "data_version": dataset.data_version,
-        "limits": {
-            "epsilon_default": decimal_text(limits.epsilon_default),
-            "epsilon_max": decimal_text(limits.epsilon_max),
-            "epsilon_min": None if floor is None else decimal_text(floor),
-            "delta_per_query": decimal_text(limits.delta_per_query),
-            "cells_max": limits.cells_max,
-            "statistics_max": limits.statistics_max,
-            "timeout_seconds": limits.timeout_seconds,
-            "releases_shared": limits.releases_shared.value,
-            "releases_shared_means": limits.releases_shared.said,
-        },
+        "limits": limits_body(dataset, floor=floor),
         "tables": [table_body(table) for table in dataset.tables],
         "links": {"self": f"/v1/datasets/{dataset.name}"},
     }
