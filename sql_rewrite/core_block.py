@@ -26,10 +26,12 @@ from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.refuse import refuse
 from sql_rewrite.shell import ShellNodes, column, output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import NODES_MAX, Text, consume, populated, refuse, rendered
+from sql_rewrite.syntax import NODES_MAX, consume, populated, rendered
+from sql_rewrite.text import Text
 
 __all__ = ["CoreBlock", "counts_rows"]
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from privacy.refusal import Refused
 from sql_rewrite.hints import FUNCTIONS, instead_of
 from sql_rewrite.kinds import Kind
-from sql_rewrite.syntax import Text, parse, refuse
+from sql_rewrite.refuse import refuse
+from sql_rewrite.syntax import parse
+from sql_rewrite.text import Text
 
 __all__ = ["foreign_text"]
 
@@ -44,7 +47,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
     if token is None:
         return refuse(_CODES[step], "the text could not be read as SQL", _WHY[step], "check its syntax")
     word = text.tokens[token]
-    span = text.span(word.start, word.end + 1)
+    span = text.token_position(word)
     called = token + 1 < len(text.tokens) and text.tokens[token + 1].token_type is Kind.L_PAREN
     if step == "bind" and called and (word.text[:1].isalpha() or word.text[:1] == "_"):
         return refuse(
@@ -52,7 +55,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
             f"{word.text[:60]}() is refused",
             "The dialect has no such function, or it takes other arguments.",
             *instead_of(word.text, FUNCTIONS),
-            position=text.span(word.start, text.tokens[text.closing(token)].end + 1),
+            position=text.token_position(word, text.tokens[text.closing(token)]),
         )
     return refuse(
         _CODES[step],
@@ -87,7 +90,7 @@ def _unsaid(tree: exp.Expr, text: Text) -> int | None:
     return None
 
 
-def _token(tokens: Sequence[Any], place: int) -> int | None:
+def _token(tokens: Sequence[Token], place: int) -> int | None:
     """The word at a place of the text, or the next one behind it; the last one where there is none."""
     if not tokens:
         return None
@@ -95,7 +98,7 @@ def _token(tokens: Sequence[Any], place: int) -> int | None:
     return min(found, len(tokens) - 1)
 
 
-def _meant(tokens: Sequence[Any], place: int) -> tuple[str, ...]:
+def _meant(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     """What may have been meant where the engine stopped reading."""
     kind, word = tokens[place].token_type, tokens[place].text
     if kind is Kind.COMMA and _clause(tokens, place) is Kind.LIMIT:
@@ -114,7 +117,7 @@ def _meant(tokens: Sequence[Any], place: int) -> tuple[str, ...]:
     return ()
 
 
-def _clause(tokens: Sequence[Any], place: int) -> Any:
+def _clause(tokens: Sequence[Token], place: int) -> TokenType | None:
     """The kind of the clause that a word stands in."""
     depth = 0
     for token in reversed(tokens[:place]):
@@ -126,7 +129,7 @@ def _clause(tokens: Sequence[Any], place: int) -> Any:
     return None
 
 
-def _missing_on(tokens: Sequence[Any], place: int) -> tuple[str, ...]:
+def _missing_on(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     """What to write when a join before the place says neither ON nor USING."""
     if place < len(tokens) and tokens[place].token_type not in _ENDS:
         return ()

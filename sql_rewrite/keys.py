@@ -19,7 +19,7 @@ from sql_rewrite.expressions import BIGINT, Call, ColumnRef, Expression, Interva
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Core
 from sql_rewrite.reachable import Reachable, conjuncts, narrowed
-from sql_rewrite.syntax import refuse
+from sql_rewrite.refuse import refuse
 
 __all__ = ["fits", "key_domain", "whole"]
 

@@ -25,6 +25,7 @@ from sql_rewrite.core_block import CoreBlock, counts_rows
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
+from sql_rewrite.refuse import refuse
 from sql_rewrite.shell import (
     REPLICATE,
     Names,
@@ -40,7 +41,8 @@ from sql_rewrite.shell import (
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.sources import base_table, resolve_sources
 from sql_rewrite.spelling import check_gaps, check_words
-from sql_rewrite.syntax import Text, consume, parse, populated, refuse
+from sql_rewrite.syntax import consume, parse, populated
+from sql_rewrite.text import Text
 from sql_rewrite.union import unite
 
 __all__ = ["lift"]

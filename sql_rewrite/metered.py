@@ -15,12 +15,13 @@ Steps depend on the text only, not on the machine or its load: a text is always 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token
 
 __all__ = ["EXEMPT", "METERED", "STEPS_MAX", "TooManySteps", "read"]
 
@@ -59,13 +60,13 @@ class _Metered(DuckDB):
 
 # The parser writes into this table while it reads CONNECT BY, and forgets to clean up when that fails: the next text
 # would be read by other rules. So every reading has its own.
-_WRITTEN: Final[dict[str, Any]] = DuckDBParser.NO_PAREN_FUNCTION_PARSERS
+_WRITTEN: Final[Mapping[str, Callable[[DuckDBParser], exp.Expr]]] = DuckDBParser.NO_PAREN_FUNCTION_PARSERS
 
 
-def _table(value: Any) -> property:
+def _table(value: object) -> property:
     """A table that counts the looks of a metered parser. Other parsers of the dialect find it as it was."""
 
-    def look(parser: Any) -> Any:
+    def look(parser: DuckDBParser) -> object:
         meter = parser.dialect
         if type(meter) is not _Metered:
             return value
@@ -82,7 +83,7 @@ for _name in METERED:
     setattr(DuckDBParser, _name, _table(getattr(DuckDBParser, _name)))
 
 
-def read(tokens: Sequence[Any], sql: str, *, steps: int = STEPS_MAX) -> tuple[list[exp.Expr], int]:
+def read(tokens: Sequence[Token], sql: str, *, steps: int = STEPS_MAX) -> tuple[list[exp.Expr], int]:
     """The statements of a text and the number of steps that they took.
 
     Errors: TooManySteps, and the parser's own.

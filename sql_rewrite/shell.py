@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from privacy.refusal import Refused
 from privacy.release import ColumnKind
 from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
 from sql_rewrite.plan import ShellOutput
-from sql_rewrite.syntax import DIALECT, Text, consume, did_you_mean, refuse, rendered
+from sql_rewrite.refuse import did_you_mean, refuse
+from sql_rewrite.syntax import DIALECT, UNFORESEEN, consume, rendered
+from sql_rewrite.text import Text
 from sql_rewrite.trace import FOLLOWED, Shape, Trace
 
 __all__ = [
@@ -141,7 +142,7 @@ def generate(tree: exp.Expr) -> str:
     """The SQL text of a shell tree. Errors: Refused, for arguments that the generator does not foresee."""
     try:
         return tree.sql(dialect=DIALECT, comments=False)
-    except (SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError):
+    except UNFORESEEN:
         raise refuse(
             "unsupported_sql",
             "the part above the aggregates is refused",

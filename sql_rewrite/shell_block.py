@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from privacy.release import ColumnKind
 from sql_rewrite.plan import Core, Counting, ShellOutput
+from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.shell import (
     REPLICATE,
     Names,
@@ -31,7 +32,8 @@ from sql_rewrite.shell import (
     unknown_column,
 )
 from sql_rewrite.shell_trace import shifted, trace_block
-from sql_rewrite.syntax import Text, consume, did_you_mean, populated, refuse
+from sql_rewrite.syntax import consume, populated
+from sql_rewrite.text import Text
 
 __all__ = ["ShellBlocks"]
 

@@ -10,11 +10,13 @@ middle, reads another text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from sqlglot.tokenizer_core import Token, TokenType
 
 from privacy.refusal import Position, Refused
 from sql_rewrite.kinds import Kind
-from sql_rewrite.syntax import IDENTIFIER, Text, refuse
+from sql_rewrite.refuse import refuse
+from sql_rewrite.text import IDENTIFIER, Text
 
 __all__ = ["RESERVED_BARE", "check_gaps", "check_words", "named"]
 
@@ -58,12 +60,12 @@ def named(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def check_words(tokens: Sequence[Any], text: Text) -> None:
+def check_words(tokens: Sequence[Token], text: Text) -> None:
     """Refuses signs that the engine reads as well, in its own way, and parameters without a name.
 
     Errors: Refused (parse_error, unsupported_sql).
     """
-    before = None
+    before: TokenType | None = None
     for token in tokens:
         kind = token.token_type
         if kind in _FOREIGN and _foreign(token, text):
@@ -73,18 +75,18 @@ def check_words(tokens: Sequence[Any], text: Text) -> None:
                 f'the operator "{spelled}" is refused',
                 "It means something else in this dialect, or nothing at all.",
                 "write NOT, IS NOT DISTINCT FROM, // or ABS() instead",
-                position=text.span(token.start, token.end + 1),
+                position=text.token_position(token),
             )
         if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and before in _OPERATORS):
-            raise _parameter(text.span(token.start, token.end + 1))
+            raise _parameter(text.token_position(token))
         # The parser drops a sign, and ORDER BY +1 (a constant) would become ORDER BY 1 (a position). Of UNKNOWN it
         # makes NULL, which it is beside IS, and a name everywhere else.
         if kind is Kind.UNKNOWN or (kind is Kind.PLUS and before not in _LEFT):
-            raise _misread(text.span(token.start, token.end + 1))
+            raise _misread(text.token_position(token))
         before = kind
 
 
-def _foreign(token: Any, text: Text) -> bool:
+def _foreign(token: Token, text: Text) -> bool:
     kind, spelled = token.token_type, text.sql[token.start : token.end + 1]
     if kind is Kind.NOT:
         # An exclamation mark is also the first half of !~~ (NOT LIKE).
@@ -93,7 +95,7 @@ def _foreign(token: Any, text: Text) -> bool:
     return kind is Kind.NULLSAFE_EQ or (kind is Kind.DIV and spelled != "//") or spelled == "@"
 
 
-def check_gaps(tokens: Sequence[Any], text: Text) -> None:
+def check_gaps(tokens: Sequence[Token], text: Text) -> None:
     """Refuses anything between words but plain spaces and comments as the engine reads them, and spaces within words.
 
     Called when everything else was accepted, so that a refusal names the better reason where there is one.

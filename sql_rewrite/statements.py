@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from privacy.refusal import Finding, Position, Refused
+from sqlglot.tokenizer_core import Token
+
 from privacy.wording import nearest
 from sql_rewrite.kinds import Kind
+from sql_rewrite.refuse import refuse
+from sql_rewrite.text import Text
 
 __all__ = ["NO_BEGINNING", "begins_query", "check_statement"]
 
 NO_BEGINNING = "A query begins with SELECT, or with WITH."
-
-
-class _Spans(Protocol):
-    """What turns places of the text into positions."""
-
-    def span(self, start: int, stop: int) -> Position: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,7 @@ _QUOTED = (Kind.STRING, Kind.IDENTIFIER)
 _KEYWORDS = ("select", "with", "from")
 
 
-def check_statement(sql: str, tokens: Sequence[Any], text: _Spans) -> None:
+def check_statement(sql: str, tokens: Sequence[Token], text: Text) -> None:
     """Refuses a text that holds no query, more than one statement, or a statement of another kind.
 
     Errors: Refused (parse_error, many_statements, not_a_query). Depends on the text only.
@@ -113,47 +109,48 @@ def check_statement(sql: str, tokens: Sequence[Any], text: _Spans) -> None:
     statements = list(_statements(tokens))
     if not statements:
         nothing = not sql.replace(";", "").strip()
-        raise _refused(
+        raise refuse(
             "parse_error",
             "the text is empty" if nothing else "the text holds nothing but comments",
             "There is no statement in it.",
-            ("write a SELECT query: COUNT(*), SUM, AVG of a table, with WHERE and GROUP BY", _DESCRIBED),
-            None,
+            "write a SELECT query: COUNT(*), SUM, AVG of a table, with WHERE and GROUP BY",
+            _DESCRIBED,
         )
     if len(statements) > 1:
-        raise _refused(
+        raise refuse(
             "many_statements",
             "the text is refused",
             f"It holds {len(statements)} statements; one request is one statement.",
-            ("send the statements one by one", "put intermediate results into WITH name AS (SELECT ...)"),
-            text.span(statements[1].start, statements[1].end + 1),
+            "send the statements one by one",
+            "put intermediate results into WITH name AS (SELECT ...)",
+            position=text.token_position(statements[1]),
         )
     first = statements[0]
     word = first.text.lower()
     if first.token_type in _QUOTED or begins_query(tokens):
         return
-    place = text.span(first.start, first.end + 1)
+    place = text.token_position(first)
     kind = _BY_WORD.get(word)
     if kind is not None:
-        raise _refused("not_a_query", f"{place.text[:40].upper()} is refused", kind.why, kind.instead, place)
+        raise refuse("not_a_query", f"{place.text[:40].upper()} is refused", kind.why, *kind.instead, position=place)
     near = nearest(word, _KEYWORDS)
     if near is not None:
-        raise _refused(
+        raise refuse(
             "parse_error",
             f'the text could not be read as SQL near "{place.text[:40]}"',
             NO_BEGINNING,
-            (f'did you mean "{near.upper()}"?',),
-            place,
+            f'did you mean "{near.upper()}"?',
+            position=place,
         )
 
 
-def begins_query(tokens: Sequence[Any]) -> bool:
+def begins_query(tokens: Sequence[Token]) -> bool:
     """Whether the first word is one with which a query may begin."""
     first = next(_statements(tokens), None)
     return first is not None and (first.token_type is Kind.L_PAREN or first.text.lower() in _BEGINNINGS)
 
 
-def _statements(tokens: Sequence[Any]) -> Iterator[Any]:
+def _statements(tokens: Sequence[Token]) -> Iterator[Token]:
     """The first word of each statement."""
     fresh = True
     for token in tokens:
@@ -162,7 +159,3 @@ def _statements(tokens: Sequence[Any]) -> Iterator[Any]:
         elif fresh:
             fresh = False
             yield token
-
-
-def _refused(code: str, what: str, why: str, instead: tuple[str, ...], position: Position | None) -> Refused:
-    return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])

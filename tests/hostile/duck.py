@@ -32,9 +32,10 @@ from sql_rewrite.lower import lower
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.plan import Plan
+from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import resolve_sources
 from sql_rewrite.spelling import check_gaps, check_words
-from sql_rewrite.syntax import parse, refuse
+from sql_rewrite.syntax import parse
 from tests.sql_rewrite.datasets import CLINIC
 
 __all__ = ["SQL_TYPES", "Clinic", "Expressions", "Raised", "Reader", "Row", "same_rows", "same_values"]

@@ -1,0 +1,27 @@
+"""A refusal with one finding, and suggestions for misspelt names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from privacy.refusal import Finding, Position, Refused
+from privacy.wording import nearest
+
+__all__ = ["did_you_mean", "refuse"]
+
+
+def refuse(
+    code: str,
+    what: str,
+    why: str,
+    *instead: str,
+    position: Position | None = None,
+) -> Refused:
+    """A refusal with one finding."""
+    return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])
+
+
+def did_you_mean(name: str, known: Collection[str]) -> tuple[str, ...]:
+    """A suggestion line for a misspelt public name, or nothing."""
+    near = nearest(name, known)
+    return () if near is None else (f'did you mean "{near}"?',)
