@@ -28,7 +28,7 @@ from server.arranging import arranged
 from server.derived import Errors, shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
-from sql_rewrite.shell import ROW
+from sql_rewrite.released import ROW
 
 __all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "shapes", "to_stored"]
 

@@ -22,7 +22,7 @@ from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind, ReleasedTable
 from sql_rewrite.plan import Shell
-from sql_rewrite.shell import REPLICATE, ROW
+from sql_rewrite.released import REPLICATE, ROW
 
 __all__ = ["Identity", "Scenario", "Scenarios", "finite_number", "result_of"]
 

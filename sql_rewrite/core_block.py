@@ -27,10 +27,11 @@ from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.refuse import refuse
-from sql_rewrite.shell import ShellNodes, column, output_name
+from sql_rewrite.released import column
+from sql_rewrite.shell import ShellNodes, output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import NODES_MAX, consume, populated, rendered
+from sql_rewrite.syntax import NODES_MAX, consume, populated, rebuilt, rendered
 from sql_rewrite.text import Text
 
 __all__ = ["CoreBlock", "counts_rows"]
@@ -575,14 +576,7 @@ class CoreBlock:
                 f"add {node.name[:63]} to GROUP BY, or aggregate it",
                 position=self.text.position(node),
             )
-        result = type(node)()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                result.set(name, self._rewrite(value, core, inlined))
-            elif isinstance(value, list):
-                result.set(name, [self._rewrite(v, core, inlined) if isinstance(v, exp.Expr) else v for v in value])
-            else:
-                result.set(name, value)
+        result = rebuilt(node, lambda part: self._rewrite(part, core, inlined))
         result.meta.update(node.meta)
         return result
 

@@ -11,7 +11,7 @@ lowered from the typed plan, and the shell is generated from checked nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,19 +26,11 @@ from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.refuse import refuse
-from sql_rewrite.shell import (
-    REPLICATE,
-    Names,
-    Released,
-    Scope,
-    ShellNodes,
-    check_name,
-    column,
-    core_relation,
-    generate,
-    quoted,
-)
+from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
+from sql_rewrite.scope import Cte, Names, Scope
+from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
+from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.sources import base_table, resolve_sources
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import consume, parse, populated
@@ -84,29 +76,6 @@ def _without_brackets(item: exp.Expr) -> exp.Expr:
     return table
 
 
-class _Cte:
-    """A common table expression, lifted when it is first used."""
-
-    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released]) -> None:
-        self.node = node
-        self._lift = lift_it
-        self._released: Released | None = None
-        self._busy = False
-
-    @property
-    def used(self) -> bool:
-        return self._released is not None
-
-    def released(self) -> Released:
-        if self._busy:
-            raise refuse("unsupported_sql", "a recursive query is refused", "It has no proved bound.")
-        if self._released is None:
-            self._busy = True
-            self._released = self._lift()
-            self._busy = False
-        return self._released
-
-
 class _Lift:
     def __init__(
         self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
@@ -118,8 +87,8 @@ class _Lift:
         self.nodes = ShellNodes(text, parameters)
         self.cores: list[Core] = []
         self.warnings: list[Finding] = []
-        self.blocks = ShellBlocks(text, self.nodes, self.cores, self.query)
-        self.ctes: list[_Cte] = []
+        self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
+        self.ctes: list[Cte] = []
         self._derived = 0
 
     def _check_parameters(self) -> None:
@@ -148,13 +117,13 @@ class _Lift:
             shell = Shell(sql="", outputs=outputs, identities=0, trivial=True, simulation=None)
             return self._plan(shell)
         # Building a form checks every node of the shell, nested queries included; one form at least is built.
-        identified = top.form("identified") if any(output.kind != ColumnKind.KEY for output in outputs) else None
-        tree_to_run = identified if identified is not None else top.form("plain")
+        identified = top.form(Form.IDENTIFIED) if any(output.kind != ColumnKind.KEY for output in outputs) else None
+        tree_to_run = identified if identified is not None else top.form(Form.PLAIN)
         assert tree_to_run is not None
         self._check_ctes()
         simulation = None
         if identified is not None and self.cores and any(map(_computed, outputs)):
-            simulated = top.form("simulated")
+            simulated = top.form(Form.SIMULATED)
             simulation = None if simulated is None else Simulation(generate(simulated))
         if identified is None:
             outputs = tuple(replace(output, identity=None, branch=None, branches=()) for output in outputs)
@@ -236,7 +205,7 @@ class _Lift:
             consume(cte, "this", "alias", "materialized", text=self.text, what="a CTE")
             inner = Scope(dict(ctes))
             name = cte.alias.lower()
-            ctes[name] = _Cte(cte, partial(self._cte, cte, inner))
+            ctes[name] = Cte(cte, partial(self._cte, cte, inner))
             self.ctes.append(ctes[name])
         return Scope(ctes, scope.outer)
 
@@ -274,14 +243,11 @@ class _Lift:
             replace(output, name=names[i]) if i < len(names) else output for i, output in enumerate(released.outputs)
         )
 
-        ids = [f"id${i}" for i in range(released.identities or 0)]
-
-        def build(form: str) -> exp.Query | None:
+        def build(form: Form) -> exp.Query | None:
             tree = released.form(form)
             if tree is None:
                 return None
-            hidden = {"plain": [], "identified": ids, "simulated": [REPLICATE, *ids]}[form]
-            names = [output.name for output in new] + hidden
+            names = [output.name for output in new] + hidden_columns(form, released.identities or 0)
             inner = exp.Subquery(
                 this=tree.copy(),
                 alias=exp.TableAlias(this=quoted("renamed$"), columns=[quoted(name) for name in names]),
@@ -324,7 +290,7 @@ class _Lift:
             left,
             right,
             node,
-            copy=lambda clause: self.blocks.copy(clause, names, scope, "plain", None),
+            copy=NodeWriter(self.nodes, self.blocks.nested, names, scope).copy,
             ordered=noisy or left.ordered or right.ordered,
             instances=self.nodes.instances(left.instances + right.instances, node),
         )

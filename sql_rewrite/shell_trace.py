@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from sql_rewrite.plan import ShellOutput
-from sql_rewrite.shell import Released
+from sql_rewrite.released import Released
 from sql_rewrite.trace import UNKNOWN, Trace, Tracer, moved
 
 __all__ = ["BlockTrace", "shifted", "trace_block", "value_of"]

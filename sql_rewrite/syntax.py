@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import sqlglot
@@ -35,6 +35,7 @@ __all__ = [
     "did_you_mean",
     "parse",
     "populated",
+    "rebuilt",
     "refuse",
     "rendered",
 ]
@@ -84,6 +85,19 @@ def rendered(node: exp.Expr) -> str:
 def populated(node: exp.Expr) -> set[str]:
     """Names of the slots of a node that hold something."""
     return {name for name, value in node.args.items() if value is not None and value is not False and value != []}
+
+
+def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A node of the same class whose parts are changed. Its place in the text is not kept."""
+    result = type(node)()
+    for name, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            result.set(name, change(value))
+        elif isinstance(value, list):
+            result.set(name, [change(part) if isinstance(part, exp.Expr) else part for part in value])
+        else:
+            result.set(name, value)
+    return result
 
 
 def consume(node: exp.Expr, *names: str, text: Text, what: str) -> None:

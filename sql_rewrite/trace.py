@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-__all__ = ["CONSTANT", "FOLLOWED", "UNKNOWN", "Shape", "Trace", "Tracer", "moved"]
+__all__ = ["CONSTANT", "FOLLOWED", "UNKNOWN", "Shape", "Trace", "Tracer", "merged", "moved", "together"]
 
 
 class Shape(enum.IntEnum):
@@ -138,7 +138,7 @@ def merged(traces: Iterable[Trace], shape: Shape, rises: int | None) -> Trace:
     )
 
 
-def _together(*rises: int | None) -> int | None:
+def together(*rises: int | None) -> int | None:
     """The direction of something that goes along with each of its parts."""
     known = {one for one in rises if one != 0}
     if not known:
@@ -209,7 +209,7 @@ class Tracer:
             return replace(first, rises=_flipped(first.rises))
         if isinstance(node, exp.Add | exp.Sub):
             other = others[0]
-            rises = _together(first.rises, _flipped(other.rises) if isinstance(node, exp.Sub) else other.rises)
+            rises = together(first.rises, _flipped(other.rises) if isinstance(node, exp.Sub) else other.rises)
             both = merged(parts, max(first.shape, other.shape, Shape.AFFINE), rises)
             if both.shape is Shape.RATIO and Shape.CONSTANT not in (first.shape, other.shape):
                 both = replace(both, shape=Shape.SMOOTH)
@@ -239,7 +239,7 @@ class Tracer:
         if isinstance(node, _RISING) and fixed:
             return replace(merged(parts, max(first.shape, Shape.SMOOTH), first.rises), extreme=first.extreme)
         if isinstance(node, exp.Greatest | exp.Least):
-            return merged(parts, Shape.FOLDED, _together(*(part.rises for part in parts)))
+            return merged(parts, Shape.FOLDED, together(*(part.rises for part in parts)))
         steps = (*_STEPS, *_ROUNDING, *_RISING, exp.IntDiv, exp.Coalesce, exp.Nullif)
         if isinstance(node, steps):
             return merged(parts, max(Shape.ROUGH, *(part.shape for part in parts)), None)
@@ -274,7 +274,7 @@ class Tracer:
         worst = max(part.shape for part in everything)
         worst = Shape.FOLDED if worst is Shape.RANK else worst
         if all(condition.constant for condition in conditions):
-            return merged(everything, worst, _together(*(branch.rises for branch in branches)))
+            return merged(everything, worst, together(*(branch.rises for branch in branches)))
         return merged(everything, max(worst, Shape.ROUGH), None)
 
     def _over_rows(self, inner: Trace, shape: Shape, rises: int | None, extreme: str | None = None) -> Trace:

@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from privacy.release import ColumnKind
 from sql_rewrite.plan import ShellOutput
-from sql_rewrite.shell import REPLICATE, Released, column, quoted
+from sql_rewrite.released import REPLICATE, Form, Released, column, quoted
 from sql_rewrite.shell_trace import shifted
-from sql_rewrite.trace import Shape, Trace, merged
+from sql_rewrite.trace import Shape, Trace, merged, together
 
 __all__ = ["unite"]
 
@@ -25,7 +25,7 @@ def unite(
     right: Released,
     node: exp.SetOperation,
     *,
-    copy: Callable[[exp.Expr], exp.Expr | None],
+    copy: Callable[[exp.Expr], exp.Expr],
     ordered: bool,
     instances: int,
 ) -> Released:
@@ -46,21 +46,21 @@ def unite(
     limited = node.args.get("limit") is not None or node.args.get("offset") is not None
     slots = [slot for slot in ("order", "limit", "offset") if node.args.get(slot) is not None]
 
-    def build(form: str) -> exp.Query | None:
-        trees = [side.form(form if kept else "plain") for side in sides]
-        if any(tree is None for tree in trees):
+    def build(form: Form) -> exp.Query | None:
+        branches = [tree for side in sides if (tree := side.form(form)) is not None]
+        if len(branches) < len(sides):
             return None
-        if form != "plain":
-            trees = [_with_identity(sides, number, form, starts) for number in (0, 1)]
+        first, second = (
+            branch.copy() if form is Form.PLAIN else _with_identity(sides, number, branch, form, starts)
+            for number, branch in enumerate(branches)
+        )
         tree = type(node)(
-            this=exp.Subquery(this=_copied(trees[0])),
-            expression=exp.Subquery(this=_copied(trees[1])),
-            distinct=node.args.get("distinct"),
+            this=exp.Subquery(this=first), expression=exp.Subquery(this=second), distinct=node.args.get("distinct")
         )
         for slot in slots:
             # Every form copies them, which checks them; simulated rows are neither cut nor sorted.
             clause = copy(node.args[slot])
-            if form != "simulated":
+            if form is not Form.SIMULATED:
                 tree.set(slot, clause)
         return tree
 
@@ -75,12 +75,6 @@ def unite(
     )
 
 
-def _copied(tree: exp.Query | None) -> exp.Query:
-    assert tree is not None
-    result: exp.Query = tree.copy()
-    return result
-
-
 def _output(name: str, parts: tuple[ShellOutput, ShellOutput], *, kept: bool, chosen: bool) -> ShellOutput:
     """The column of both branches."""
     a, b = parts
@@ -88,8 +82,7 @@ def _output(name: str, parts: tuple[ShellOutput, ShellOutput], *, kept: bool, ch
     if not kept:
         kind = ColumnKind.KEY if kind == ColumnKind.KEY else ColumnKind.DERIVED
     worst = max(a.trace.shape, b.trace.shape)
-    rises = {part.trace.rises for part in parts if part.trace.rises != 0}
-    trace = merged((a.trace, b.trace), worst, (rises.pop() if len(rises) == 1 else None) if rises else 0)
+    trace = merged((a.trace, b.trace), worst, together(a.trace.rises, b.trace.rises))
     if chosen:
         trace = Trace(trace.reads, trace.across, max(worst, Shape.ROUGH), None, chosen=True)
     if not kept or kind == ColumnKind.KEY:
@@ -97,12 +90,13 @@ def _output(name: str, parts: tuple[ShellOutput, ShellOutput], *, kept: bool, ch
     return ShellOutput(name=name, kind=kind, trace=trace, branch=0, branches=parts)
 
 
-def _with_identity(sides: Sequence[Released], number: int, form: str, starts: Sequence[int]) -> exp.Query:
-    """One branch with the hidden columns of the whole."""
-    side = sides[number]
-    own = side.identities or 0
-    hidden = [REPLICATE] if form == "simulated" else []
-    names = [f"c${i}" for i in range(len(side.outputs))]
+def _with_identity(
+    sides: Sequence[Released], number: int, branch: exp.Query, form: Form, starts: Sequence[int]
+) -> exp.Query:
+    """One branch with the hidden columns of the whole. `branch` is its tree in the form."""
+    own = sides[number].identities or 0
+    hidden = [REPLICATE] if form is Form.SIMULATED else []
+    names = [f"c${i}" for i in range(len(sides[number].outputs))]
     inner = [*names, *hidden, *(f"i${i}" for i in range(own))]
     select: list[exp.Expr] = [
         exp.alias_(column(inside), output.name, quoted=True)
@@ -115,5 +109,5 @@ def _with_identity(sides: Sequence[Released], number: int, form: str, starts: Se
         select.append(exp.alias_(exp.Literal.number(number) if place == 0 else value, f"id${place}", quoted=True))
     alias = exp.TableAlias(this=quoted("branch$"), columns=[quoted(name) for name in inner])
     tree = exp.Select(expressions=select)
-    tree.set("from_", exp.From(this=exp.Subquery(this=_copied(side.form(form)), alias=alias)))
+    tree.set("from_", exp.From(this=exp.Subquery(this=branch.copy(), alias=alias)))
     return tree

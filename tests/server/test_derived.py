@@ -23,7 +23,7 @@ from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys
 from server.answer_rows import AnswerRows, assemble
 from server.derived import REASONS
 from sql_rewrite.lift import lift
-from sql_rewrite.shell import ROW
+from sql_rewrite.released import ROW
 from tests.mechanisms.support import SeededBits, count, moments, units
 from tests.sql_rewrite.datasets import CLINIC
 

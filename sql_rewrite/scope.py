@@ -1,0 +1,114 @@
+"""What a block of the outer query can see: common table expressions, relations, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from privacy.refusal import Refused
+from sql_rewrite.refuse import did_you_mean, refuse
+from sql_rewrite.released import Released
+from sql_rewrite.syntax import consume
+from sql_rewrite.text import Text
+
+__all__ = ["Cte", "Names", "Scope", "unknown_column"]
+
+
+class Cte:
+    """A common table expression, lifted when it is first used."""
+
+    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released]) -> None:
+        self.node = node
+        self._lift = lift_it
+        self._released: Released | None = None
+        self._busy = False
+
+    @property
+    def used(self) -> bool:
+        """Whether anything reads it."""
+        return self._released is not None
+
+    def released(self) -> Released:
+        """Its relation. Errors: Refused, also for a CTE that reads itself."""
+        if self._busy:
+            raise refuse("unsupported_sql", "a recursive query is refused", "It has no proved bound.")
+        if self._released is None:
+            self._busy = True
+            self._released = self._lift()
+            self._busy = False
+        return self._released
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a block can see: CTEs by folded name, and the columns of the blocks around it."""
+
+    ctes: Mapping[str, Cte]
+    outer: tuple[str, ...] = ()
+
+
+class Names:
+    """Names that a shell block can see, folded."""
+
+    def __init__(
+        self, relations: Mapping[str, Sequence[str]], outer: Sequence[str], aliases: Sequence[str] = ()
+    ) -> None:
+        self.relations = {alias.lower(): [name.lower() for name in columns] for alias, columns in relations.items()}
+        self.outer = tuple(outer)
+        self.aliases = tuple(alias.lower() for alias in aliases)
+
+    def with_aliases(self, aliases: Sequence[str]) -> Names:
+        """The same names and the aliases of a select list."""
+        return Names(self.relations, self.outer, aliases)
+
+    def unqualified(self) -> set[str]:
+        """Columns of all relations, without their relations."""
+        return {name for columns in self.relations.values() for name in columns}
+
+    def all(self) -> list[str]:
+        """Every visible name, for suggestions and for the blocks inside this one."""
+        qualified = [f"{alias}.{name}" for alias, columns in self.relations.items() for name in columns]
+        return [*sorted(self.unqualified()), *qualified]
+
+    def check(self, node: exp.Column, text: Text) -> None:
+        """Refuses a column that is none of the visible ones."""
+        consume(node, "this", "table", text=text, what="a column reference")
+        if isinstance(node.this, exp.Star):
+            raise refuse(
+                "unsupported_sql",
+                "* is refused here",
+                "It stands for several columns.",
+                position=text.position(node),
+            )
+        name, table = node.name.lower(), node.table.lower()
+        if table:
+            columns = self.relations.get(table)
+            if columns is None and f"{table}.{name}" in self.outer:
+                return
+            if columns is None:
+                raise refuse(
+                    "unknown_table",
+                    f'relation "{node.table[:63]}" is refused',
+                    "No relation of that name is read here.",
+                    *did_you_mean(node.table, self.relations),
+                    position=text.position(node),
+                )
+            if name in columns:
+                return
+        elif name in self.unqualified() or name in self.aliases or name in self.outer:
+            return
+        raise unknown_column(node, self.all(), text)
+
+
+def unknown_column(node: exp.Column, known: Sequence[str], text: Text) -> Refused:
+    """The refusal of a name that no relation in scope has."""
+    name = node.name
+    return refuse(
+        "unknown_column",
+        f'column "{name[:63]}" is refused',
+        "No table that the query reads has a column of that name.",
+        *did_you_mean(name, known),
+        position=text.position(node),
+    )
