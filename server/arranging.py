@@ -13,7 +13,7 @@ from typing import Any
 
 from privacy.release import ReleasedTable
 from sql_rewrite.plan import Arrangement, SortTerm
-from sql_rewrite.shell import ROW
+from sql_rewrite.released import ROW
 
 __all__ = ["arranged"]
 

@@ -13,7 +13,7 @@ from privacy.policy import ColumnType
 from privacy.release import ColumnKind, ReleasedColumn, ReleasedTable
 from server.arranging import arranged
 from sql_rewrite.lift import lift
-from sql_rewrite.shell import ROW
+from sql_rewrite.released import ROW
 from tests.sql_rewrite.datasets import CLINIC
 
 CORE = "SELECT education AS e, born AS b, COUNT(*) AS n, AVG(hours) AS h FROM people GROUP BY education, born"
