@@ -100,6 +100,7 @@ class ShellHandler:
                     columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table["columns"])
                     cursor.execute(f"CREATE TABLE {identifier(table['name'])} ({columns})")
                 described = _describe(cursor, sql, parameters)
+                _try(cursor, frame.header["tables"], sql, parameters)
             finally:
                 cursor.execute("ROLLBACK")
         return {"described": described}
@@ -140,6 +141,20 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]
     except (duckdb.Error, ValueError):
         raise Invalid from None
     return [(str(row[0]), str(row[1])) for row in rows]
+
+
+def _try(
+    cursor: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], sql: str, parameters: list[Any]
+) -> None:
+    """Runs the statement on rows of NULL: a constant that no type takes fails on any row, and on no row it does not."""
+    for table in tables:
+        cursor.execute(f"INSERT INTO {identifier(table['name'])} DEFAULT VALUES")
+    try:
+        cursor.execute(sql, parameters).fetchall()
+    except _BROKEN:
+        raise
+    except (duckdb.Error, ValueError):
+        raise Invalid from None
 
 
 def _result_kind(type_name: str) -> str:

@@ -110,7 +110,7 @@ _SHELL_REFUSED = Finding(
     code="unsupported_sql",
     what="the part above the aggregates is refused",
     why="It does not fit the names and types of the released columns.",
-    instead=("check the types of comparisons and function arguments", "see docs/sql.md"),
+    instead=("check the types of comparisons, constants and function arguments", "see docs/sql.md"),
 )
 
 _NOT_PLANNED = Finding(

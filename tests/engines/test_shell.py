@@ -172,16 +172,41 @@ def test_large_releases(shell: ShellEngine) -> None:
     assert rows[0] == (f"k{count - 1}", count - 1, (count - 1) / 2)
 
 
-def test_check_binds_without_running(shell: ShellEngine) -> None:
-    """Names and types come from empty tables; the expression is not computed: it would outlast the check's time."""
+def test_check_binds_on_empty_tables(shell: ShellEngine) -> None:
+    """Names and types come from tables without values."""
     described = shell.check(
-        (RELEASE,),
-        "SELECT city, n / 2 AS h, n * 2 AS d, $1 AS p, sleep_ms(600000) AS z FROM release WHERE n > $1",
-        (7,),
-        timeout_seconds=60,
+        (RELEASE,), "SELECT city, n / 2 AS h, n * 2 AS d, $1 AS p FROM release WHERE n > $1", (7,), timeout_seconds=60
     )
     assert described[:3] == (("city", "VARCHAR"), ("h", "DOUBLE"), ("d", "BIGINT"))
-    assert [name for name, _ in described] == ["city", "h", "d", "p", "z"]
+    assert [name for name, _ in described] == ["city", "h", "d", "p"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT city FROM release WHERE n > 'a'",
+        "SELECT city, sum(n) FROM release GROUP BY city HAVING sum(n) > 'b'",
+        "SELECT n + 'x' FROM release",
+        "SELECT n FROM release WHERE CAST(n AS VARCHAR) < CAST('2024-13-01' AS DATE)",
+        "SELECT n IN (1, 'a') FROM release",
+    ],
+)
+def test_a_constant_that_no_type_takes_is_invalid_before_it_runs(shell: ShellEngine, sql: str) -> None:
+    """It binds, and would fail on every released row: after the charge."""
+    with pytest.raises(ShellInvalid):
+        shell.check((RELEASE,), sql)
+
+
+def test_a_check_that_takes_long_ends_at_its_time() -> None:
+    """Checks run on rows of NULL, and come before any charge: nobody may keep a worker with one."""
+    shell = ShellEngine(workers=1)
+    try:
+        assert shell.wait_ready()
+        with capture_logs(), pytest.raises(ShellInvalid):
+            shell.check((RELEASE,), "SELECT sleep_ms(600000) AS z FROM release", timeout_seconds=0.5)
+        assert shell.check((RELEASE,), "SELECT n FROM release") == (("n", "BIGINT"),)
+    finally:
+        shell.close()
 
 
 @pytest.mark.parametrize(
