@@ -16,8 +16,7 @@ server/journey, a file each.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from accountant.ledger import Ledger
 from accountant.states import QueryStatus
@@ -82,7 +81,7 @@ class Journey:
             free=free,
         )
 
-    def estimate(self, question: Question) -> dict[str, Any]:
+    def estimate(self, question: Question) -> Mapping[str, object]:
         """Steps 1 to 4: the price and the expected errors. Touches no private row, spends nothing. Errors: Refused."""
         prepared, quote = self.admission.quote(question)
         return estimate(question, prepared, quote)

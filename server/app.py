@@ -9,11 +9,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,6 +60,16 @@ Noisegate answers SQL questions about people with noise, and keeps the account o
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
 and `charged`. Only `POST /v1/queries` spends; a GET never does.
 """
+
+
+class RequestState(TypedDict, total=False):
+    """What is known of a request while it is answered. `spending` is set before it may be charged."""
+
+    request_id: str
+    in_reserve: bool
+    spending: bool
+    query_id: str
+    problem_code: str
 
 
 @dataclass(slots=True)
@@ -165,7 +176,7 @@ _DEFAULT_HEADERS = (
 class _Edge:
     """Around everything: request id, security headers, one log line, metrics, and the last resort for failures."""
 
-    def __init__(self, app: ASGIApp, *, state: Any, secure: bool) -> None:
+    def __init__(self, app: ASGIApp, *, state: State, secure: bool) -> None:
         self._app = app
         self._state = state
         self._secure = secure
@@ -176,7 +187,7 @@ class _Edge:
             return
         begun = time.monotonic()
         request_id = _request_id(scope)
-        state = scope.setdefault("state", {})
+        state: RequestState = scope.setdefault("state", {})
         state["request_id"] = request_id
         status = 0
         inner = scope
@@ -223,7 +234,7 @@ class _Edge:
         return [*headers, *added]
 
     def _record(
-        self, scope: Scope, route: str, state: dict[str, Any], *, request_id: str, status: int, seconds: float
+        self, scope: Scope, route: str, state: RequestState, *, request_id: str, status: int, seconds: float
     ) -> None:
         method = _method(scope)
         metrics: Metrics = self._state.metrics
@@ -260,7 +271,7 @@ def _method(scope: Scope) -> str:
     return method if method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS") else "other"
 
 
-def _unforeseen(state: dict[str, Any]) -> Response:
+def _unforeseen(state: RequestState) -> Response:
     """The answer to a failure that nobody foresaw. A request that may have been charged counts as charged."""
     spending = bool(state.get("spending"))
     state["problem_code"] = "internal_error"
@@ -274,7 +285,7 @@ def _unforeseen(state: dict[str, Any]) -> Response:
     return problem_response(problem, request_id=state["request_id"])
 
 
-def _too_many(state: dict[str, Any]) -> Response:
+def _too_many(state: RequestState) -> Response:
     """The answer on a connection beyond the limit (server/connections.py)."""
     problem = Problem(
         "unavailable",
@@ -287,7 +298,7 @@ def _too_many(state: dict[str, Any]) -> Response:
     return problem_response(problem, request_id=state["request_id"])
 
 
-def _cut_short(state: dict[str, Any]) -> Response:
+def _cut_short(state: RequestState) -> Response:
     """The answer to a request that the shutdown ended. Nobody who may have been charged is told otherwise."""
     if "query_id" in state:
         return running_response(state["query_id"], Progress.RUNNING)

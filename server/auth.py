@@ -6,9 +6,8 @@ have none; the application does not start with one, and a test walks all of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
@@ -181,7 +180,7 @@ def access_of(route: APIRoute) -> Access | None:
     return found[0] if len(found) == 1 else None
 
 
-def undeclared_routes(routes: list[Any]) -> list[str]:
+def undeclared_routes(routes: Sequence[object]) -> list[str]:
     """Paths of routes that do not say whom they serve. Anything that is not an API route counts as undeclared."""
     return [
         str(getattr(route, "path", route))

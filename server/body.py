@@ -12,9 +12,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from starlette.requests import ClientDisconnect, Request
 
 from privacy.refusal import Finding
@@ -85,14 +86,14 @@ async def read_body(request: Request, *, limit: int, timeout_seconds: float) -> 
     return b"".join(chunks)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
         raise _Unreadable("An object names one key twice.")
     return result
 
 
-def _constant(_: str) -> Any:
+def _constant(_: str) -> NoReturn:
     raise _Unreadable("NaN and Infinity are not JSON.")
 
 
@@ -109,7 +110,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _check_texts(value: Any) -> None:
+def _check_texts(value: object) -> None:
     """Every text is encodable and free of NUL; the value is a tree of limited depth, so recursion is safe."""
     if isinstance(value, str):
         if "\x00" in value:
@@ -137,7 +138,7 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-def parse_json(raw: bytes) -> dict[str, Any]:
+def parse_json(raw: bytes) -> dict[str, object]:
     """One JSON object from UTF-8 bytes.
 
     Errors: Problem invalid_json for anything else: other encodings, duplicate keys, NaN, numbers beyond 64 bits,
@@ -169,7 +170,7 @@ def parse_json(raw: bytes) -> dict[str, Any]:
     raise Problem("invalid_json", what="the body is not a strict JSON object", why=why)
 
 
-def canonical_hash(value: Mapping[str, Any]) -> str:
+def canonical_hash(value: Mapping[str, object]) -> str:
     """SHA-256 (hex) of the object in canonical form: equal objects have equal hashes, whatever their layout."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -226,24 +227,22 @@ _NESTED = {
 """Fields that people write beside their object instead of into it: the object's field, and how it is written."""
 
 
-def _message(error: Mapping[str, Any]) -> str:
-    kind = str(error["type"])
+def _message(error: ErrorDetails) -> str:
+    kind = error["type"]
     if kind in _MESSAGES:
         return _MESSAGES[kind]
     if kind == "value_error":
         # Raised by our own validators, whose sentences hold names and limits only.
-        sentence = str(error["msg"]).removeprefix("Value error, ")
+        sentence = error["msg"].removeprefix("Value error, ")
         return sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith(".") else ".")
     if kind in ("literal_error", "enum"):
         return f"The value must be one of {error.get('ctx', {}).get('expected', 'the listed values')}."
     if kind in ("greater_than_equal", "less_than_equal", "greater_than", "less_than"):
-        return str(error["msg"]).replace("Input should be", "The value must be") + "."
+        return error["msg"].replace("Input should be", "The value must be") + "."
     return "The value has a wrong type or is outside its range."
 
 
-def findings_of(
-    errors: Sequence[Mapping[str, Any]], *, known: set[str], fields: Sequence[str] = ()
-) -> tuple[Finding, ...]:
+def findings_of(errors: Sequence[ErrorDetails], *, known: set[str], fields: Sequence[str] = ()) -> tuple[Finding, ...]:
     """Findings for the errors of a validation: paths of known names, sentences of ours, no input."""
     findings: dict[tuple[str, str], Finding] = {}
     for error in errors:
@@ -269,7 +268,7 @@ def findings_of(
     return tuple(findings.values())
 
 
-def validate(model: type[Model], value: Mapping[str, Any]) -> Model:
+def validate(model: type[Model], value: Mapping[str, object]) -> Model:
     """The model's instance for a parsed object.
 
     Errors: Problem invalid_request with every finding at once.

@@ -20,7 +20,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, open_snapshot, public_values
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
@@ -74,7 +73,7 @@ class _Stored:
     policy_version: int
     data_version: str
     snapshot: str
-    document: Mapping[str, Any]
+    document: Mapping[str, object]
 
 
 class ServedDatasets:
@@ -144,7 +143,7 @@ class ServedDatasets:
             raise LookupError("a snapshot is lost")
 
     def register(
-        self, document: Mapping[str, Any], *, actor: str, name: str | None = None, replaces: str | None = EITHER
+        self, document: Mapping[str, object], *, actor: str, name: str | None = None, replaces: str | None = EITHER
     ) -> Dataset:
         """Attaches a dataset file given as JSON; sources are files of the home's folder of datasets.
 
@@ -301,7 +300,7 @@ class ServedDatasets:
         )
         return _Entry(_with_public_keys(dataset, snapshot), snapshot)
 
-    def _policy_version(self, name: str, document: Mapping[str, Any]) -> int:
+    def _policy_version(self, name: str, document: Mapping[str, object]) -> int:
         """The number of an equal file of before, else the next one."""
         versions = self._registry.dataset_versions(name)
         for version in versions:
@@ -371,7 +370,7 @@ def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) ->
     """The values of a public table's column, kept beside the snapshot: a start should not open it for them."""
     kept = snapshot.with_suffix(".public.json")
     place = f"{table}.{column}"
-    known: dict[str, Any] = {}
+    known: dict[str, list[object]] = {}
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         known = dict(json.loads(kept.read_text("utf-8")))
         return [parse_key(value, kind) for value in known[place]]

@@ -20,10 +20,10 @@ import ipaddress
 import time
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -136,9 +136,9 @@ class Connections:
         self._reserve[connection] = None
         return False
 
-    def _close_first(self, connections: Any) -> bool:
+    def _close_first(self, connections: Iterable[Closable]) -> bool:
         """Closes the first of some connections. Returns False when there is none."""
-        oldest: Closable | None = next(iter(connections), None)
+        oldest = next(iter(connections), None)
         if oldest is None:
             return False
         self.leave(oldest)
@@ -167,7 +167,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self,
         config: Config,
         server_state: ServerState,
-        app_state: dict[str, Any],
+        app_state: dict[str, object],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         limits: ConnectionLimits,

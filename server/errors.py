@@ -18,7 +18,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from starlette.responses import Response
 
@@ -278,7 +277,7 @@ class Problem(Exception):
         charged: bool = False,
         available_at: datetime.datetime | None = None,
         headers: Mapping[str, str] | None = None,
-        extra: Mapping[str, Any] | None = None,
+        extra: Mapping[str, object] | None = None,
     ) -> None:
         assert code in PROBLEMS, code
         super().__init__(code)
@@ -306,18 +305,18 @@ class Problem(Exception):
         return PROBLEMS[self.code]
 
 
-def _position_body(position: Position | None) -> dict[str, Any] | None:
+def _position_body(position: Position | None) -> dict[str, object] | None:
     if position is None:
         return None
     return {"line": position.line, "column": position.column, "text": position.text}
 
 
-def finding_body(finding: Finding) -> dict[str, Any]:
+def finding_body(finding: Finding) -> dict[str, object]:
     """A finding of a problem, or a warning of an answer, as JSON. What a problem lacks is filled in from its kind.
 
     Refusals and warnings of a query have no field: only findings about the request and about dataset files say one.
     """
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "code": finding.code,
         "what": finding.what,
         "why": finding.why,
@@ -329,13 +328,13 @@ def finding_body(finding: Finding) -> dict[str, Any]:
     return body
 
 
-def problem_body(problem: Problem, *, request_id: str) -> dict[str, Any]:
+def problem_body(problem: Problem, *, request_id: str) -> dict[str, object]:
     """The problem document, all members always present; members of `extra` come last."""
     kind, finding = problem.kind, problem.finding
     why = finding.why or kind.meaning
     instead = finding.instead or kind.instead
     alone = {**finding_body(replace(finding, why=why, position=None)), "field": None}
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "type": f"/problems/{problem.code}",
         "title": kind.meaning,
         "status": kind.status,

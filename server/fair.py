@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 from engines.turns import STEP_SECONDS, Turns
 
@@ -15,15 +16,13 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
+@dataclass(frozen=True, slots=True)
 class _Work:
-    """One call that waits for its turn."""
+    """One call that waits for its turn: what runs it, and what cancels it."""
 
-    __slots__ = ("call", "future", "owner")
-
-    def __init__(self, owner: str, call: Callable[[], Any]) -> None:
-        self.owner = owner
-        self.call = call
-        self.future: Future[Any] = Future()
+    owner: str
+    run: Callable[[], None]
+    cancel: Callable[[], object]
 
 
 class FairThreads:
@@ -38,14 +37,24 @@ class FairThreads:
 
     def submit(self, owner: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Calls the function on a thread when it is the owner's turn."""
-        work = _Work(owner, lambda: function(*args, **kwargs))
+        future: Future[T] = Future()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    result = function(*args, **kwargs)
+                except BaseException as error:  # noqa: BLE001 - whoever waits for the future is told
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+
         with self._changed:
             # One token for each piece of work; which piece a token stands for is decided when it comes up.
             self._executor.submit(self._serve)
             self._turns.arrive(owner)
-            self._waiting.append(work)
+            self._waiting.append(_Work(owner, run, future.cancel))
             self._changed.notify_all()
-        return work.future
+        return future
 
     def close(self, *, cancel: bool, wait: bool | None = None) -> None:
         """Takes no more work. Finishes what waits, or with `cancel` leaves it, and does not wait for what runs.
@@ -56,20 +65,14 @@ class FairThreads:
             self._closing = True
             if cancel:
                 for work in self._waiting:
-                    work.future.cancel()
+                    work.cancel()
             self._changed.notify_all()
         self._executor.shutdown(wait=not cancel if wait is None else wait)
 
     def _serve(self) -> None:
         work = self._next()
         try:
-            if work.future.set_running_or_notify_cancel():
-                try:
-                    result = work.call()
-                except BaseException as error:  # noqa: BLE001 - whoever waits for the future is told
-                    work.future.set_exception(error)
-                else:
-                    work.future.set_result(result)
+            work.run()
         finally:
             with self._changed:
                 self._turns.end(work.owner)

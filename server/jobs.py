@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from server.admitted import InFlight, Settled
 from server.errors import Problem
@@ -24,6 +24,7 @@ from server.shutdown import Deadline
 __all__ = ["AdmittedQuery", "JobPool", "Started"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _ADMISSION_THREADS = 4
 _SETTLE_SECONDS = 0.5
 STACK_BYTES = 64 * 1024 * 1024
@@ -186,12 +187,12 @@ class JobPool:
         left = self._deadline.left() if self.stopping else 0.0
         wait_for_futures(pending, timeout=max(left, _SETTLE_SECONDS))
 
-    def _submit(self, owner: str, function: Callable[..., T], /, *arguments: Any) -> Future[T]:
+    def _submit(self, owner: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Calls the function on an admission thread. Errors: Problem unavailable once the intake is closed."""
         with self._lock:
             if self.stopping:
                 raise _stopping()
-            future = self._admission.submit(owner, function, *arguments)
+            future = self._admission.submit(owner, function, *args, **kwargs)
             self._admitting.add(future)
         future.add_done_callback(self._admission_ended)
         return future

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 __all__ = ["ALLOWED_FIELDS", "Log", "coarse_seconds", "configure_logs", "duration_bucket", "logger", "where"]
 
@@ -73,7 +73,7 @@ def where(error: BaseException) -> str:
     return " > ".join(places[-8:])
 
 
-def _kept(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(fields: Mapping[str, object]) -> dict[str, object]:
     kept = {name: _plain(value) for name, value in fields.items() if name in ALLOWED_FIELDS}
     dropped = len(fields) - len(kept)
     if dropped:
@@ -82,7 +82,7 @@ def _kept(fields: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
@@ -98,7 +98,7 @@ class Log:
         self._stream = stream
         self._lock = threading.Lock()
 
-    def log(self, level: int, event: str, **fields: Any) -> None:
+    def log(self, level: int, event: str, **fields: object) -> None:
         """One line, if the level is told."""
         if level < self._level:
             return
@@ -109,19 +109,19 @@ class Log:
             self._stream.write(text)
             self._stream.flush()
 
-    def debug(self, event: str, **fields: Any) -> None:
+    def debug(self, event: str, **fields: object) -> None:
         """A line for developers."""
         self.log(logging.DEBUG, event, **fields)
 
-    def info(self, event: str, **fields: Any) -> None:
+    def info(self, event: str, **fields: object) -> None:
         """A line about what happens as it should."""
         self.log(logging.INFO, event, **fields)
 
-    def warning(self, event: str, **fields: Any) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """A line about what somebody should look at."""
         self.log(logging.WARNING, event, **fields)
 
-    def error(self, event: str, **fields: Any) -> None:
+    def error(self, event: str, **fields: object) -> None:
         """A line about what went wrong."""
         self.log(logging.ERROR, event, **fields)
 
@@ -137,7 +137,7 @@ class _Records(logging.Handler):
         if record.name.startswith("noisegate."):
             _logger.log(record.levelno, str(record.msg), **getattr(record, "fields", {}))
             return
-        fields: dict[str, Any] = {"logger": record.name}
+        fields: dict[str, object] = {"logger": record.name}
         if record.name in _UVICORN_LOGGERS and record.levelno < logging.ERROR and not record.exc_info:
             fields["message"] = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from privacy.aggregate import AggregateFunction
 from sql_rewrite.functions import INTERNAL, REGISTRY
@@ -12,7 +11,7 @@ from sql_rewrite.syntax import DEPTH_MAX, IN_LIST_MAX, NESTING_MAX, NODES_MAX, T
 __all__ = ["sql_matrix"]
 
 
-def sql_matrix() -> Mapping[str, Any]:
+def sql_matrix() -> Mapping[str, object]:
     """Aggregates, scalar functions, shell constructs, what is refused always, and the limits of a text."""
     return {
         "dialect": "duckdb",

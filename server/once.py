@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
@@ -46,7 +45,7 @@ def idempotency_key(request: Request) -> str | None:
 async def once(
     request: Request,
     caller: Caller,
-    body: Mapping[str, Any],
+    body: Mapping[str, object],
     act: Callable[[], Response],
     *,
     unkept: str | None = None,

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from accountant.ledger import Ledger
 from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
-from server.admitted import InFlight, Settled
-from server.jobs import AdmittedQuery, JobPool
+from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
 from server.store.registry import EITHER, Registry
+
+if TYPE_CHECKING:
+    # Commands read this module, and few of them need the mathematics that a query is made of.
+    from server.journey.query import Admitted, ToRun
 
 __all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "Registrar", "Services"]
 
@@ -24,16 +27,16 @@ __all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", 
 class JourneySteps(Protocol):
     """The journey as HTTP sees it. Synchronous; called on threads."""
 
-    def estimate(self, question: Question) -> dict[str, Any]:
+    def estimate(self, question: Question) -> Mapping[str, object]:
         """What the question would cost. Raises Refused, LedgerError."""
 
-    def admit(self, question: Question) -> Settled | InFlight | AdmittedQuery:
+    def admit(self, question: Question) -> Admitted:
         """Everything up to the reservation. Raises Refused, LedgerError."""
 
-    def complete(self, admitted: Any) -> bytes:
+    def complete(self, query: ToRun) -> bytes:
         """Everything after it: the stored answer at its visible moment. Raises ExecutionFailed."""
 
-    def abandon(self, admitted: Any) -> None:
+    def abandon(self, query: ToRun) -> None:
         """Voids an admitted query whose turn never came."""
 
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
@@ -70,7 +73,7 @@ class Registrar(Protocol):
     """Attaches datasets: checks the description, builds the snapshot, stores the version, serves it."""
 
     def register(
-        self, document: Mapping[str, Any], *, actor: str, name: str | None = None, replaces: str | None = EITHER
+        self, document: Mapping[str, object], *, actor: str, name: str | None = None, replaces: str | None = EITHER
     ) -> Dataset:
         """Attaches a dataset file given as JSON.
 
@@ -113,7 +116,7 @@ class Services:
     registrar: Registrar
     jobs: JobPool
     checks: tuple[Check, ...] = ()
-    sql_matrix: Mapping[str, Any] = field(default_factory=dict)
+    sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)
     closing: tuple[Callable[[], object], ...] = ()
 

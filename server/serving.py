@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if sys.platform != "win32":
     import fcntl
@@ -45,7 +45,7 @@ class ServingLock:
         os.ftruncate(self._descriptor, 0)
         return True
 
-    def tell(self, **record: Any) -> None:
+    def tell(self, **record: object) -> None:
         """Writes where this process serves, for other commands; nothing when another process has the lock."""
         if not self._held:
             return
@@ -60,7 +60,7 @@ class ServingLock:
             self._descriptor = -1
 
 
-def serving_record(path: Path) -> dict[str, Any] | None:
+def serving_record(path: Path) -> dict[str, object] | None:
     """What the process that holds the lock of a home tells: url, pid, datasets with their versions.
 
     {} when it told nothing yet, None when no process serves the home.
@@ -142,7 +142,7 @@ def serve(
 
         prepare(services)
         url = public_url(settings.host, listener.getsockname()[1])
-        options: dict[str, Any] = {**uvicorn_options(settings), "workers": 1}
+        options = {**uvicorn_options(settings), "workers": 1}
         server = uvicorn.Server(uvicorn.Config(create_app(settings, services=services), **options))
         # From here on a signal ends the server instead of interrupting us; uvicorn passes it on to these in the end.
         for name in (signal.SIGTERM, signal.SIGINT):

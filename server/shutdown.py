@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 __all__ = ["Closing", "Deadline", "Pause", "noticing_signals", "rest_of"]
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_Handler = Callable[[int, FrameType | None], object] | int | None
+"""What a signal does; a number is one of the defaults."""
 
 
 def rest_of(seconds: float) -> float:
@@ -93,7 +94,7 @@ def noticing_signals(begin: Callable[[], object]) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    before: dict[signal.Signals, Any] = {}
+    before: dict[signal.Signals, _Handler] = {}
 
     def notice(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(begin)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
@@ -277,7 +276,7 @@ def budget_tag(account: Account) -> str:
     return f"{account.id}-{account.revision}"
 
 
-def account_body(account: Account) -> dict[str, Any]:
+def account_body(account: Account) -> dict[str, object]:
     """An account as JSON: what routes and commands show in common."""
     return {
         "id": account.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 
 from privacy.policy import Dataset
 from server.administration.refusal import (
@@ -27,7 +27,7 @@ __all__ = ["AttachDataset", "Document", "LocalFile", "Remover", "ServedFile", "a
 class Document:
     """A dataset file as JSON; its data files are in the home's folder of datasets."""
 
-    content: Mapping[str, Any]
+    content: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

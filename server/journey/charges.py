@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
-from typing import Any
 
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
@@ -97,7 +96,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     return tuple(charges)
 
 
-def _description(prepared: Prepared, priced: Priced | None) -> Mapping[str, Any]:
+def _description(prepared: Prepared, priced: Priced | None) -> Mapping[str, object]:
     """What the ledger keeps about a query beside its price: shapes, never literals."""
     return {
         "cores": [

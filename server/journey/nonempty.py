@@ -20,11 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from privacy.release import ReleasedColumn, ReleasedTable
 
 __all__ = ["without_empty"]
+
+T = TypeVar("T")
 
 
 def without_empty(table: ReleasedTable, count: str) -> ReleasedTable:
@@ -38,7 +40,7 @@ def without_empty(table: ReleasedTable, count: str) -> ReleasedTable:
 
 def _leaning(column: ReleasedColumn) -> ReleasedColumn:
     """The count with intervals that begin at zero where the noise may have shown the group."""
-    lows: list[Any] = []
+    lows: list[float | None] = []
     for value, low, high in zip(column.values, column.lows, column.highs, strict=True):
         near = low is not None and high is not None and value < 3 * (high - value)
         lows.append(0 if near else low)
@@ -46,7 +48,7 @@ def _leaning(column: ReleasedColumn) -> ReleasedColumn:
 
 
 def _cut(column: ReleasedColumn, kept: Sequence[int]) -> ReleasedColumn:
-    def rows(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def rows(values: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(values[row] for row in kept) if values else values
 
     return replace(

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import assert_never
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
@@ -125,7 +125,7 @@ def answer(asked: Asked, paid: Paid, told: Told, account: Account) -> bytes:
     return json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
-def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, Any]:
+def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, object]:
     """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
     priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
     dataset = prepared.plan.dataset
@@ -237,7 +237,7 @@ def _share(cost: Fraction, account: Account) -> str:
     return decimal_text(cost / account.limit.epsilon, places=9)
 
 
-def _exhausted(quote: Quote) -> dict[str, Any]:
+def _exhausted(quote: Quote) -> dict[str, object]:
     """Why a query would be refused that the budget does not cover, in the words of that refusal."""
     assert quote.priced is not None
     why, instead = exhausted_words(None, delta_that_fits(quote.path, quote.priced.loss))
@@ -246,7 +246,9 @@ def _exhausted(quote: Quote) -> dict[str, Any]:
     )
 
 
-def _family(priced: Priced, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool) -> dict[str, Any]:
+def _family(
+    priced: Priced, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool
+) -> dict[str, object]:
     """What one family of noise would give for the wish, and what it would leave for later questions."""
     after = leaf.after(priced.loss)
     dataset = prepared.plan.dataset
@@ -329,7 +331,7 @@ def _expected(
     priced: Priced | None,
     question: Question,
     stored: Mapping[tuple[str, str], _StoredError],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The error of each column: that of the stored release where one is told again, otherwise the expected one.
 
     The expected one of a ratio, which depends on how many rows a group has, is given for some numbers.
@@ -342,7 +344,7 @@ def _expected(
             errors[name] = _errors(priced, name)
             widths[name] = priced.calibration.predicted_half_widths(name, question.confidence)
             ratios[name] = priced.calibration.expected_errors(name, question.confidence)
-    result = []
+    result: list[dict[str, object]] = []
     for output in prepared.plan.shell.outputs:
         core, column = (output.core or "", output.column or "") if output.kind == ColumnKind.RELEASED else ("", "")
         told = stored.get((core, column))
@@ -359,7 +361,7 @@ def _expected(
     return result
 
 
-def _by_rows(expected: Sequence[ExpectedError]) -> list[dict[str, Any]]:
+def _by_rows(expected: Sequence[ExpectedError]) -> list[dict[str, object]]:
     return [dataclasses.asdict(error) for error in expected]
 
 
@@ -367,7 +369,7 @@ def _errors(priced: Priced, core: str) -> dict[str, float | None]:
     return priced.calibration.predicted_errors(core)
 
 
-def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, Any]]:
+def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
     result = []
     for measurement in priced.calibration.measurements:
         core = next(c for c in prepared.cores if c.described.name == measurement.core)
@@ -388,7 +390,7 @@ def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, Any]]:
     return result
 
 
-def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) -> list[dict[str, Any]]:
+def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) -> list[dict[str, object]]:
     result = []
     for core, of_core in zip(prepared.cores, notes, strict=True):
         texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}

@@ -6,7 +6,7 @@ import datetime
 import json
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -81,7 +81,7 @@ def _guarantee(services: Services, account: Account, dataset: Dataset | None) ->
     return account.guarantee
 
 
-def _budget(services: Services, account: Account) -> dict[str, Any]:
+def _budget(services: Services, account: Account) -> dict[str, object]:
     dataset = services.catalogue.get(account.dataset)
     remaining = max(account.remaining_epsilon(), Fraction(0))
     reserved = account.reserved
@@ -256,9 +256,9 @@ async def list_entries(
     )
 
 
-def _entry(entry: Entry, *, overseen: bool) -> dict[str, Any]:
+def _entry(entry: Entry, *, overseen: bool) -> dict[str, object]:
     amounts = entry.amounts
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "sequence": entry.account_sequence,
         "kind": entry.kind,
         "query": entry.query_id,

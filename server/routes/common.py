@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from enum import Enum
+from typing import Any, TypedDict, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from server.services import Services
 from server.wire.words import Progress
 
 __all__ = [
+    "Description",
     "absent_dataset",
     "account_visible",
     "body_of",
@@ -45,7 +47,7 @@ async def in_thread(function: Callable[[], T]) -> T:
     return await run_in_threadpool(function)
 
 
-def json_response(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A value as JSON that no cache keeps."""
     content = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     return Response(
@@ -72,7 +74,7 @@ def cached_response(
     return Response(content, media_type=media_type, headers=common)
 
 
-async def body_of(request: Request, model: type[Model], *, large: bool = False) -> tuple[Model, dict[str, Any]]:
+async def body_of(request: Request, model: type[Model], *, large: bool = False) -> tuple[Model, dict[str, object]]:
     """The request's body as a checked model, and as the object it was read from."""
     settings = services_of(request).settings
     limit = settings.admin_body_max_bytes if large else settings.body_max_bytes
@@ -136,6 +138,20 @@ async def visible_dataset(services: Services, caller: Caller, name: str) -> Data
     return dataset
 
 
+class Description(TypedDict):
+    """The arguments of a route's decorator that describe it."""
+
+    operation_id: str
+    summary: str
+    description: str
+    tags: list[str | Enum]
+    responses: dict[int | str, dict[str, Any]]
+    openapi_extra: dict[str, Any] | None
+    response_class: type[Response]
+    response_model: None
+    status_code: int
+
+
 _COMMON_PROBLEMS = ("invalid_request", "internal_error")
 _KEY_PROBLEMS = ("unauthenticated", "forbidden", "rate_limited", "unavailable")
 _BODY_PROBLEMS = ("invalid_json", "body_too_large", "unsupported_media_type", "request_timeout")
@@ -147,15 +163,15 @@ def describe(
     description: str,
     *,
     tag: str,
-    answers: Mapping[int, tuple[type[BaseModel] | str, Any]],
+    answers: Mapping[int, tuple[type[BaseModel] | str, object]],
     body: type[BaseModel] | None = None,
-    body_examples: Mapping[str, Any] | None = None,
+    body_examples: Mapping[str, object] | None = None,
     problems: tuple[str, ...] = (),
     public: bool = False,
     headers: Mapping[str, str] | None = None,
     formats: Sequence[str] = (),
     format_headers: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Description:
     """Arguments for a router: names, and every answer with its schema and an example.
 
     `answers` maps a status to a model (or a media type) and an example; `formats` are other media types of the 200,
@@ -166,20 +182,22 @@ def describe(
         codes += _KEY_PROBLEMS
     if body is not None:
         codes += _BODY_PROBLEMS
-    responses: dict[int | str, dict[str, Any]] = {}
+    responses: dict[int | str, dict[str, object]] = {}
     for status, (model, example) in answers.items():
-        response: dict[str, Any] = {"description": _STATUS_WORDS.get(status, "Success")}
+        response: dict[str, object] = {"description": _STATUS_WORDS.get(status, "Success")}
         if isinstance(model, str):
             if model:
                 kind = "object" if model == "application/json" else "string"
                 response["content"] = {model: {"schema": {"type": kind}}}
         else:
-            media: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
+            media: dict[str, object] = {"schema": {"$ref": f"#/components/schemas/{model.__name__}"}}
             if example is not None:
                 media["example"] = example
-            response["content"] = {"application/json": media}
-            if status == 200:
-                response["content"] |= {name: {"schema": {"type": "string"}} for name in formats}
+            others = formats if status == 200 else ()
+            response["content"] = {
+                "application/json": media,
+                **{name: {"schema": {"type": "string"}} for name in others},
+            }
         named = {**(headers or {}), **((format_headers or {}) if status == 200 else {})}
         if named and status < 300:
             response["headers"] = {
@@ -194,9 +212,9 @@ def describe(
             "description": " ".join(f"`{name}`: {PROBLEMS[name].meaning}" for name in names),
             "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}},
         }
-    extra: dict[str, Any] = {}
+    extra: dict[str, object] = {}
     if body is not None:
-        content: dict[str, Any] = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
+        content: dict[str, object] = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
         if body_examples:
             content["examples"] = {name: {"value": value} for name, value in body_examples.items()}
         extra["requestBody"] = {"required": True, "content": {"application/json": content}}

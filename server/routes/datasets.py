@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
@@ -47,7 +47,7 @@ def _bound_text(kind: ColumnType, bound: Fraction) -> str:
     return timestamp_at(bound).isoformat() if kind is ColumnType.TIMESTAMP else decimal_text(bound)
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: Column) -> dict[str, object]:
     bounds, keys = column.bounds, column.keys
     return {
         "name": column.name,
@@ -63,7 +63,7 @@ def _column(column: Column) -> dict[str, Any]:
     }
 
 
-def table_body(table: Table) -> dict[str, Any]:
+def table_body(table: Table) -> dict[str, object]:
     """Public metadata of a table: what was declared, nothing that was counted."""
     contribution = table.contribution
     return {

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import anyio.to_thread
@@ -27,7 +27,7 @@ from server.floor import RUNS
 from server.log import logger
 from server.metrics import CONTENT_TYPE_LATEST
 from server.roles import OVERSEEING, Role
-from server.routes.common import describe, in_thread, json_response, not_found
+from server.routes.common import Description, describe, in_thread, json_response, not_found
 from server.services import Check, Services
 from server.wire.answers import CapabilitiesAnswer, HealthAnswer, ReadinessAnswer
 from server.wire.requests import SQL_LENGTH_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX
@@ -217,7 +217,7 @@ def _page(request: Request, name: str, media_type: str) -> Response:
     )
 
 
-def _describe_page(operation_id: str, summary: str, media_type: str) -> dict[str, Any]:
+def _describe_page(operation_id: str, summary: str, media_type: str) -> Description:
     return describe(
         operation_id,
         summary,

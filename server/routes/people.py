@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -45,7 +45,7 @@ def _people(services: Services) -> People:
     return People(services.registry, services.settings.key_days)
 
 
-def _body(value: Principal | StoredKey) -> dict[str, Any]:
+def _body(value: Principal | StoredKey) -> dict[str, object]:
     return dataclasses.asdict(value)
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -144,7 +144,7 @@ _REFUSALS = (
 )
 
 
-def _asked(raw: dict[str, Any]) -> dict[str, Any]:
+def _asked(raw: dict[str, object]) -> dict[str, object]:
     """What a body asks: without how long the client waits, and without nulls, which are absent.
 
     A parameter's value may be null, and then it is one.
@@ -156,7 +156,7 @@ def _asked(raw: dict[str, Any]) -> dict[str, Any]:
     return asked
 
 
-def _question(caller: Caller, body: QueryBody, raw: dict[str, Any], *, key: str | None) -> Question:
+def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: str | None) -> Question:
     accuracy = body.accuracy
     return Question(
         principal=caller.name,
@@ -363,7 +363,7 @@ async def list_queries(
     )
 
 
-def _state(record: QueryRecord, *, overseen: bool) -> dict[str, Any]:
+def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
     # What an account above paid is a share of its use, which tells what others asked.
     return {
         "id": record.id,
