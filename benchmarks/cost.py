@@ -272,7 +272,7 @@ def main() -> int:
             f'    "{name}": Cost({", ".join(f"{part}={value:g}" for part, value in shown.items() if value)}),',
             flush=True,
         )
-        known = DUCKDB.costs.operators.get(name)
+        known = DUCKDB.costs.operators.get(name) or REGISTRY[name].cost
         if known is None or any(value > taken(known, part) for part, value in found.items()):
             above.append(name)
     print(json.dumps({**figures, "above_the_table": above}))

@@ -53,7 +53,7 @@ from sql_rewrite.expressions import (
     interval_of,
 )
 from sql_rewrite.functions import build, clip_columns
-from sql_rewrite.functions.dates import has_calendar_range
+from sql_rewrite.functions.moments import has_calendar_range
 from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, Core, Plan

@@ -122,13 +122,13 @@ class _Meter:
         entry = REGISTRY[call.operator]
         total = self.own(call)
         for index, argument in enumerate(call.arguments):
-            copies = entry.copies_of(call.arguments, index)
+            copies = self._costs.copies_of(call.operator, call.arguments, index)
             total = total.plus(self.bare(argument) if entry.loose else self.lowered(argument), copies)
         return total
 
     def own(self, call: Call) -> _Sum:
         """One operator, once."""
-        cost = self._costs.operators.get(call.operator, self._costs.unknown)
+        cost = self._costs.cost_of(call.operator, REGISTRY[call.operator].cost)
         times = max(1, len(call.arguments) - 1) if call.operator in _CHAINED else 1
         if call.operator == "case":
             times = len(call.arguments) // 2

@@ -15,7 +15,7 @@ from typing import Any
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.functions.dates import DAY_NAMES, MONTH_NAMES
+from sql_rewrite.functions.date_parts import DAY_NAMES, MONTH_NAMES
 
 __all__ = ["closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
 

@@ -5,9 +5,9 @@ thread has in hand, and a thread has at most one vector of 2,048 rows in hand.
 
 Argument. An operator that makes a text keeps the texts of one vector until the next one comes. A stored text has at
 most `length_max` characters (the snapshot keeps no longer ones), so a text of an expression has at most
-`cost.characters` of them, of at most four bytes each. The lowered statement holds an operator as often as its copies
-say, and none is computed more often than it is written. CASE, COALESCE and their relatives refer to texts that others
-made. What aggregation, joins and windows keep is the engine's own memory: counted, and spilled.
+`cost.characters` of them, of at most four bytes each. The lowered statement holds an operator as often as the copies
+of its dialect say, and none is computed more often than it is written. CASE, COALESCE and their relatives refer to
+texts that others made. What aggregation, joins and windows keep is the engine's own memory: counted, and spilled.
 
 Without this limit a nested REPLACE over messages of 2 KB held 4 MB for each operator, and 2,048 messages of one person
 decided whether a query met the limit of memory.
@@ -22,6 +22,8 @@ from privacy.refusal import Finding, Refused
 from privacy.statement import TEXT_ROW_BYTES_MAX
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import characters, parts_of
+from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
 
@@ -36,17 +38,17 @@ _READING_COPIES = 2
 """A conversion of text trims it twice: once for the pattern and once for the value."""
 
 
-def text_bytes(cores: Sequence[BoundedCore]) -> int:
+def text_bytes(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> int:
     """Most bytes of text that one statement's operators make of one row: that of the core with most."""
-    return max((_core_bytes(bounded) for bounded in cores), default=0)
+    return max((_core_bytes(bounded, costs) for bounded in cores), default=0)
 
 
-def check_memory(cores: Sequence[BoundedCore]) -> None:
+def check_memory(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> None:
     """Refuses what could use up a worker's memory by the texts that rows happen to hold.
 
     Errors: Refused (too_large). Depends on the text and on declarations only.
     """
-    found = text_bytes(cores)
+    found = text_bytes(cores, costs)
     if found <= TEXT_ROW_BYTES_MAX:
         return
     raise Refused(
@@ -66,12 +68,12 @@ def check_memory(cores: Sequence[BoundedCore]) -> None:
     )
 
 
-def _core_bytes(bounded: BoundedCore) -> int:
+def _core_bytes(bounded: BoundedCore, costs: EngineCosts) -> int:
     known: dict[int, int] = {}
-    return sum(copies * _bytes(expression, known) for expression, copies in parts_of(bounded))
+    return sum(copies * _bytes(expression, known, costs) for expression, copies in parts_of(bounded))
 
 
-def _bytes(expression: Expression, known: dict[int, int]) -> int:
+def _bytes(expression: Expression, known: dict[int, int], costs: EngineCosts) -> int:
     """Bytes of the expression and all below it as they are lowered, with the guard that doubles a number."""
     if not isinstance(expression, Call):
         return 0
@@ -80,10 +82,10 @@ def _bytes(expression: Expression, known: dict[int, int]) -> int:
         entry = REGISTRY[expression.operator]
         found = _own(expression)
         for index, argument in enumerate(expression.arguments):
-            below = _bytes(argument, known)
+            below = _bytes(argument, known, costs)
             if entry.loose and isinstance(argument, Call) and not argument.finite:
                 below //= 2
-            found += entry.copies_of(expression.arguments, index) * below
+            found += costs.copies_of(expression.operator, expression.arguments, index) * below
         found *= 1 if expression.finite else 2
         known[id(expression)] = found
     return found

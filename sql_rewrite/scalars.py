@@ -45,7 +45,6 @@ __all__ = [
     "ExtremeName",
     "Finite",
     "Function",
-    "FunctionName",
     "Gather",
     "Guarded",
     "GuardedName",
@@ -106,13 +105,6 @@ ExtremeName = Literal["least", "greatest"]
 ArithmeticSymbol = Literal["+", "-", "*", "//"]
 
 DivisionSymbol = Literal["/", "//", "%"]
-
-FunctionName = Literal[
-    "abs", "sign", "floor", "ceil", "trunc", "exp",
-    "lower", "upper", "length", "trim", "ltrim", "rtrim", "left", "right", "substr", "replace",
-    "starts_with", "ends_with", "contains", "position", "dayname", "monthname",
-]  # fmt: skip
-"""Functions that are defined for every value, with the meaning that docs/functions.md gives the operator."""
 
 GuardedName = Literal["sqrt", "ln", "log10", "log2"]
 """Functions of a number that are defined on a half-line."""
@@ -365,7 +357,7 @@ class Arithmetic(Scalar):
 
 @node
 class TotalDivision(Scalar):
-    """A quotient or what remains, NULL where the divisor is zero (which can be where `zero` says so).
+    """A quotient or a remainder, NULL where the divisor is zero (which can be where `zero` says so).
 
     / is of numbers. // cuts the fraction off towards zero, and % has the sign of the dividend; `type` is that of both
     operands: INTEGER, WIDE or, for %, NUMBER. The type holds the result.
@@ -429,10 +421,15 @@ class Power(Scalar):
 
 @node
 class Function(Scalar):
-    """A function that is defined for every value."""
+    """A function that is defined for every value, with the meaning that docs/functions.md gives the operator.
 
-    name: FunctionName
+    The name is that of the operator; a dialect knows those that its engine calls otherwise. `cast` is the type of the
+    result where engines give it another one.
+    """
+
+    name: str
     arguments: tuple[Scalar, ...]
+    cast: EngineType | None = None
 
 
 # --- text and dates --------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Preparing:
         cores = bound(plan)
         # Before anything is written out, which may be long.
         work = check_work(cores, self._dialect.costs)
-        check_memory(cores)
+        check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
             try:

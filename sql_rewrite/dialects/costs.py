@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Cost", "EngineCosts"]
+from sql_rewrite.expressions import Expression
+
+__all__ = ["Copies", "Cost", "EngineCosts"]
+
+Copies = tuple[int, ...] | Callable[[Sequence[Expression]], tuple[int, ...]]
+"""How often each argument is written, the last number for all that follow; of some operators it depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +33,17 @@ class Cost:
 class EngineCosts:
     """The costs of an engine, as its dialect makes it compute. Worst cases: sql_rewrite/cost.py says what they prove.
 
-    Expressions: `operators` of the allow-list, each with what its dialect writes for it, `unknown` for one that was not
-    measured, `guard` for turning an infinity into NULL, `piece` for each character of a text and of a LIKE pattern
-    without _.
+    Expressions: `operators` of the allow-list, each with what its dialect writes for it (a plain call need not be here:
+    its description says what it costs where nothing else is known), `unknown` for one that was not measured, `copies`
+    where an argument is written more than once, `guard` for turning an infinity into NULL, `piece` for each character
+    of a text and of a LIKE pattern without _.
     """
 
     probe: float
     """Time of the engine's probe on that machine. On another one costs are times the quotient of both probes."""
     operators: Mapping[str, Cost]
     unknown: Cost
+    copies: Mapping[str, Copies]
     guard: Cost
     piece: float
     vector_rows: int
@@ -72,3 +79,13 @@ class EngineCosts:
     """One bounded sum of one group of a unit beyond its bounds, in a vector where nobody else is."""
     clipped: float
     """The same where a comparison is all that is needed."""
+
+    def copies_of(self, operator: str, arguments: Sequence[Expression], index: int) -> int:
+        """How often the dialect writes that argument of an operator."""
+        copies = self.copies.get(operator, (1,))
+        counts = copies if isinstance(copies, tuple) else copies(arguments)
+        return counts[min(index, len(counts) - 1)]
+
+    def cost_of(self, operator: str, plain: Cost | None) -> Cost:
+        """What an operator costs here; `plain` is that of a plain call, where its description says it."""
+        return self.operators.get(operator) or plain or self.unknown

@@ -314,7 +314,7 @@ class DuckDB(Dialect):
     def _function(self, node: Function) -> str:
         name = node.name
         text = f"{_FUNCTIONS.get(name, name)}({', '.join([self.write(part) for part in node.arguments])})"
-        return f"CAST({text} AS BIGINT)" if name == "sign" else text
+        return text if node.cast is None else f"CAST({text} AS {_TYPES[node.cast]})"
 
     # Text and dates
 

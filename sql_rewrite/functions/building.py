@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from privacy.policy import ColumnType
+from sql_rewrite.dialects import DIALECTS
 from sql_rewrite.expressions import (
     DEPTH_MAX,
     WEIGHT_MAX,
@@ -16,7 +17,22 @@ from sql_rewrite.expressions import (
     Interval,
     interval_of,
 )
-from sql_rewrite.functions import arithmetic, casts, dates, gathering, logic, powers, ranges, texts
+from sql_rewrite.functions import (
+    arithmetic,
+    casts,
+    choices,
+    comparisons,
+    date_parts,
+    dates,
+    gathering,
+    patterns,
+    powers,
+    ranges,
+    rounding,
+    text_size,
+    texts,
+    truth,
+)
 from sql_rewrite.functions.operator import Operator, TypeRefused
 
 __all__ = ["INTERNAL", "REGISTRY", "build", "cast"]
@@ -27,10 +43,15 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
     {
         operator.name: operator
         for operator in (
-            *logic.OPERATORS,
+            *truth.OPERATORS,
+            *comparisons.OPERATORS,
+            *choices.OPERATORS,
             *arithmetic.OPERATORS,
+            *rounding.OPERATORS,
             *powers.OPERATORS,
+            *patterns.OPERATORS,
             *texts.OPERATORS,
+            *date_parts.OPERATORS,
             *dates.OPERATORS,
             *casts.OPERATORS,
             *gathering.OPERATORS,
@@ -76,9 +97,10 @@ def build(operator: str, arguments: Sequence[Expression]) -> Expression:
         interval,
         finite=_is_finite(entry, resolved.arguments, resolved.type),
         weight=1
-        + texts.work(resolved.arguments)
+        + text_size.work(resolved.arguments)
         + sum(
-            entry.copies_of(resolved.arguments, index) * _weight(entry, a) for index, a in enumerate(resolved.arguments)
+            _copies(operator, resolved.arguments, index) * _weight(entry, argument)
+            for index, argument in enumerate(resolved.arguments)
         ),
         depth=1 + max((_depth(a) for a in resolved.arguments), default=0),
     )
@@ -101,6 +123,16 @@ def _exactly(operator: str, arguments: Sequence[Expression], count: int) -> Sequ
             "unsupported_function", f'"{operator}" is refused', f"It takes {count} arguments, not {len(arguments)}."
         )
     return arguments
+
+
+_REPEATED = frozenset(name for dialect in DIALECTS.values() for name in dialect.costs.copies)
+
+
+def _copies(operator: str, arguments: Sequence[Expression], index: int) -> int:
+    """How often the argument is written in the dialect that repeats it most: no engine's limit is another's."""
+    if operator not in _REPEATED:
+        return 1
+    return max(dialect.costs.copies_of(operator, arguments, index) for dialect in DIALECTS.values())
 
 
 def _weight(entry: Operator, argument: Expression) -> int:

@@ -1,18 +1,34 @@
-"""Explicit conversions. A value that cannot be converted becomes NULL, whichever of CAST and TRY_CAST was written."""
+"""Conversions: those that are written, and those that SQL makes by itself.
+
+A value that cannot be converted becomes NULL, whichever of CAST and TRY_CAST was written.
+"""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import assert_never
 
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal, interval_of, needs_wide
+from sql_rewrite.expressions import BIGINT, Call, Expression, Interval, Literal, Value, interval_of, needs_wide
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.harmony import as_literal
-from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolved, any_nullable, arity, refuse_types
+from sql_rewrite.functions.operator import (
+    Lower,
+    Lowerer,
+    Operator,
+    Range,
+    Reference,
+    Resolve,
+    Resolved,
+    any_nullable,
+    arity,
+    expect,
+    refuse_types,
+)
 from sql_rewrite.functions.reading import CHARACTERS_MAX, PATTERNS, read_text, to_integer, to_number
+from sql_rewrite.functions.values import day, midnight, number, of_day, whole
 from sql_rewrite.scalars import Cast, EngineType, ReadText, Scalar
 
 __all__ = ["OPERATORS"]
@@ -58,7 +74,7 @@ _NEVER_FAILS = {
 }
 
 
-def _resolve(target: ColumnType) -> Callable[[tuple[Expression, ...]], Resolved]:
+def _resolve(target: ColumnType) -> Resolve:
     forms = f"CAST(x AS {_SQL_TYPES[target]})"
 
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
@@ -86,7 +102,7 @@ def _nullable(target: ColumnType) -> Callable[[Sequence[Expression]], bool]:
     return nullable
 
 
-def _interval(target: ColumnType) -> Callable[[Sequence[Expression], Sequence[Interval]], Interval]:
+def _interval(target: ColumnType) -> Range:
     def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
         source = arguments[0].type
         if target not in (INTEGER, NUMBER):
@@ -126,24 +142,22 @@ def _timestamp_text(value: datetime.datetime) -> str:
     return text if value.microsecond == 0 else f"{text}.{value.microsecond:06d}".rstrip("0")
 
 
-def _reference(target: ColumnType) -> Callable[[Call, Sequence[Any]], Any]:
-    def reference(call: Call, values: Sequence[Any]) -> Any:
+def _reference(target: ColumnType) -> Reference:
+    def reference(call: Call, values: Sequence[Value]) -> Value:
         value = values[0]
         if isinstance(value, str):
             return value if target is TEXT else read_text(value, target)
         match target:
             case ColumnType.INTEGER:
-                return to_integer(value)
+                return to_integer(number(value))
             case ColumnType.NUMBER:
                 return to_number(value, call.arguments[0]) if isinstance(value, int) else value
             case ColumnType.BOOLEAN:
                 return value != 0
             case ColumnType.DATE:
-                return value.date() if isinstance(value, datetime.datetime) else value
+                return value.date() if isinstance(value, datetime.datetime) else day(value)
             case ColumnType.TIMESTAMP:
-                if isinstance(value, datetime.datetime):
-                    return value
-                return datetime.datetime(value.year, value.month, value.day)
+                return midnight(day(value))
             case ColumnType.TEXT:
                 if isinstance(value, bool):
                     return "true" if value else "false"
@@ -179,10 +193,50 @@ def _operator(target: ColumnType) -> Operator:
         ceiling=BIGINT if target is INTEGER else None,
         nullable=_nullable(target),
         finite=target is not NUMBER,
-        copies=(3 if target in CHARACTERS_MAX else 2,),
         section="Conversion",
     )
 
 
-OPERATORS: tuple[Operator, ...] = tuple(_operator(target) for target in ColumnType)
+# --- conversions that SQL makes by itself ------------------------------------------------------------------------
+
+
+def _resolve_as(kind: ColumnType, source: ColumnType) -> Resolve:
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity("conversion", arguments, 1)
+        expect("conversion", arguments[0], source)
+        return Resolved(arguments, kind)
+
+    return resolve
+
+
+def _as_number_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    return ranges.converted(intervals[0], wide=needs_wide(arguments[0]))
+
+
+OPERATORS: tuple[Operator, ...] = (
+    *(_operator(target) for target in ColumnType),
+    Operator(
+        name="as_number",
+        forms="(an INTEGER beside a NUMBER)",
+        signature="INTEGER -> NUMBER",
+        meaning="The nearest double; made by the server where SQL converts by itself.",
+        totality="Every integer within 2^126 has finite doubles beside it.",
+        resolve=_resolve_as(NUMBER, INTEGER),
+        lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.NUMBER),
+        reference=lambda call, values: to_number(whole(values[0]), call.arguments[0]),
+        range=_as_number_range,
+        section="Conversion",
+    ),
+    Operator(
+        name="as_timestamp",
+        forms="(a DATE beside a TIMESTAMP)",
+        signature="DATE -> TIMESTAMP",
+        meaning="Midnight of the day; made by the server where SQL converts by itself.",
+        totality="Every date of the years 1 to 9999 has a midnight within the range of timestamps.",
+        resolve=_resolve_as(TIMESTAMP, DATE),
+        lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.TIMESTAMP),
+        reference=of_day(midnight),
+        section="Conversion",
+    ),
+)
 """Entries of the allow-list."""

@@ -8,30 +8,35 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import cmp_to_key
 
 from privacy.policy import ColumnType, KeyValue
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, Value
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolve, Resolved, arity
+from sql_rewrite.functions.values import order, whole
 from sql_rewrite.scalars import Gather, Scalar
 
 __all__ = ["OPERATORS", "gather_arguments"]
-
-_ONE = {ColumnType.INTEGER: 1, ColumnType.DATE: datetime.timedelta(days=1)}
 
 
 def gather_arguments(
     column: ColumnRef, other: KeyValue, keys: Sequence[KeyValue]
 ) -> tuple[str, tuple[Expression, ...]]:
     """The operator that gathers a column, and its arguments. Requires: keys that are not NULL."""
-    one: Any = _ONE.get(column.type)
-    values: list[Any] = list(keys)
-    if values and one is not None:
-        low, high = min(values), max(values)
-        if high - low == one * (len(values) - 1):
-            return "gather_range", (column, *(Literal(value, column.type) for value in (other, low, high)))
-    return "gather", (column, *(Literal(value, column.type) for value in (other, *values)))
+    ends = _ends(column.type, keys)
+    if ends is not None:
+        return "gather_range", (column, *(Literal(value, column.type) for value in (other, *ends)))
+    return "gather", (column, *(Literal(value, column.type) for value in (other, *keys)))
+
+
+def _ends(kind: ColumnType, keys: Sequence[KeyValue]) -> tuple[KeyValue, KeyValue] | None:
+    """The least and greatest key when they are all integers, or all days, between them."""
+    if kind not in (ColumnType.INTEGER, ColumnType.DATE) or not keys:
+        return None
+    ordered = sorted(keys, key=cmp_to_key(order))
+    low, high = (end.toordinal() if isinstance(end, datetime.date) else whole(end) for end in (ordered[0], ordered[-1]))
+    return (ordered[0], ordered[-1]) if high - low == len(keys) - 1 else None
 
 
 def _resolve(least: int, most: int) -> Resolve:
@@ -65,13 +70,19 @@ def _lower(*, between: bool) -> Lower:
 
 
 def _gathering(
-    name: str, forms: str, meaning: str, *, arguments: tuple[int, int], between: bool, is_key: Callable[..., bool]
+    name: str,
+    forms: str,
+    meaning: str,
+    *,
+    arguments: tuple[int, int],
+    between: bool,
+    is_key: Callable[[Value, Sequence[Value]], bool],
 ) -> Operator:
-    """The operator that keeps the values for which `is_key(value, *keys)` holds; `arguments` is the least and most."""
+    """The operator that keeps the values for which `is_key(value, keys)` holds; `arguments` is the least and most."""
 
-    def reference(call: Call, values: Sequence[Any]) -> Any:
+    def reference(call: Call, values: Sequence[Value]) -> Value:
         value, other, *keys = values
-        return value if value is None or is_key(value, *keys) else other
+        return value if value is None or is_key(value, keys) else other
 
     return Operator(
         name=name,
@@ -85,7 +96,6 @@ def _gathering(
         range=_range,
         nullable=_nullable,
         strict=False,
-        copies=(3, 1),
         section="Group keys",
     )
 
@@ -97,7 +107,7 @@ OPERATORS: tuple[Operator, ...] = (
         "The value when it is one of the keys or NULL, else the other value.",
         arguments=(2, 100_000),
         between=False,
-        is_key=lambda value, *keys: value in keys,
+        is_key=lambda value, keys: value in keys,
     ),
     _gathering(
         "gather_range",
@@ -105,7 +115,7 @@ OPERATORS: tuple[Operator, ...] = (
         "The value when it lies within the keys or is NULL, else the other value.",
         arguments=(4, 4),
         between=True,
-        is_key=lambda value, low, high: low <= value <= high,
+        is_key=lambda value, ends: order(ends[0], value) <= 0 <= order(ends[1], value),
     ),
 )
 """Entries of the allow-list that only the server uses."""

@@ -1,21 +1,24 @@
-"""What the allow-list says about one operator, and the helpers that all entries share."""
+"""The description of one operator of the allow-list, and the checks of arguments that descriptions share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from privacy.policy import ColumnType
 from privacy.refusal import Finding
-from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, needs_wide
-from sql_rewrite.scalars import Cast, EngineType, Scalar
+from sql_rewrite.dialects.costs import Cost
+from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Value, needs_wide
+from sql_rewrite.scalars import Cast, EngineType, Function, Scalar
 
 __all__ = [
-    "FAMILIES",
     "Lower",
     "Lowerer",
     "Operator",
+    "Range",
+    "Reference",
+    "Resolve",
     "Resolved",
     "TypeRefused",
     "any_nullable",
@@ -28,18 +31,9 @@ __all__ = [
     "narrow",
     "never",
     "no_range",
+    "plain_call",
     "refuse_types",
 ]
-
-FAMILIES = {
-    ColumnType.INTEGER: "a number",
-    ColumnType.NUMBER: "a number",
-    ColumnType.TEXT: "text",
-    ColumnType.BOOLEAN: "a truth value",
-    ColumnType.DATE: "a date",
-    ColumnType.TIMESTAMP: "a timestamp",
-}
-"""How refusals call a value of each type."""
 
 
 class TypeRefused(Exception):
@@ -80,6 +74,7 @@ class Resolved:
 Resolve = Callable[[tuple[Expression, ...]], Resolved]
 Range = Callable[[Sequence[Expression], Sequence[Interval]], Interval]
 Lower = Callable[[Call, Lowerer], Scalar]
+Reference = Callable[[Call, Sequence[Value]], Value]
 
 
 def any_nullable(arguments: Sequence[Expression]) -> bool:
@@ -97,22 +92,31 @@ def no_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> 
     return ANY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One entry of the allow-list.
+    """One entry of the allow-list, and the only place that says what is true of the operator in every engine.
 
-    `forms` is the SQL that analysts write, `signature` the accepted types, `meaning` the result in one sentence,
-    `totality` why no stored value can make it raise. `resolve` checks types and counts, `range` maps the
-    arguments' intervals to the result's, `ceiling` is what the result can never leave whatever is known of the
-    arguments, `nullable` says whether the result may be NULL. `lower` says what an engine has to compute, in nodes
-    that its dialect writes (sql_rewrite/scalars.py). `reference` is the definition in Python: it gets the call and its
-    arguments' values, infinities and NaN in its result mean NULL.
+    For people: `forms` is the SQL that analysts write, `signature` the accepted types, `meaning` the result in one
+    sentence, `totality` why no stored value can make it raise, `section` its table in docs/functions.md.
 
-    `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called with NULL.
-    `loose` operators keep an infinity or NaN of an argument visible in their result, so that one guard above the
-    whole chain is enough. `exact` is False where Python's result may differ from the engine's in the last digits.
-    `exact_text` says for a text argument whether Python and the engine agree on it. `copies` counts how often
-    the lowering writes each argument (the last number is for all that follow).
+    For the lift: `names` are the SQL functions that are this operator with their arguments in order, read as far as
+    `takes` of them (None: any number); one more is refused as syntax. `alike` arguments are of one kind: an untyped
+    NULL takes the type of the others, and a text constant beside a date is a date. `parts` are the words for it in
+    EXTRACT and date_part. What is not written as a call of a name has a reader in `lift_call` or `lift_condition`.
+
+    For the plan: `resolve` checks types and counts, `range` maps the arguments' intervals to the result's, `ceiling` is
+    what the result can never leave whatever is known of the arguments, `nullable` says whether the result may be NULL.
+
+    For engines: `lower` says what an engine has to compute, in nodes that its dialect writes
+    (sql_rewrite/scalars.py). `cost` belongs to a plain call (`plain_call`), and holds for every dialect whose own table
+    does not say otherwise; the cost of other nodes is that of their writer, in the dialect.
+
+    `reference` is the definition in Python: it gets the call and its arguments' values, infinities and NaN in its
+    result mean NULL. `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called
+    with NULL. `loose` operators keep an infinity or NaN of an argument visible in their result, so that one guard above
+    the whole chain is enough; `finite` is False where finite arguments may give one. `exact` is False where Python's
+    result may differ from the engine's in the last digits. `exact_text` says for a text argument whether Python and the
+    engine agree on it.
     """
 
     name: str
@@ -120,9 +124,14 @@ class Operator:
     signature: str
     meaning: str
     totality: str
+    section: str
     resolve: Resolve
     lower: Lower
-    reference: Callable[[Call, Sequence[Any]], Any]
+    reference: Reference
+    names: tuple[str, ...] = ()
+    takes: int | None = 1
+    alike: bool = False
+    parts: tuple[str, ...] = ()
     range: Range = no_range
     ceiling: Interval | None = None
     nullable: Callable[[Sequence[Expression]], bool] = any_nullable
@@ -131,13 +140,15 @@ class Operator:
     finite: bool = True
     exact: bool = True
     exact_text: Callable[[str], bool] | None = None
-    copies: tuple[int, ...] | Callable[[Sequence[Expression]], tuple[int, ...]] = (1,)
-    section: str = "other"
+    cost: Cost | None = None
 
-    def copies_of(self, arguments: Sequence[Expression], index: int) -> int:
-        """How often the lowering writes that argument."""
-        copies = self.copies if isinstance(self.copies, tuple) else self.copies(arguments)
-        return copies[min(index, len(copies) - 1)]
+
+def plain_call(name: str, *, cast: EngineType | None = None) -> Lower:
+    """A call of the function with the operator's arguments as they are: it is defined for every value.
+
+    `cast` is the type of the result, where engines give it another one.
+    """
+    return lambda call, lowerer: Function(name, tuple([lowerer.value(part) for part in call.arguments]), cast)
 
 
 def refuse_types(forms: str, arguments: Sequence[Expression], accepted: str, *instead: str) -> TypeRefused:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
 
-from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, interval_of
+from sql_rewrite.dialects.costs import Cost
+from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Value, interval_of
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.arithmetic import resolve_to_number
-from sql_rewrite.functions.operator import Lower, Lowerer, Operator, any_nullable
-from sql_rewrite.scalars import Function, Guarded, GuardedName, Power, PowerDomain, Scalar
+from sql_rewrite.functions.numbers import resolve_to_number
+from sql_rewrite.functions.operator import Lower, Lowerer, Operator, any_nullable, plain_call
+from sql_rewrite.functions.values import number, of_number
+from sql_rewrite.scalars import Guarded, GuardedName, Power, PowerDomain, Scalar
 
 __all__ = ["OPERATORS"]
 
@@ -49,7 +50,7 @@ def _safe(function: Callable[[float], float], value: float) -> float:
         return math.inf
 
 
-def _logarithm(name: GuardedName, forms: str, function: Callable[[float], float]) -> Operator:
+def _logarithm(name: GuardedName, forms: str, function: Callable[[float], float], *names: str) -> Operator:
     def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
         low, high = intervals[0].lower, intervals[0].upper
         if high is not None and high <= 0:
@@ -65,14 +66,14 @@ def _logarithm(name: GuardedName, forms: str, function: Callable[[float], float]
         signature="number -> NUMBER",
         meaning="NULL for zero and below.",
         totality="The logarithm is taken of positive finite doubles only, where it is defined and finite.",
+        names=names,
         resolve=resolve_to_number(forms, 1),
         lower=_guarded(name, _positive),
-        reference=lambda call, values: function(values[0]) if values[0] > 0 else None,
+        reference=of_number(lambda value: function(value) if value > 0 else None),
         range=interval,
         ceiling=ranges.between(-1100, 1100),
         nullable=lambda arguments: any_nullable(arguments) or not _positive(arguments[0]),
         exact=False,
-        copies=(2,),
         section="Roots and powers",
     )
 
@@ -110,13 +111,9 @@ def _exp_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -
     return ranges.intersect(_widened(min(lower, 1.7e308), upper), Interval(Fraction(0), None))
 
 
-def _exp(call: Call, values: Sequence[Any]) -> Any:
-    return _safe(math.exp, values[0])
-
-
-def _power(call: Call, values: Sequence[Any]) -> Any:
+def _power(call: Call, values: Sequence[Value]) -> Value:
     try:
-        return math.pow(values[0], values[1])
+        return math.pow(number(values[0]), number(values[1]))
     except (ValueError, OverflowError):
         return None
 
@@ -193,15 +190,15 @@ OPERATORS: tuple[Operator, ...] = (
         signature="number -> NUMBER",
         meaning="The square root; NULL below zero.",
         totality="The root is taken of non-negative finite doubles only.",
+        names=("sqrt",),
         resolve=resolve_to_number("SQRT", 1),
         lower=_guarded("sqrt", _not_negative),
-        reference=lambda call, values: math.sqrt(values[0]) if values[0] >= 0 else None,
+        reference=of_number(lambda value: math.sqrt(value) if value >= 0 else None),
         range=_sqrt_range,
         nullable=lambda arguments: any_nullable(arguments) or not _not_negative(arguments[0]),
-        copies=(2,),
         section="Roots and powers",
     ),
-    _logarithm("ln", "LN(a)", math.log),
+    _logarithm("ln", "LN(a)", math.log, "ln"),
     _logarithm("log10", "LOG10(a), LOG(a)", math.log10),
     _logarithm("log2", "LOG2(a)", math.log2),
     Operator(
@@ -211,12 +208,13 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="e to the power a; NULL when that is beyond the largest double.",
         totality="Defined for every finite double; overflow gives infinity, which becomes NULL.",
         resolve=resolve_to_number("EXP", 1),
-        lower=lambda call, lowerer: Function("exp", (lowerer.value(call.arguments[0]),)),
-        reference=_exp,
+        names=("exp",),
+        lower=plain_call("exp"),
+        reference=of_number(lambda value: _safe(math.exp, value)),
+        cost=Cost(row=19),
         range=_exp_range,
         finite=False,
         exact=False,
-        nullable=any_nullable,
         section="Roots and powers",
     ),
     Operator(
@@ -232,7 +230,6 @@ OPERATORS: tuple[Operator, ...] = (
         finite=False,
         nullable=lambda arguments: any_nullable(arguments) or not _power_defined(arguments),
         exact=False,
-        copies=(4,),
         section="Roots and powers",
     ),
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from typing import Any, assert_never
+from typing import assert_never
 
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import BIGINT, Expression, needs_wide
+from sql_rewrite.expressions import BIGINT, Expression, Value, needs_wide
 
 __all__ = ["CHARACTERS_MAX", "PATTERNS", "read_text", "to_integer", "to_number"]
 
@@ -38,8 +38,8 @@ conversion of a query, and a slower one ran on long texts. A comparison of the l
 _READERS = {kind: re.compile(pattern) for kind, pattern in PATTERNS.items()}
 
 
-def to_integer(value: Any) -> int | None:
-    """The number as a stored INTEGER, NULL beyond 64 bits."""
+def to_integer(value: float) -> int | None:
+    """The number, or truth value, as a stored INTEGER; NULL beyond 64 bits."""
     whole = round(value) if isinstance(value, float) else int(value)  # halves to even, as the engine does
     return whole if BIGINT.contains(whole) else None
 
@@ -58,7 +58,7 @@ def to_number(value: int, source: Expression) -> float:
     return float(low) + float(high) * 2.0**64
 
 
-def read_text(text: str, target: ColumnType) -> Any:
+def read_text(text: str, target: ColumnType) -> Value:
     """A text as a value of the type, NULL when it is not written in one of the accepted ways."""
     bare = text.strip(" ")
     if len(bare) > CHARACTERS_MAX.get(target, len(bare)) or _READERS[target].fullmatch(bare) is None:

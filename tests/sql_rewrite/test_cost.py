@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,9 +16,13 @@ from server.journey.moments import SHARE, moments_of
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import OPERATORS_MAX, UNIT_NANOSECONDS_MAX, Work, check_work
 from sql_rewrite.dialects import DIALECTS
-from sql_rewrite.functions import REGISTRY
+from sql_rewrite.expressions import Call, ColumnRef
+from sql_rewrite.functions import REGISTRY, build
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
+from sql_rewrite.lower_expression import ParameterList, _Lowering
+from sql_rewrite.lower_expression import lower as lower_expression
+from tests.sql_rewrite.test_functions import CASES
 
 TICK = 0.01
 
@@ -54,8 +59,29 @@ def work(sql: str, **declared: int) -> Work:
 def test_every_operator_has_a_cost() -> None:
     """Shows that no operator is free; what is missing counts as the dearest until it is measured."""
     for dialect in DIALECTS.values():
-        assert set(REGISTRY) == set(dialect.costs.operators)
-        assert all(cost.row > 0 and cost.vector > 0 for cost in dialect.costs.operators.values())
+        described = {name: operator.cost for name, operator in REGISTRY.items() if operator.cost is not None}
+        assert set(REGISTRY) == set(dialect.costs.operators) | set(described)
+        known = {**described, **dialect.costs.operators}
+        assert all(cost.row > 0 and cost.vector > 0 for cost in known.values())
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_arguments_are_written_as_often_as_the_dialect_says(name: str) -> None:
+    """Shows that no column is repeated more often in the SQL than cost and memory take for it."""
+    for arguments in CASES[name]:
+        call = build(name, arguments)
+        if not isinstance(call, Call) or any(isinstance(argument, Call) for argument in call.arguments):
+            continue  # what stands in another call is repeated by that as well
+        for dialect in DIALECTS.values():
+            counts: Counter[str] = Counter()
+            for index, argument in enumerate(call.arguments):
+                if isinstance(argument, ColumnRef):
+                    column = dialect.write(lower_expression(argument, ParameterList()))
+                    counts[column] += dialect.costs.copies_of(name, call.arguments, index)
+            written = dialect.write(REGISTRY[name].lower(call, _Lowering(ParameterList())))
+            assert {column: written.count(column) for column in counts} == {
+                column: min(written.count(column), most) for column, most in counts.items()
+            }
 
 
 USUAL = [

@@ -13,7 +13,7 @@ from privacy.refusal import Refused
 from sql_rewrite.bound import bound
 from sql_rewrite.expressions import Literal
 from sql_rewrite.functions import build, clip_columns
-from sql_rewrite.functions.dates import moments_of
+from sql_rewrite.functions.moments import moments_of
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.sql_rewrite.datasets import CLINIC
