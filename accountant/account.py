@@ -125,19 +125,6 @@ class Account:
         """Delta that is left for charges that have one (selection of partitions)."""
         return max(self.branches.delta - self.spent.delta, 0) * ATTO
 
-    def gaussian_mu_squared(self, epsilon: Fraction) -> Fraction:
-        """The mu squared that a nominal epsilon buys: the same share of the Gaussian branch as epsilon of the limit.
-
-        Rounded down to whole picos, so that n queries of a share 1/n always fit.
-        Errors: ValueError for an account without this branch, or when epsilon buys less than one pico.
-        """
-        if self.branches.mu_squared is None:
-            raise ValueError("this account has no budget for Gaussian noise")
-        units = int(self.branches.mu_squared * epsilon / self.limit.epsilon) if epsilon > 0 else 0
-        if units == 0:
-            raise ValueError("epsilon is too small for this account")
-        return units * PICO
-
     def charges_left(self, loss: Loss) -> int:
         """How many charges of this loss would be admitted one after another from now on."""
         one = Sums.of(loss)

@@ -19,8 +19,8 @@ from typing import Any
 import sqlglot
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from privacy.loss import compose
-from privacy.noise import NoiseFamily
 from privacy.policy import Dataset
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift

@@ -14,12 +14,11 @@ from mechanisms.estimates import (
     linear_half_width,
     linear_standard_error,
 )
-from mechanisms.families import BY_MECHANISM, FAMILIES, Price
+from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily, Price
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
 from privacy.events import Event
 from privacy.loss import Loss, compose
-from privacy.noise import NoiseFamily
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 

@@ -1,12 +1,13 @@
 """Families of noise: what a price buys, which groups it can select, and how its intervals widen.
 
-A family is an entry of `FAMILIES`. Pricing, releases and the description of the server loop over the entries and read
-their fields; nobody tells families apart by name. How sums of its noise are told follows from the law that its
-measurements say (`measurement.Law`). A new one is its event, its measurements, its entry, and its page.
+A family is a name of `NoiseFamily` and an entry of `FAMILIES`. Pricing, releases and the description of the server loop
+over the entries and read their fields; nobody tells families apart by name. How the error of several sums is computed
+follows from the law that its measurements name (`measurement.Law`). docs/recipes/mechanism.md adds a family.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -15,19 +16,28 @@ from fractions import Fraction
 from statistics import NormalDist
 from types import MappingProxyType
 
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    LaplaceMeasurement,
-    Measurement,
-    TruncatedGeometricMeasurement,
-    root_up,
-)
+from mechanisms.measurement import Measurement, root_up
+from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
+from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.samplers.exact import require_scale
-from privacy.noise import Currency, NoiseFamily
+from privacy.currency import MU_SQUARED, PURE, Currency
+from privacy.events import LaplaceEvent
+from privacy.events.gaussian import gaussian_loss
+from privacy.loss import Loss
 from privacy.statistic import CoreStatistics, Statistic
 
-__all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "Family", "Price", "registered"]
+__all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "ONE_GROUP", "Family", "NoiseFamily", "Price", "registered"]
+
+ONE_GROUP = "Laplace noise selects groups only where each privacy unit has one group"
+
+
+class NoiseFamily(enum.StrEnum):
+    """The families of noise that can answer a query. The values stand in requests, answers and stored releases."""
+
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +54,18 @@ class Family(ABC):
     """One family of noise.
 
     `preference`: of families that cost the same the one with the least answers. `measurements`: the kinds that it
-    draws, its noise first.
+    draws, its noise first. `unselected`: why it does not select some groups, None where it selects all.
     """
 
     name: NoiseFamily
     currency: Currency
     preference: int
     measurements: tuple[type[Measurement], ...]
+    unselected: str | None = None
+
+    @abstractmethod
+    def loss(self, amount: Fraction) -> Loss:
+        """What releasing one count with this amount costs. Errors: ValueError when it is out of range."""
 
     @abstractmethod
     def selects(self, core: CoreStatistics) -> bool:
@@ -75,6 +90,9 @@ class Family(ABC):
 class _Laplace(Family):
     """Laplace noise; groups of which each unit has one are selected by the truncated geometric."""
 
+    def loss(self, amount: Fraction) -> Loss:
+        return LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / amount).loss()
+
     def selects(self, core: CoreStatistics) -> bool:
         return core.keys.selection is None or core.keys.groups_per_unit == 1
 
@@ -98,6 +116,9 @@ class _Laplace(Family):
 @dataclass(frozen=True, slots=True)
 class _Gaussian(Family):
     """Gaussian noise; groups are selected by a threshold on the noisy number of units."""
+
+    def loss(self, amount: Fraction) -> Loss:
+        return gaussian_loss(mu_squared=amount, delta=Fraction(0))
 
     def selects(self, core: CoreStatistics) -> bool:
         return True
@@ -141,13 +162,14 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
     (
         _Laplace(
             NoiseFamily.LAPLACE,
-            Currency.PURE,
+            PURE,
             preference=1,
             measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement),
+            unselected=ONE_GROUP,
         ),
         _Gaussian(
             NoiseFamily.GAUSSIAN,
-            Currency.MU_SQUARED,
+            MU_SQUARED,
             preference=0,
             measurements=(GaussianMeasurement, GaussianThresholdMeasurement),
         ),

@@ -17,41 +17,21 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.gaussian_threshold import gaussian_threshold
-from mechanisms.interval import (
-    Floats,
-    gaussian_two_sided,
-    laplace_sum_quantiles,
-    laplace_sum_tail,
-    rounded_gaussian_variance,
-    rounded_laplace_variance,
-)
+from mechanisms.interval import Floats
 from mechanisms.randomness import BitSource
-from mechanisms.samplers import rounded_gaussian, rounded_laplace
-from mechanisms.samplers.exact import require_scale
-from mechanisms.shown import gaussian_shown_ends, geometric_shown_ends
-from mechanisms.truncated_geometric import EPSILON_CAP, SelectionTable, selection_table
-from privacy.events import (
-    Event,
-    GaussianEvent,
-    GaussianThresholdEvent,
-    LaplaceEvent,
-    TruncatedGeometricEvent,
-)
-from privacy.numbers import dyadic_up
+from privacy.events import Event
 from privacy.refusal import ExecutionFailed
 from privacy.statistic import Statistic
 
 __all__ = [
-    "GaussianMeasurement",
-    "GaussianThresholdMeasurement",
+    "SCALE_BITS",
     "Integers",
-    "LaplaceMeasurement",
     "Law",
     "Measurement",
     "Perturbed",
-    "TruncatedGeometricMeasurement",
     "coarsen",
+    "grid_step",
+    "narrow",
     "plain_text",
     "root_up",
 ]
@@ -192,255 +172,7 @@ class Measurement(ABC):
         return encoding.step
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaplaceMeasurement(Measurement):
-    """Exactly rounded Laplace noise on every sum: laplace.md. `scale` is in units of the grid."""
-
-    name: ClassVar[str] = "laplace"
-    law: ClassVar[Law] = Law.LAPLACE
-    loss: ClassVar[str] = "pure"
-    use: ClassVar[str] = "counts, sums and moments"
-
-    scale: Fraction
-
-    @classmethod
-    def for_epsilon(cls, *, core: str, statistic: Statistic, share: Fraction, epsilon: Fraction) -> LaplaceMeasurement:
-        """The measurement with the least noise whose event is at most `epsilon`. ValueError when out of range."""
-        bound = statistic.sensitivity
-        grid = _grid(change=bound.l1, entries=Fraction(bound.l0), scale=bound.l1 / epsilon)
-        l1 = _l1_with_rounding(statistic, grid)
-        scale = dyadic_up(l1 / epsilon / grid, bits=SCALE_BITS)
-        require_scale(scale)
-        return cls(core=core, statistic=statistic, share=share, grid=grid, scale=scale)
-
-    @property
-    def l1_sensitivity(self) -> Fraction:
-        """Greatest L1 change of the rounded sums, in integer units."""
-        return _l1_with_rounding(self.statistic, self.grid)
-
-    def event(self) -> LaplaceEvent:
-        """Laplace noise of the scale that is drawn."""
-        return LaplaceEvent(l1_sensitivity=self.l1_sensitivity, scale=self.scale_of_sums)
-
-    def noise(self, count: int, bits: BitSource) -> npt.NDArray[np.int64]:
-        """Exactly rounded Laplace noise."""
-        return rounded_laplace(scale=self.scale, count=count, bits=bits)
-
-    def quantile(self, weights: Floats, alpha: float) -> Floats:
-        """Closed form of a weighted sum of independent Laplace variables."""
-        spread = laplace_sum_quantiles(weights, alpha)
-        result: Floats = float(self.scale) * spread + self.rounding * weights.sum(axis=-1)
-        return result
-
-    def tail(self, weights: Floats, reach: float) -> Floats:
-        """Closed form of a weighted sum of independent Laplace variables."""
-        return laplace_sum_tail(weights * float(self.scale), reach)
-
-    def quantile_single(self, alpha: float) -> int:
-        """P(|round(b Z)| > t) = exp(-(t + 1/2) / b)."""
-        return max(0, math.ceil(float(self.scale) * math.log(1 / alpha) * (1 + 1e-12) - 0.5))
-
-    def variance(self) -> float:
-        """Of the rounded noise."""
-        return rounded_laplace_variance(float(self.scale))
-
-    @property
-    def scale_of_sums(self) -> Fraction:
-        """The scale b in integer units."""
-        return self.scale * self.grid
-
-    @property
-    def sensitivity_text(self) -> str:
-        """L1, in the unit of the statistic."""
-        return f"l1 {plain_text(self.l1_sensitivity * self.unit)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianMeasurement(Measurement):
-    """Exactly rounded Gaussian noise on every sum: gaussian.md. `sigma` is in units of the grid."""
-
-    name: ClassVar[str] = "gaussian"
-    law: ClassVar[Law] = Law.NORMAL
-    loss: ClassVar[str] = "Gaussian and zero-concentrated"
-    use: ClassVar[str] = "counts, sums and moments"
-
-    sigma: Fraction
-
-    @classmethod
-    def for_mu_squared(
-        cls, *, core: str, statistic: Statistic, share: Fraction, mu_squared: Fraction
-    ) -> GaussianMeasurement:
-        """The measurement with the least noise whose event is at most `mu_squared`. ValueError when out of range."""
-        bound = statistic.sensitivity
-        change = root_up(bound.l2_squared)
-        grid = _grid(change=change, entries=root_up(Fraction(bound.l0)), scale=root_up(bound.l2_squared / mu_squared))
-        sigma = root_up(_l2_squared_with_rounding(statistic, grid) / mu_squared / grid**2)
-        require_scale(sigma)
-        return cls(core=core, statistic=statistic, share=share, grid=grid, sigma=sigma)
-
-    @property
-    def l2_squared(self) -> Fraction:
-        """Square of the greatest L2 change of the rounded sums, in squared integer units."""
-        return _l2_squared_with_rounding(self.statistic, self.grid)
-
-    def event(self) -> GaussianEvent | GaussianThresholdEvent:
-        """Gaussian noise of the variance that is drawn."""
-        return GaussianEvent(l2_squared=self.l2_squared, variance=self.scale_of_sums**2)
-
-    def noise(self, count: int, bits: BitSource) -> npt.NDArray[np.int64]:
-        """Exactly rounded Gaussian noise."""
-        return rounded_gaussian(sigma=self.sigma, count=count, bits=bits)
-
-    def quantile(self, weights: Floats, alpha: float) -> Floats:
-        """A weighted sum of normals is normal."""
-        spread = np.sqrt((weights**2).sum(axis=-1))
-        result: Floats = gaussian_two_sided(alpha) * float(self.sigma) * spread + self.rounding * weights.sum(axis=-1)
-        return result
-
-    def tail(self, weights: Floats, reach: float) -> Floats:
-        """A weighted sum of normals is normal."""
-        spread = float(self.sigma) * np.sqrt((weights**2).sum(axis=-1))
-        return np.array([math.erfc(reach / (math.sqrt(2) * one)) for one in spread])
-
-    def quantile_single(self, alpha: float) -> int:
-        """P(|round(sigma Z)| > t) = P(|Z| > (t + 1/2) / sigma)."""
-        return max(0, math.ceil(float(self.sigma) * gaussian_two_sided(alpha) * (1 + 1e-12) - 0.5))
-
-    def variance(self) -> float:
-        """Of the rounded noise."""
-        return rounded_gaussian_variance(float(self.sigma))
-
-    @property
-    def scale_of_sums(self) -> Fraction:
-        """The standard deviation sigma in integer units."""
-        return self.sigma * self.grid
-
-    @property
-    def sensitivity_text(self) -> str:
-        """L2, in the unit of the statistic."""
-        return f"l2 {plain_text(root_up(self.l2_squared) * self.unit)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GaussianThresholdMeasurement(GaussianMeasurement):
-    """Gaussian noise on the number of units of each group that occurs, and a threshold: gaussian_threshold.md."""
-
-    name: ClassVar[str] = "gaussian_threshold"
-    law: ClassVar[Law] = Law.OTHER
-    loss: ClassVar[str] = "approximate"
-    use: ClassVar[str] = "keys, several groups per unit"
-    selects: ClassVar[bool] = True
-
-    delta: Fraction
-    groups_per_unit: int
-
-    @property
-    def threshold(self) -> int:
-        """The least noisy count that is released."""
-        return gaussian_threshold(sigma=self.sigma, groups_per_unit=self.groups_per_unit, delta=self.delta)
-
-    def prepare(self) -> None:
-        """The threshold."""
-        assert self.threshold >= 2
-
-    def event(self) -> GaussianThresholdEvent:
-        """The Gaussian, and the delta of the threshold."""
-        return GaussianThresholdEvent(l2_squared=self.l2_squared, variance=self.scale_of_sums**2, delta=self.delta)
-
-    def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
-        """Noisy unit counts, and which groups reach the threshold."""
-        # Named in full: with slots, the zero-argument form does not find the class that was rebuilt.
-        noisy = GaussianMeasurement.perturb(self, exact, bits).sums
-        return Perturbed(noisy, (noisy[:, 0] >= self.threshold).astype(np.bool_))
-
-    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
-        """By the law of the noise given that the count reached the threshold."""
-        ends = gaussian_shown_ends(
-            sigma=float(self.sigma), threshold=self.threshold, alpha=alpha, reach=self.quantile_single(alpha)
-        )
-        return ends.ends(noisy[:, 0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncatedGeometricMeasurement(Measurement):
-    """Truncated geometric noise on the number of units of each group, and its threshold: truncated_geometric.md."""
-
-    name: ClassVar[str] = "truncated_geometric"
-    law: ClassVar[Law] = Law.OTHER
-    loss: ClassVar[str] = "approximate"
-    use: ClassVar[str] = "keys, one group per unit"
-    selects: ClassVar[bool] = True
-
-    epsilon: Fraction
-    delta: Fraction
-
-    def __post_init__(self) -> None:
-        assert self.statistic.sensitivity.l1 == 1, "each unit must own one group"
-        assert self.grid == 1
-
-    @property
-    def table(self) -> SelectionTable:
-        """The checked table of noise and thresholds."""
-        return selection_table(epsilon=self.epsilon, delta=self.delta)
-
-    def prepare(self) -> None:
-        """The table, with its exact check."""
-        assert self.table.threshold >= 1
-
-    def event(self) -> TruncatedGeometricEvent:
-        """An (epsilon, delta) selection; its noisy counts are covered."""
-        return TruncatedGeometricEvent(epsilon=self.epsilon, delta=self.delta)
-
-    def noise(self, count: int, bits: BitSource) -> npt.NDArray[np.int64]:
-        """Noise alone."""
-        return self.table.draw(count, bits)[0]
-
-    def perturb(self, exact: Integers, bits: BitSource) -> Perturbed:
-        """Noisy unit counts, and which groups pass their drawn threshold."""
-        noise, threshold = self.table.draw(len(exact), bits)
-        noisy = narrow(exact)[:, 0] + noise
-        return Perturbed(narrow(noisy.reshape(-1, 1)), (noisy > threshold).astype(np.bool_))
-
-    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
-        """By the law of the noise given that the count passed its threshold."""
-        ends = geometric_shown_ends(
-            epsilon=self.epsilon, delta=self.delta, alpha=alpha, reach=self.quantile_single(alpha)
-        )
-        return ends.ends(noisy[:, 0])
-
-    def quantile(self, weights: Floats, alpha: float) -> Floats:
-        """There is one coordinate only."""
-        return weights[..., 0] * self.quantile_single(alpha)
-
-    def tail(self, weights: Floats, reach: float) -> Floats:
-        """There is one coordinate only."""
-        rate = float(min(self.epsilon, EPSILON_CAP))
-        whole = np.floor(reach / weights[..., 0])
-        result: Floats = 2 * np.exp(-rate * (whole + 1)) / (1 + math.exp(-rate))
-        return result
-
-    def quantile_single(self, alpha: float) -> int:
-        """P(|X| > t) = 2 q^(t+1) / (1 + q) without truncation, q = exp(-epsilon); truncation only lowers it."""
-        rate = float(min(self.epsilon, EPSILON_CAP)) * (1 - 1e-12)
-        return max(0, math.ceil(math.log(2 / (alpha * (1 + math.exp(-rate)))) / rate - 1))
-
-    def variance(self) -> float:
-        """2 q / (1 - q)^2 without truncation, q = exp(-epsilon); truncation only lowers it."""
-        rate = float(min(self.epsilon, EPSILON_CAP))
-        return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
-
-    @property
-    def scale_of_sums(self) -> Fraction:
-        """The scale 1/epsilon of the geometric."""
-        return 1 / self.epsilon
-
-    @property
-    def sensitivity_text(self) -> str:
-        """One unit, one group."""
-        return "l1 1"
-
-
-def _grid(*, change: Fraction, entries: Fraction, scale: Fraction) -> int:
+def grid_step(*, change: Fraction, entries: Fraction, scale: Fraction) -> int:
     """The power of two to which sums are rounded: at most 2^-12 of the scale, and small against the sensitivity.
 
     Rounding moves each of the entries by less than one grid step, so `entries` times the step is kept below 2^-12 of
@@ -453,19 +185,6 @@ def _grid(*, change: Fraction, entries: Fraction, scale: Fraction) -> int:
 
 def _power_of_two_below(value: Fraction) -> int:
     return 1 << (math.floor(value).bit_length() - 1) if value >= 1 else 1
-
-
-def _l1_with_rounding(statistic: Statistic, grid: int) -> Fraction:
-    bound = statistic.sensitivity
-    return bound.l1 if grid == 1 else bound.l1 + bound.l0 * grid
-
-
-def _l2_squared_with_rounding(statistic: Statistic, grid: int) -> Fraction:
-    """(L2 + sqrt(l0) grid)^2, rounded up; exact on the finest grid."""
-    bound = statistic.sensitivity
-    if grid == 1:
-        return bound.l2_squared
-    return bound.l2_squared + 2 * grid * root_up(bound.l2_squared * bound.l0) + bound.l0 * grid**2
 
 
 def root_up(value: Fraction, *, bits: int = SCALE_BITS) -> Fraction:

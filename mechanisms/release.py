@@ -20,11 +20,12 @@ from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Integers, plain_text
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.randomness import BitSource
+from mechanisms.released_table import ReleasedTable
 from privacy.exact import Exact
 from privacy.numbers import decimal_text
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
-from privacy.release import ColumnKind, MechanismNote, ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
 __all__ = ["ROWS_MAX", "release"]

@@ -58,7 +58,7 @@ def approximate_replicates(column: ReleasedColumn, draws: int, *, bits: BitSourc
     For releases that were stored without their sums (version 1). Errors of different columns are independent here,
     which overstates or understates the spread of their ratio.
     """
-    values = np.array([np.nan if v is None else float(v) for v in column.values])
+    values = np.array([np.nan if v is None else float(v) for v in column.numbers])
     errors = np.array([np.nan if e is None else float(e) for e in column.standard_errors])
     draws = max(1, min(draws, NUMBERS_MAX // max(1, len(values))))
     # Sum of twelve uniform numbers: normal enough for an error bar, and cheap.

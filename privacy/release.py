@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
+from privacy.values import Cell
 
-__all__ = ["ColumnKind", "MechanismNote", "ReleasedColumn", "ReleasedTable"]
+__all__ = ["ColumnKind", "MechanismNote", "ReleasedColumn"]
 
 
 class ColumnKind(StrEnum):
@@ -36,11 +35,19 @@ class ReleasedColumn:
     name: str
     role: ColumnKind
     type: ColumnType
-    values: tuple[Any, ...]
+    values: tuple[Cell, ...]
     standard_errors: tuple[float | None, ...] = ()
     lows: tuple[float | int | None, ...] = ()
     highs: tuple[float | int | None, ...] = ()
     linear: bool = False
+
+    @property
+    def numbers(self) -> tuple[int | float | None, ...]:
+        """The values of a column of numbers. Errors: TypeError for another column."""
+        numbers = tuple(value for value in self.values if value is None or isinstance(value, int | float))
+        if len(numbers) != len(self.values):
+            raise TypeError(f"the column {self.name} does not hold numbers")
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +61,3 @@ class MechanismNote:
     argument: str
     share: str
     estimates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedTable:
-    """The noisy table of one core: `rows` groups, the same order in every column.
-
-    `sums` are the noisy sums that the released columns were computed from, with the law of their noise
-    (`mechanisms.noisy_sums`); None for a release that was stored without them. `chosen` says that groups were left out
-    by their noisy counts after the release. `family` is that of its noise, None where no measurement made the table.
-    """
-
-    name: str
-    rows: int
-    columns: tuple[ReleasedColumn, ...]
-    confidence: str
-    notes: tuple[MechanismNote, ...] = ()
-    sums: Any = field(default=None, compare=False, repr=False)
-    chosen: bool = False
-    family: NoiseFamily | None = None

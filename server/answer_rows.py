@@ -17,13 +17,13 @@ from fractions import Fraction
 from typing import Any
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
-from mechanisms.families import BY_MECHANISM, FAMILIES
+from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily
 from mechanisms.interval import two_sided_alpha
 from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_plain
-from privacy.noise import NoiseFamily
+from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
-from privacy.release import ColumnKind, MechanismNote, ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from server.arranging import arranged
 from server.derived import Errors, shell_errors
 from sql_rewrite.bound import BoundedCore

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from privacy.release import ReleasedTable
+from mechanisms.released_table import ReleasedTable
 from sql_rewrite.plan import Arrangement, SortTerm
 from sql_rewrite.released import ROW
 

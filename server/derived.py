@@ -33,7 +33,8 @@ from mechanisms.interval import Floats, gaussian_two_sided, two_sided_alpha
 from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import Law
 from mechanisms.noisy_sums import NoisySums
-from privacy.release import ColumnKind, ReleasedColumn, ReleasedTable
+from mechanisms.released_table import ReleasedTable
+from privacy.release import ColumnKind, ReleasedColumn
 from server.scenarios import Identity, Scenario, Scenarios, finite_number, result_of
 from sql_rewrite.plan import Shell, ShellOutput
 from sql_rewrite.trace import Read, Shape, Trace
@@ -529,8 +530,11 @@ class _Errors:
                 if both is None or row is None or value is None or not math.isfinite(weight):
                     value = None
                     break
-                middle = float(self._sources[core, name].column.values[row])
-                moves = [weight * (float(side[row]) - middle) for side in both]
+                middle = self._sources[core, name].column.values[row]
+                if not isinstance(middle, int | float):
+                    value = None
+                    break
+                moves = [weight * (float(side[row]) - float(middle)) for side in both]
                 low, high = low + min(moves), high + max(moves)
             if value is None:
                 found[identity] = CellError(reason="undefined")

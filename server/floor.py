@@ -17,15 +17,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
 
 from accountant.account import Account
 from accountant.filter import Sums
 from mechanisms.amounts import least_amount
 from mechanisms.calibrate import losses
-from mechanisms.families import FAMILIES, Price
+from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
-from privacy.noise import Currency, NoiseFamily
 from privacy.numbers import PICO
 from privacy.policy import Dataset
 from privacy.statistic import CoreStatistics
@@ -138,13 +136,7 @@ class Floor:
         counts = [len(core.statistics) for core in cores]
         part = Fraction(min(counts), sum(counts))
         currency = FAMILIES[family].currency
-        match currency:
-            case Currency.MU_SQUARED:
-                return max(self.mu_squared, 2 * self.rho, 1) * PICO / part
-            case Currency.PURE:
-                amount = max(self.pure, 1) * PICO / part
-            case _:
-                assert_never(currency)
+        amount = currency.paid_by(pure=self.pure, mu_squared=self.mu_squared, rho=self.rho) * PICO / part
         for _ in range(3):
             try:
                 factor = max(self._missing(Sums.of(loss)) for loss in losses(cores, price(amount)))

@@ -21,24 +21,28 @@ do, and where the server chooses the price (a half width, or nothing wished) it 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
 
 from accountant.account import Account
 from mechanisms.calibrate import Calibration, calibrate_for_half_width
-from mechanisms.families import FAMILIES, Price
-from privacy.conversions import gaussian_mu_squared_near
+from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
-from privacy.noise import Currency, NoiseFamily
-from privacy.numbers import ATTO, PICO, decimal_text
-from privacy.own import own_figure
+from privacy.numbers import ATTO, PICO
 from privacy.policy import Dataset
-from privacy.refusal import Finding, Refused
+from privacy.refusal import Refused
 from privacy.statistic import CoreStatistics
 from server.calibrations import Calibrations
 from server.floor import Floor
+from server.price_refusals import (
+    above_policy,
+    delta_above_policy,
+    floor_above_policy,
+    spend_below_floor,
+    too_exact,
+    unreachable,
+)
 
 __all__ = [
     "Priced",
@@ -49,7 +53,6 @@ __all__ = [
     "cost_on",
     "delta_that_fits",
     "least_spend",
-    "nominal_amount",
     "own_deltas",
     "price",
 ]
@@ -157,7 +160,7 @@ def candidates(
 ) -> tuple[Priced, ...]:
     """The query calibrated with each family that may answer, the paying account first in `path` and the root last.
 
-    Errors: Refused (policy_forbids, accuracy_unreachable) when there is none.
+    Errors: Refused (policy_forbids, accuracyunreachable) when there is none.
     """
     return _candidates(cores, wish, path=path, dataset=dataset, known=known, all_families=True)
 
@@ -173,7 +176,7 @@ def _candidates(
 ) -> tuple[Priced, ...]:
     delta = _delta(cores, wish, dataset)
     if wish.epsilon is not None and wish.epsilon > dataset.limits.epsilon_max:
-        raise _above_policy(path[0], dataset, own=False)
+        raise above_policy(path[0], dataset, own=False)
     floor = Floor.of(dataset, path[-1])
     amounts: list[Price] = []
     reasons: list[str] = []
@@ -196,15 +199,15 @@ def _candidates(
             # Whatever the other one costs, `choose` takes this one; tables and losses of the other are slow to make.
             return (one,)
     if not found:
-        raise _unreachable(reasons)
+        raise unreachable(reasons)
     within = tuple(one for one in found if one.epsilon <= most)
     if within:
         return within
     if all(one.raised for one in found) and wish.half_width is None:
-        raise _floor_above_policy(min(one.epsilon for one in found), dataset)
+        raise floor_above_policy(min(one.epsilon for one in found), dataset)
     if wish.own_epsilon is not None:
-        raise _above_policy(path[0], dataset, own=True)
-    raise _too_exact(min(found, key=lambda one: one.epsilon), dataset)
+        raise above_policy(path[0], dataset, own=True)
+    raise too_exact(min(one.epsilon for one in found), dataset)
 
 
 def choose(found: Sequence[Priced], wish: Wish) -> Priced:
@@ -249,30 +252,38 @@ def least_spend(
     path: Sequence[Account],
     dataset: Dataset,
     known: Calibrations,
-) -> tuple[Fraction, Fraction]:
-    """The least spend of a fresh run of this family: in nominal epsilon of the paying account, and the answer's own.
+) -> Fraction:
+    """The least spend of a fresh run of this family, in nominal epsilon of the paying account.
 
     Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
     """
-    leaf, floor = path[0], Floor.of(dataset, path[-1])
-    price = floor.least(cores, family, delta, known)
-    nominal = _rounded(_nominal(price, leaf))
+    least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
     currency = FAMILIES[family].currency
-    match currency:
-        case Currency.PURE:
-            return nominal, nominal
-        case Currency.MU_SQUARED:
-            events = known.get(cores, price).calibration.events()
-            own = _rounded(own_figure(events, **own_deltas(leaf, dataset)).epsilon)
-            # Rounding within the account and within the curve is finer than the digits shown, but it is there.
-            while leaf.gaussian_mu_squared(nominal) < price.amount:
-                nominal = _rounded(nominal * Fraction(10_001, 10_000))
-            room = leaf.limit.delta - delta
-            while room > 0 and gaussian_mu_squared_near(epsilon=own, delta=room) < price.amount:
-                own = _rounded(own * Fraction(10_001, 10_000))
-            return nominal, own
-        case _:
-            assert_never(currency)
+    nominal = _rounded(currency.nominal_epsilon(least, path[0]))
+    return _raised(nominal, lambda epsilon: currency.nominal_amount(epsilon, path[0]) >= least)
+
+
+def _least_own(
+    cores: Sequence[CoreStatistics],
+    family: NoiseFamily,
+    delta: Fraction,
+    *,
+    path: Sequence[Account],
+    dataset: Dataset,
+    known: Calibrations,
+) -> Fraction:
+    """As `least_spend`, in the epsilon of the answer itself."""
+    least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
+    currency, room = FAMILIES[family].currency, path[0].limit.delta - delta
+    own = _rounded(currency.own_epsilon(least, delta=room))
+    return _raised(own, lambda epsilon: currency.own_amount(epsilon, delta=room) >= least)
+
+
+def _raised(epsilon: Fraction, buys: Callable[[Fraction], bool]) -> Fraction:
+    """Rounding within the account and within the curve is finer than the digits shown, but it is there."""
+    while not buys(epsilon):
+        epsilon = _rounded(epsilon * Fraction(10_001, 10_000))
+    return epsilon
 
 
 def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
@@ -291,51 +302,16 @@ def _amount(
     """What the wish buys in this family. Errors: ValueError with the reason why it cannot be."""
     entry = FAMILIES[family]
     if not all(map(entry.selects, cores)):
-        raise ValueError(_ONE_GROUP)
-    if not _pays(leaf, entry.currency):
-        raise ValueError(_NO_GAUSSIAN)
+        raise ValueError(entry.unselected)
+    if not entry.currency.pays(leaf):
+        raise ValueError(entry.currency.unpaid)
     if wish.half_width is not None:
         return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, delta=delta)
     if wish.own_epsilon is not None:
-        return Price(family, _own_amount(entry.currency, wish.own_epsilon, delta, leaf), delta)
+        return Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)
     epsilon = _asked(wish, dataset)
     assert epsilon is not None
-    return Price(family, nominal_amount(entry.currency, epsilon, leaf), delta)
-
-
-def _pays(account: Account, currency: Currency) -> bool:
-    """Whether the account has a budget in this currency."""
-    match currency:
-        case Currency.PURE:
-            return True
-        case Currency.MU_SQUARED:
-            return account.branches.mu_squared is not None
-        case _:
-            assert_never(currency)
-
-
-def nominal_amount(currency: Currency, epsilon: Fraction, leaf: Account) -> Fraction:
-    """The amount that a part of the account's epsilon buys: that part of each of its branches."""
-    match currency:
-        case Currency.PURE:
-            return epsilon
-        case Currency.MU_SQUARED:
-            return leaf.gaussian_mu_squared(epsilon)
-        case _:
-            assert_never(currency)
-
-
-def _own_amount(currency: Currency, epsilon: Fraction, delta: Fraction, leaf: Account) -> Fraction:
-    """The amount with this epsilon of its own, at the account's delta less that of selecting groups."""
-    match currency:
-        case Currency.PURE:
-            return epsilon
-        case Currency.MU_SQUARED:
-            if leaf.limit.delta <= delta:
-                raise ValueError("the delta of selecting groups takes all of the account's")
-            return gaussian_mu_squared_near(epsilon=epsilon, delta=leaf.limit.delta - delta)
-        case _:
-            assert_never(currency)
+    return Price(family, entry.currency.nominal_amount(epsilon, leaf), delta)
 
 
 def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
@@ -343,19 +319,6 @@ def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
     if wish.own_epsilon is not None or wish.half_width is not None:
         return None
     return dataset.limits.epsilon_default if wish.epsilon is None else wish.epsilon
-
-
-def _nominal(price: Price, leaf: Account) -> Fraction:
-    """The price as a part of the account's epsilon, rounded up to whole picos."""
-    currency = FAMILIES[price.family].currency
-    match currency:
-        case Currency.PURE:
-            return price.amount
-        case Currency.MU_SQUARED:
-            whole = leaf.gaussian_mu_squared(leaf.limit.epsilon)
-            return Fraction(math.ceil(leaf.limit.epsilon * price.amount / whole / PICO)) * PICO
-        case _:
-            assert_never(currency)
 
 
 def _candidate(
@@ -374,7 +337,8 @@ def _candidate(
     if not covered and not wish.named:
         price = floor.least(cores, amount.family, amount.delta, known)
     asked = _asked(wish, dataset)
-    epsilon = _nominal(price, leaf) if asked is None or price is not amount else asked
+    currency = FAMILIES[price.family].currency
+    epsilon = currency.nominal_epsilon(price.amount, leaf) if asked is None or price is not amount else asked
     calibrated = known.get(cores, price)
     loss = calibrated.loss
     cost, fits = cost_on(leaf, loss), leaf.admits(loss)
@@ -403,16 +367,7 @@ def _delta(cores: Sequence[CoreStatistics], wish: Wish, dataset: Dataset) -> Fra
     """The delta of selecting groups, zero where all of them are public. Errors: Refused above the policy's."""
     most = dataset.limits.delta_per_query
     if wish.delta is not None and wish.delta > most:
-        raise Refused(
-            [
-                Finding(
-                    code="policy_forbids",
-                    what="the asked delta is refused",
-                    why=f"One query of this dataset may use at most delta {decimal_text(most)}.",
-                    instead=(f'"delta": "{decimal_text(most)}", or less', "leave delta out for the dataset's own"),
-                )
-            ]
-        )
+        raise delta_above_policy(most)
     if all(core.keys.selection is None for core in cores):
         return Fraction(0)
     return most if wish.delta is None else wish.delta
@@ -428,113 +383,11 @@ def below_floor(
     known: Calibrations,
 ) -> Refused:
     """The refusal of a spend below the floor, with the least that would be accepted."""
-    leaf = path[0]
+    family, delta, own = priced.family, priced.price.delta, None
     try:
-        nominal, own = least_spend(cores, priced.family, priced.price.delta, path=path, dataset=dataset, known=known)
+        nominal = least_spend(cores, family, delta, path=path, dataset=dataset, known=known)
+        if wish.own_epsilon is not None:
+            own = _least_own(cores, family, delta, path=path, dataset=dataset, known=known)
     except ValueError as error:
-        return _unreachable([str(error)])
-    if nominal > min(dataset.limits.epsilon_max, leaf.limit.epsilon):
-        instead: tuple[str, ...] = ("ask an administrator for a larger budget, or for a smaller epsilon_min",)
-    elif wish.own_epsilon is not None:
-        instead = (f'"spend": {{"own_epsilon": "{decimal_text(own)}"}}, or --own-epsilon {decimal_text(own)}',)
-    else:
-        instead = (f'"spend": {{"epsilon": "{decimal_text(nominal)}"}}, or --epsilon {decimal_text(nominal)}',)
-    return Refused(
-        [
-            Finding(
-                code="policy_forbids",
-                what="the asked spend is refused",
-                why="It is below the least price of an answer that reads rows: on this account epsilon "
-                f"{decimal_text(nominal)} for this question.",
-                instead=(*instead, "ask for an accuracy in place of a spend: the price follows from it"),
-            )
-        ]
-    )
-
-
-def _above_policy(leaf: Account, dataset: Dataset, *, own: bool) -> Refused:
-    most = dataset.limits.epsilon_max
-    text = f"{float(most):.6g}"
-    return Refused(
-        [
-            Finding(
-                code="policy_forbids",
-                what="the asked spend is refused",
-                why=f"One query of this dataset may spend at most epsilon {text} of the account that pays, here of "
-                f"{decimal_text(leaf.limit.epsilon)}." + (" The asked own_epsilon needs more." if own else ""),
-                instead=(f'"spend": {{"epsilon": "{text}"}}, or --epsilon {text} on a command line',),
-            )
-        ]
-    )
-
-
-def _floor_above_policy(least: Fraction, dataset: Dataset) -> Refused:
-    most = dataset.limits.epsilon_max
-    return Refused(
-        [
-            Finding(
-                code="policy_forbids",
-                what="the query is refused",
-                why=f"The least price of an answer that reads rows is epsilon {float(least):.6g} of this account, and "
-                f"one query may spend at most {float(most):.6g}.",
-                instead=("ask an administrator for a larger budget, or for a smaller epsilon_min",),
-            )
-        ]
-    )
-
-
-def _too_exact(best: Priced, dataset: Dataset) -> Refused:
-    most = f"{float(dataset.limits.epsilon_max):.6g}"
-    return Refused(
-        [
-            Finding(
-                code="accuracy_unreachable",
-                what="the asked accuracy is refused",
-                why=f"It needs epsilon {float(best.epsilon):.6g}; one query may spend at most {most}.",
-                instead=(
-                    "ask for a wider half_width; the narrowest stands in an estimate with "
-                    f'"spend": {{"epsilon": "{most}"}}',
-                    "ask for fewer statistics at once",
-                ),
-            )
-        ]
-    )
-
-
-def _unreachable(reasons: Sequence[str]) -> Refused:
-    return Refused(
-        [
-            Finding(
-                code="accuracy_unreachable",
-                what="the query cannot be priced",
-                why=_sentence("; ".join(dict.fromkeys(reasons)) or "No kind of noise fits it"),
-                instead=_advice(reasons),
-            )
-        ]
-    )
-
-
-_ONE_GROUP = "Laplace noise selects groups only where each privacy unit has one group"
-_NO_GAUSSIAN = "this account has no budget for Gaussian noise"
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _advice(reasons: Sequence[str]) -> tuple[str, ...]:
-    """What helps against the reasons: no spend changes the kinds of noise that an account has."""
-    if _ONE_GROUP in reasons and _NO_GAUSSIAN in reasons:
-        return ("group by public keys, which need no delta", "ask an administrator for an account with a delta")
-    if _ONE_GROUP in reasons:
-        return (
-            'leave "noise" (--noise) out: Gaussian noise selects such groups',
-            '"contribution": {"groups_per_unit": 1}, or --groups-per-unit 1',
-            "group by public keys, which need no delta",
-        )
-    if _NO_GAUSSIAN in reasons:
-        return (
-            'leave "noise" (--noise) out: Laplace noise answers it',
-            "ask an administrator for an account with a delta",
-        )
-    return ("spend more epsilon", "group by public keys, which need no delta", "ask for less at once")
+        return unreachable([str(error)])
+    return spend_below_floor(nominal, own, most=min(dataset.limits.epsilon_max, path[0].limit.epsilon))

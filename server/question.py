@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
-from privacy.noise import NoiseFamily
 
 __all__ = ["Question", "QuestionParameter"]
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.interval import Floats
+from mechanisms.released_table import ReleasedTable
 from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
-from privacy.release import ColumnKind, ReleasedTable
+from privacy.release import ColumnKind
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import REPLICATE, ROW
 
@@ -79,7 +80,7 @@ class Scenarios:
     def released(self) -> dict[tuple[str, str], Floats]:
         """The released numbers themselves."""
         return {
-            key: np.array([math.nan if v is None else float(v) for v in column.values])
+            key: np.array([math.nan if v is None else float(v) for v in column.numbers])
             for key, (_, column) in self._columns.items()
         }
 

@@ -22,9 +22,9 @@ from engines.private import PrivateEngine
 from engines.shell import ShellEngine
 from engines.snapshot import TableSource, build_snapshot
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
-from privacy.noise import NoiseFamily
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 from server import answer_rows

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from mechanisms.calibrate import calibrate
-from mechanisms.families import BY_MECHANISM, FAMILIES, MEASUREMENTS, Price, registered
+from mechanisms.families import BY_MECHANISM, FAMILIES, MEASUREMENTS, NoiseFamily, Price, registered
 from mechanisms.measurement import Measurement
 from mechanisms.release import release
+from mechanisms.released_table import ReleasedTable
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
-from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics
 from server.answer_rows import from_stored, to_stored
 from server.cli.asking import Question as Options

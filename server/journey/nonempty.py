@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from privacy.release import ReleasedColumn, ReleasedTable
+from mechanisms.released_table import ReleasedTable
+from privacy.release import ReleasedColumn
 
 __all__ = ["without_empty"]
 
@@ -40,9 +41,9 @@ def without_empty(table: ReleasedTable, count: str) -> ReleasedTable:
 
 def _leaning(column: ReleasedColumn) -> ReleasedColumn:
     """The count with intervals that begin at zero where the noise may have shown the group."""
-    lows: list[float | None] = []
-    for value, low, high in zip(column.values, column.lows, column.highs, strict=True):
-        near = low is not None and high is not None and value < 3 * (high - value)
+    lows: list[float | int | None] = []
+    for value, low, high in zip(column.numbers, column.lows, column.highs, strict=True):
+        near = value is not None and low is not None and high is not None and value < 3 * (high - value)
         lows.append(0 if near else low)
     return replace(column, lows=tuple(lows), linear=False)
 

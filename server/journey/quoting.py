@@ -88,7 +88,7 @@ class Quoting:
                 path=self._path,
                 dataset=self._dataset,
                 known=self._prepared.calibrations,
-            )[0]
+            )
         except ValueError:
             return None
 

@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from fractions import Fraction
-from typing import assert_never
 
-from mechanisms.families import FAMILIES, Price
+from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.events.event import fraction_to_text
-from privacy.noise import Currency, NoiseFamily
 
 __all__ = ["quality_of", "release_key"]
 
@@ -36,11 +33,4 @@ def release_key(core_key: str, family: NoiseFamily, *, delta: Fraction) -> str:
 
 def quality_of(price: Price, part: Fraction) -> Fraction:
     """The quality of a core that gets this part of a price: its pure epsilon, or its mu rounded down to picos."""
-    currency = FAMILIES[price.family].currency
-    match currency:
-        case Currency.PURE:
-            return price.amount * part
-        case Currency.MU_SQUARED:
-            return Fraction(max(math.isqrt(math.floor(price.amount * part * 10**24)), 1), 10**12)
-        case _:
-            assert_never(currency)
+    return FAMILIES[price.family].currency.quality(price.amount * part)

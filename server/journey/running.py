@@ -23,8 +23,8 @@ from engines.protocol import EngineLease, StatementEngine
 from engines.shell import ShellEngine
 from mechanisms import release as releasing
 from mechanisms.randomness import BitSource
+from mechanisms.released_table import ReleasedTable
 from privacy.refusal import ExecutionFailed
-from privacy.release import ReleasedTable
 from privacy.statement import Statement
 from server import answer_rows
 from server.answer_block import block_of

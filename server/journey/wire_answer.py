@@ -11,16 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
 
 from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
 from mechanisms.estimates import ExpectedError
 from mechanisms.families import FAMILIES
-from privacy.events import Event, LaplaceEvent
-from privacy.events.gaussian import gaussian_loss
+from privacy.events import Event
 from privacy.loss import Loss, compose
-from privacy.noise import Currency
 from privacy.numbers import decimal_text
 from privacy.own import Own, own_figure
 from privacy.policy import Dataset
@@ -276,21 +273,14 @@ def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
     """How many questions of this nominal epsilon and public groups the account admits one after another, by noise."""
     left: dict[str, int] = {}
     for family, entry in FAMILIES.items():
-        match entry.currency:
-            case Currency.PURE:
-                loss = LaplaceEvent(l1_sensitivity=Fraction(1), scale=1 / epsilon).loss()
-                left[family] = account.charges_left(loss)
-            case Currency.MU_SQUARED:
-                if account.branches.mu_squared is None:
-                    continue
-                try:
-                    mu_squared = account.gaussian_mu_squared(epsilon)
-                except ValueError:
-                    left[family] = 0
-                    continue
-                left[family] = account.charges_left(gaussian_loss(mu_squared=mu_squared, delta=Fraction(0)))
-            case _:
-                assert_never(entry.currency)
+        if not entry.currency.pays(account):
+            continue
+        try:
+            amount = entry.currency.nominal_amount(epsilon, account)
+        except ValueError:
+            left[family] = 0
+            continue
+        left[family] = account.charges_left(entry.loss(amount))
     return left
 
 

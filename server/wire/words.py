@@ -10,7 +10,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from accountant.account import FilterKind
 from accountant.states import QueryStatus
-from privacy.noise import NoiseFamily
+from mechanisms.families import NoiseFamily
 from privacy.release import ColumnKind
 from server.roles import Role
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import Branch, split_limit
+from privacy.currency import MU_SQUARED
 from privacy.events import Event, GaussianEvent, GaussianThresholdEvent, LaplaceEvent
 from privacy.loss import compose
 from privacy.numbers import ATTO, PICO
@@ -76,7 +77,7 @@ def test_shares_of_the_gaussian_branch_fit() -> None:
     """Shows that n queries of a share 1/n are all admitted by the Gaussian branch and no further one is."""
     for parts in (1, 3, 7, 10):
         account = opened()
-        price = account.gaussian_mu_squared(Fraction(1, parts))
+        price = MU_SQUARED.nominal_amount(Fraction(1, parts), account)
         for _ in range(parts):
             assert account.admits(gaussian(price).loss())
             account = after(account, gaussian(price))
@@ -88,7 +89,7 @@ def test_shares_of_the_gaussian_branch_fit() -> None:
 def test_used_share_follows_the_least_used_branch() -> None:
     """Shows that Gaussian traffic is measured by its branch, and that a share of 1/4 leaves 3/4 of epsilon."""
     account = opened(epsilon="2")
-    account = after(account, gaussian(account.gaussian_mu_squared(Fraction(1, 2))))
+    account = after(account, gaussian(MU_SQUARED.nominal_amount(Fraction(1, 2), account)))
     assert account.alive_branches() == (Branch.GAUSSIAN, Branch.CONCENTRATED)
     assert account.used_share() == pytest.approx(Fraction(1, 4), abs=1e-9)
     assert account.remaining_epsilon() == pytest.approx(Fraction(3, 2), abs=1e-9)
@@ -160,10 +161,10 @@ def test_an_explanation_is_a_refusal(spent: list[int], asked: list[int], by_gaus
 def test_gaussian_prices_that_do_not_exist() -> None:
     """Shows that a pure account sells no Gaussian noise, and that nothing, less than nothing and dust buy none."""
     with pytest.raises(ValueError, match="no budget for Gaussian"):
-        opened(delta=Fraction(0)).gaussian_mu_squared(Fraction(1, 10))
+        MU_SQUARED.nominal_amount(Fraction(1, 10), opened(delta=Fraction(0)))
     for wrong in (Fraction(0), Fraction(-1), Fraction(1, 10**12)):
         with pytest.raises(ValueError, match="too small"):
-            opened().gaussian_mu_squared(wrong)
+            MU_SQUARED.nominal_amount(wrong, opened())
 
 
 def test_branches_belong_to_their_limit() -> None:

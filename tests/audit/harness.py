@@ -25,16 +25,14 @@ from engines.handlers.connection import identifier, literal, lock_down, private_
 from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
 from mechanisms.calibrate import Calibration, Price
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    LaplaceMeasurement,
-    TruncatedGeometricMeasurement,
-)
+from mechanisms.families import NoiseFamily
+from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.exact import Exact
 from privacy.loss import compose
-from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement

@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms import measurement as measuring
 from mechanisms import release as releasing
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    LaplaceMeasurement,
-    Perturbed,
-    TruncatedGeometricMeasurement,
-)
+from mechanisms.measurement import Perturbed
+from mechanisms.measurements import gaussian, laplace
+from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
+from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from privacy.bounds import BOUND_MAX
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.policy import KeyValue
@@ -487,8 +485,8 @@ def price_not_split(patch: pytest.MonkeyPatch) -> None:
 @planted("rounding to the grid is not in the event")
 def rounding_to_the_grid_is_free(patch: pytest.MonkeyPatch) -> None:
     """The rounding of sums to a coarse grid is left out of the sensitivity."""
-    patch.setattr(measuring, "_l1_with_rounding", lambda statistic, grid: statistic.sensitivity.l1)
-    patch.setattr(measuring, "_l2_squared_with_rounding", lambda statistic, grid: statistic.sensitivity.l2_squared)
+    patch.setattr(laplace, "_l1_with_rounding", lambda statistic, grid: statistic.sensitivity.l1)
+    patch.setattr(gaussian, "_l2_squared_with_rounding", lambda statistic, grid: statistic.sensitivity.l2_squared)
 
 
 @planted("forgets part of the L1 sensitivity")

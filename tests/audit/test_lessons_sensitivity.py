@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Calibration, Price, calibrate
-from mechanisms.measurement import GaussianThresholdMeasurement
+from mechanisms.families import NoiseFamily
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
-from privacy.noise import NoiseFamily
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.randomness import SystemBits
 from mechanisms.release import release
 from mechanisms.replicates import NUMBERS_MAX, simulate
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
 from server.services import Services
 from sql_rewrite import evaluate
 from sql_rewrite.bound import bound

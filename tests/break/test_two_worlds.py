@@ -14,7 +14,7 @@ from fractions import Fraction
 import pytest
 
 from accountant.account import FilterKind
-from mechanisms.measurement import LaplaceMeasurement
+from mechanisms.measurements.laplace import LaplaceMeasurement
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.loss import Loss
 from server.services import Services

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.randomness import SystemBits
 from mechanisms.release import release
-from privacy.noise import NoiseFamily
 from server.services import Services
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift

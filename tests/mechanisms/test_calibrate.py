@@ -17,22 +17,18 @@ from mechanisms.calibrate import (
     calibrate_for_half_width,
 )
 from mechanisms.estimates import estimate_column, linear_form
+from mechanisms.families import NoiseFamily
 from mechanisms.gateway import perturb
-from mechanisms.measurement import (
-    GaussianMeasurement,
-    GaussianThresholdMeasurement,
-    LaplaceMeasurement,
-    TruncatedGeometricMeasurement,
-    coarsen,
-    narrow,
-    root_up,
-)
+from mechanisms.measurement import coarsen, narrow, root_up
+from mechanisms.measurements.gaussian import GaussianMeasurement
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
+from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.randomness import SystemBits
 from privacy.aggregate import AggregateFunction
 from privacy.conversions import gaussian_mu_squared
 from privacy.events import GaussianEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.loss import compose
-from privacy.noise import NoiseFamily
 from privacy.numbers import PICO, units_up
 from privacy.policy import ColumnType
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.release import release
+from mechanisms.released_table import ReleasedTable
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
-from privacy.noise import NoiseFamily
-from privacy.release import ReleasedTable
 from privacy.statistic import Estimate
 from tests.mechanisms.support import (
     MOMENT_ESTIMATES,

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.gateway import perturb
 from mechanisms.gaussian_threshold import chance_per_group, gaussian_threshold
-from mechanisms.measurement import GaussianThresholdMeasurement, root_up
-from privacy.noise import NoiseFamily
+from mechanisms.measurement import root_up
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from tests.mechanisms.support import SeededBits, selected_core
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "partition_selection.json").read_text())["vectors"]

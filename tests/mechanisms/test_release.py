@@ -14,16 +14,16 @@ import pytest
 import mechanisms
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import linear_form
+from mechanisms.families import NoiseFamily
 from mechanisms.measurement import Integers, Measurement, Perturbed, plain_text
 from mechanisms.randomness import BitSource
 from mechanisms.release import release
+from mechanisms.released_table import ReleasedTable
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
-from privacy.release import ReleasedTable
 from privacy.statistic import (
     CoreStatistics,
     Encoding,
@@ -189,7 +189,7 @@ def test_true_values_are_opened_in_one_module() -> None:
     assert perturb == {
         "gateway.py:measurement.perturb",
         "release.py:gateway.perturb",
-        "measurement.py:GaussianMeasurement.perturb",
+        "gaussian_threshold.py:GaussianMeasurement.perturb",
     }
 
 

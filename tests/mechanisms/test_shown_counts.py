@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
-from mechanisms.measurement import GaussianThresholdMeasurement, TruncatedGeometricMeasurement
+from mechanisms.families import NoiseFamily
+from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
+from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.release import release
 from mechanisms.shown import ShownEnds
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
 from privacy.release import ReleasedColumn
 from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, moments, selected_core

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.release import release
 from privacy.aggregate import AggregateFunction
-from privacy.noise import NoiseFamily
 from privacy.statistic import Estimate
 from tests.mechanisms.support import SeededBits, bernstein, cells_core, moments, same_cells
 

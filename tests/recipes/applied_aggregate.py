@@ -18,8 +18,8 @@ import pytest
 import privacy.aggregate
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import estimate_column, expected_errors, simulate_column
+from mechanisms.families import NoiseFamily
 from privacy.aggregate import AggregateFunction
-from privacy.noise import NoiseFamily
 from privacy.refusal import Refused
 from privacy.statistic import Estimate
 from server.services import Services

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from engines.shell import ShellEngine
+from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType
-from privacy.release import ReleasedColumn, ReleasedTable
+from privacy.release import ReleasedColumn
 from server.answer_rows import AnswerRows, assemble, shapes
 from server.derived import spread
 from sql_rewrite.bound import bound

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
+from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType
-from privacy.release import ColumnKind, ReleasedColumn, ReleasedTable
+from privacy.release import ColumnKind, ReleasedColumn
 from server.arranging import arranged
 from sql_rewrite.lift import lift
 from sql_rewrite.released import ROW

@@ -13,12 +13,12 @@ import pytest
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.release import release
+from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
 from privacy.policy import ColumnType
-from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys
 from server.answer_rows import AnswerRows, assemble
 from server.derived import REASONS

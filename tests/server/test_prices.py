@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import NOTHING, Sums
 from mechanisms.calibrate import Price
+from mechanisms.families import ONE_GROUP, NoiseFamily
 from privacy.aggregate import AggregateFunction
+from privacy.currency import MU_SQUARED
 from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.loss import compose
-from privacy.noise import NoiseFamily
 from privacy.numbers import PICO
 from privacy.own import own_figure
 from privacy.policy import Dataset, Limits, Table
@@ -30,7 +31,8 @@ from server import pricing
 from server.calibrations import Calibrations
 from server.floor import RUNS, Floor, epsilon_min
 from server.journey.release_key import quality_of, release_key
-from server.pricing import _NO_GAUSSIAN, _ONE_GROUP, Priced, Wish, _unreachable
+from server.price_refusals import unreachable
+from server.pricing import Priced, Wish
 from tests.mechanisms.support import count, plain_sum, scalar_core, selected_core
 
 COUNT = Estimate("n", AggregateFunction.ROWS, "n", integer=True)
@@ -374,9 +376,10 @@ def test_quality_follows_the_amount_of_noise(left: int, right: int, parts: int) 
 
 def test_a_kind_of_noise_that_cannot_answer_is_refused_with_what_helps() -> None:
     """No spend gives a pure account Gaussian noise, or lets Laplace noise select groups of which a unit has several."""
-    (one,) = _unreachable([_NO_GAUSSIAN]).findings
+    assert MU_SQUARED.unpaid is not None
+    (one,) = unreachable([MU_SQUARED.unpaid]).findings
     assert one.why.startswith("This account")
-    for reasons in ([_NO_GAUSSIAN], [_ONE_GROUP], [_ONE_GROUP, _NO_GAUSSIAN]):
-        (found,) = _unreachable(reasons).findings
+    for reasons in ([MU_SQUARED.unpaid], [ONE_GROUP], [ONE_GROUP, MU_SQUARED.unpaid]):
+        (found,) = unreachable(reasons).findings
         assert not any("spend" in text for text in found.instead)
-    assert "--groups-per-unit 1" in _unreachable([_ONE_GROUP]).findings[0].instead[1]
+    assert "--groups-per-unit 1" in unreachable([ONE_GROUP]).findings[0].instead[1]

@@ -9,8 +9,8 @@ import pytest
 
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import estimate_column
+from mechanisms.families import NoiseFamily
 from mechanisms.interval import two_sided_alpha
-from privacy.noise import NoiseFamily
 from server.journey.pure_noise import _rows_of_ratio, _rows_of_sum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift

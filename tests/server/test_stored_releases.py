@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
+from mechanisms.families import NoiseFamily
 from mechanisms.noisy_sums import sums_from_plain, sums_to_plain
 from mechanisms.release import release
+from mechanisms.released_table import ReleasedTable
 from mechanisms.replicates import simulate
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
-from privacy.noise import NoiseFamily
-from privacy.release import ReleasedTable
 from privacy.statistic import CoreStatistics, Estimate
 from server.answer_rows import from_stored, to_stored
 from tests.mechanisms.support import MOMENT_ESTIMATES, SeededBits, count, moments, plain_sum, selected_core
