@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tokenize
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,19 @@ def tracked() -> list[Path]:
 def sources(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
     """Every Python file of these rooms: its name in the checkout and its tree."""
     for room in rooms:
-        for path in sorted((CHECKOUT / room).rglob("*.py")):
-            name = path.relative_to(CHECKOUT).as_posix()
-            yield name, ast.parse(path.read_text(encoding="utf-8"), name)
+        for name in files_of(room):
+            yield name, tree_of(name)
+
+
+def files_of(room: str) -> list[str]:
+    """Every Python file of a room, by its name in the checkout."""
+    return sorted(path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / room).rglob("*.py"))
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """The tree of one file."""
+    return ast.parse((CHECKOUT / name).read_text(encoding="utf-8"), name)
 
 
 def report(rule: Callable[[str, ast.Module], Iterator[Finding]], *rooms: str) -> list[str]:
@@ -403,8 +414,10 @@ def test_unfinished_work_has_an_issue() -> None:
     """A comment that promises work names its issue."""
     word = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b(?!.*#\d)")
     found = []
-    for name, _ in sources(*ROOMS, "tests", "benchmarks"):
+    for name in (name for room in (*ROOMS, "tests", "benchmarks") for name in files_of(room)):
         text = (CHECKOUT / name).read_text(encoding="utf-8")
+        if word.search(text) is None:
+            continue
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT and word.search(token.string):
                 found.append(f"{name}:{token.start[0]}")
@@ -524,11 +537,11 @@ def _reached(name: str, imports: Mapping[str, frozenset[str]]) -> set[str]:
 
 def imports_of_rooms() -> dict[str, frozenset[str]]:
     """Every module of the rooms with the modules of the rooms that it imports, wherever the import stands."""
-    paths = {_module(path): path for room in ROOMS for path in Path(room).rglob("*.py")}
+    paths = {_module(Path(file)): file for room in ROOMS for file in files_of(room)}
     found = {}
     for name, path in paths.items():
         names: set[str] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 whole = {f"{node.module}.{alias.name}" for alias in node.names}
                 names |= (whole & paths.keys()) or ({node.module} & paths.keys())

@@ -140,6 +140,7 @@ def _written(folder: Path) -> dict[Path, int]:
     return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 def test_a_changed_lock_is_noticed(tmp_path: Path) -> None:
     """After an update of the checkout the environment is brought up to date, and --no-install says so instead."""
     folder = make_checkout(tmp_path / "c")
@@ -153,6 +154,7 @@ def test_a_changed_lock_is_noticed(tmp_path: Path) -> None:
     assert "brings up to date" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_set_up_is_made_again(tmp_path: Path) -> None:
     """The state of the environment survives kill -9; the next start throws the half-made environment away."""
     folder = make_checkout(tmp_path / "c")
@@ -168,6 +170,7 @@ def test_an_interrupted_set_up_is_made_again(tmp_path: Path) -> None:
     assert json.loads((folder / ".venv" / "noisegate-environment.json").read_text())["state"] == "ready"
 
 
+@pytest.mark.slow
 def test_two_first_starts_at_once(tmp_path: Path) -> None:
     """One makes the environment, the other waits and uses it."""
     folder = make_checkout(tmp_path / "c")
@@ -187,6 +190,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
     assert sum("Setting up" in stderr for _, stderr in answers) == 1
 
 
+@pytest.mark.slow
 def test_an_environment_of_somebody_else_is_kept(tmp_path: Path) -> None:
     """A .venv that was made by hand is completed, never removed."""
     folder = make_checkout(tmp_path / "c")
@@ -209,6 +213,7 @@ def test_other_files_in_the_way_are_not_removed(tmp_path: Path) -> None:
     assert (folder / ".venv" / "thesis.txt").read_text() == "kept"
 
 
+@pytest.mark.slow
 def test_without_venv_a_plain_folder_is_used(tmp_path: Path) -> None:
     """Where Python has no venv (some systems cut it out), pip installs into a folder and the command still runs."""
     folder = make_checkout(tmp_path / "c")
@@ -236,6 +241,7 @@ def test_without_venv_a_plain_folder_is_used(tmp_path: Path) -> None:
     assert (again.returncode, again.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_an_extra_is_not_left_to_the_user(tmp_path: Path) -> None:
     """`setup --extra arrow`, which answers in other formats advise, adds the locked package; other names are told."""
     if not has_pip():
@@ -261,6 +267,7 @@ def test_an_extra_is_not_left_to_the_user(tmp_path: Path) -> None:
     assert "arrow" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_hash_is_refused(tmp_path: Path) -> None:
     """A package that is not the locked one is not installed, and the message does not advise to go on."""
     if not has_pip():
@@ -366,6 +373,7 @@ def test_the_installers_words_become_advice(script: ModuleType, output: str, kin
     assert script.explain("something else went wrong") is None
 
 
+@pytest.mark.slow
 def test_no_network_is_one_clear_message(tmp_path: Path) -> None:
     """A package index that cannot be reached ends the set-up with advice and exit code 3, quickly."""
     folder = make_checkout(tmp_path / "c")

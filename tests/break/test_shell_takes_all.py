@@ -118,6 +118,7 @@ class _Waits(threading.Condition):
         return True
 
 
+@pytest.mark.slow
 def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
     """Two slow queries kept both workers: everybody else waited for them, and was told to come back."""
     shell = ShellEngine(workers=2)

@@ -127,6 +127,7 @@ def peak_mb(engine: PrivateEngine, stop: threading.Event, found: list[float]) ->
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.slow
 def test_texts_of_one_person_do_not_decide_about_memory(engine: PrivateEngine, snapshots: tuple[Path, Path]) -> None:
     """2,048 messages of one person at their full length: answered with and without them, below the resident limit."""
     found, stop = [0.0], threading.Event()

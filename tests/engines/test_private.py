@@ -499,11 +499,11 @@ def test_whether_a_worker_is_free_does_not_tell_what_runs(snapshot: Path) -> Non
             fails(engine, snapshot, forever, seconds=seconds)
             ended.append("long")
 
-        long = threading.Thread(target=run_long, args=(8.0,))
+        long = threading.Thread(target=run_long, args=(5.0,))
         long.start()
         assert eventually(lambda: turns.running == 1)
         ended.append("asked")
-        assert engine.run(snapshot, summed(), timeout_seconds=3.0).reveal()[2] == 1
+        assert engine.run(snapshot, summed(), timeout_seconds=2.0).reveal()[2] == 1
         assert ended == ["asked", "long"]
         long.join()
         long = threading.Thread(target=run_long, args=(20.0,))

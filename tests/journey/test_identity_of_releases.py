@@ -10,6 +10,7 @@ import pytest
 
 from server.services import Services
 from tests.journey.clinic import DATASET, answer_to, attach, clinic_in, open_account, question
+from tests.thinned import first_quick
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 MEAN = "SELECT AVG(cost) AS cost FROM visits"
@@ -37,11 +38,13 @@ def edited(services: Services, path: Path, before: str, after: str) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        ("income: {type: number}", "income: {type: number, description: Before tax.}"),
-        ("income: {type: number}", "income: {type: number, bounds: [0, 10]}"),
-        ('epsilon_max: "100"', 'epsilon_max: "50"'),
-    ],
+    first_quick(
+        [
+            ("income: {type: number}", "income: {type: number, description: Before tax.}"),
+            ("income: {type: number}", "income: {type: number, bounds: [0, 10]}"),
+            ('epsilon_max: "100"', 'epsilon_max: "50"'),
+        ]
+    ),
 )
 def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
     home: tuple[Services, Path], before: str, after: str
@@ -60,11 +63,13 @@ def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
 
 @pytest.mark.parametrize(
     ("sql", "before", "after"),
-    [
-        (MEAN, "cost: {type: number, bounds: [0, 1000]}", "cost: {type: number, bounds: [0, 900]}"),
-        (MEAN, "rows_per_unit: 20", "rows_per_unit: 19"),
-        (COUNT, "keys: [female, male]", "keys: [female, male, other]"),
-    ],
+    first_quick(
+        [
+            (MEAN, "cost: {type: number, bounds: [0, 1000]}", "cost: {type: number, bounds: [0, 900]}"),
+            (MEAN, "rows_per_unit: 20", "rows_per_unit: 19"),
+            (COUNT, "keys: [female, male]", "keys: [female, male, other]"),
+        ]
+    ),
 )
 def test_an_edit_of_what_was_read_is_another_question(
     home: tuple[Services, Path], sql: str, before: str, after: str
