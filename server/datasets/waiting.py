@@ -16,6 +16,7 @@ def text_wait_seconds(*, rows: int, characters: int) -> float:
     # Here, as it reads the tables of the query language, which most files do not need.
     from sql_rewrite.cost import SAFETY
     from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
+    from sql_rewrite.functions import REGISTRY
 
-    cost = DUCKDB_COSTS.operators["lower"]
+    cost = DUCKDB_COSTS.cost_of("lower", REGISTRY["lower"].cost)
     return SHARE * SAFETY * rows * (cost.row + cost.character * characters) / 1e9
