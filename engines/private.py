@@ -34,13 +34,6 @@ _SPILL_MB: Final = 64 * 1024
 _BASE_ADDRESS_SPACE_MB: Final = 2048
 _ANSWER_BYTES_MAX: Final = 1 << 36
 """Out of reach on purpose: the number of groups is a fact about rows, and a limit that it can meet would tell it."""
-_KEY_KINDS: Final = {
-    ColumnType.INTEGER: "integer",
-    ColumnType.TEXT: "text",
-    ColumnType.BOOLEAN: "boolean",
-    ColumnType.DATE: "date",
-    ColumnType.TIMESTAMP: "timestamp",
-}
 
 
 class PrivateLease:
@@ -217,12 +210,12 @@ def encode_statement(statement: Statement) -> dict[str, Any] | None:
     names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
     if parameters is None or len(set(names)) != len(names) or not names:
         return None
-    if any(key.type not in _KEY_KINDS for key in statement.keys):
+    if any(key.type is ColumnType.NUMBER for key in statement.keys):
         return None
     return {
         "sql": statement.sql,
         "parameters": parameters,
-        "keys": [[key.name, _KEY_KINDS[key.type]] for key in statement.keys],
+        "keys": [[key.name, key.type.value] for key in statement.keys],
         "sums": [item.name for item in statement.sums],
     }
 
@@ -242,7 +235,7 @@ def _parse(frame: Frame, statement: Statement) -> Exact:
         raise FrameFault
     keys: dict[str, Any] = {}
     for key, (description, buffers) in zip(statement.keys, columns, strict=False):
-        if description["kind"] != _KEY_KINDS[key.type]:
+        if description["kind"] != key.type.value:
             raise FrameFault
         keys[key.name] = decode_values(description, buffers, rows)
     sums: dict[str, Any] = {}

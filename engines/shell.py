@@ -19,14 +19,6 @@ from privacy.statement import Parameter, Statement
 
 __all__ = ["PlanFailed", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
 
-_KINDS: Final = {
-    ColumnType.INTEGER: "integer",
-    ColumnType.NUMBER: "number",
-    ColumnType.TEXT: "text",
-    ColumnType.BOOLEAN: "boolean",
-    ColumnType.DATE: "date",
-    ColumnType.TIMESTAMP: "timestamp",
-}
 _ADDRESS_SPACE_MB: Final = 1024
 """Beside the engine's own limit: a worker that has done nothing has mapped 0.4 GB."""
 
@@ -130,7 +122,7 @@ class ShellEngine:
         if items is None or not _carried(sql, *_names(tables)):
             raise ShellInvalid
         described = [
-            {"name": table.name, "columns": [[column.name, _KINDS[column.type]] for column in table.columns]}
+            {"name": table.name, "columns": [[column.name, column.type.value] for column in table.columns]}
             for table in tables
         ]
         request = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
@@ -262,7 +254,7 @@ def _run_request(
 
 
 def _encode(column: ShellColumn) -> Column:
-    kind = _KINDS[column.type]
+    kind = column.type.value
     if kind == "integer":
         try:
             return encode_values(kind, column.values)

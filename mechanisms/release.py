@@ -6,7 +6,6 @@ compute estimates. Anything that does not fit the plan is `ExecutionFailed`, wit
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, assert_never
@@ -143,19 +142,9 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
     return keys, matrices
 
 
-_PYTHON_TYPES: dict[ColumnType, tuple[type, ...]] = {
-    ColumnType.INTEGER: (int,),
-    ColumnType.NUMBER: (float, int),
-    ColumnType.TEXT: (str,),
-    ColumnType.BOOLEAN: (bool,),
-    ColumnType.DATE: (datetime.date,),
-    ColumnType.TIMESTAMP: (datetime.datetime,),
-}
-
-
 def _of_type(value: Any, wanted: ColumnType) -> bool:
     """Whether a key has the declared type; True and 1 would otherwise count as the same group."""
-    return value is None or type(value) in _PYTHON_TYPES[wanted]
+    return value is None or type(value) in wanted.python
 
 
 def _integers(values: Any) -> Integers:

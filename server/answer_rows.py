@@ -32,14 +32,6 @@ from sql_rewrite.released import ROW
 
 __all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "shapes", "to_stored"]
 
-_TYPE_NAMES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 _ANSWER_TYPES = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE VARCHAR "
     "BOOLEAN DATE TIMESTAMP NULL".split()
@@ -128,7 +120,7 @@ def assemble(
         chosen = [by_name[table.name][output.column or ""] for output in outputs]
         count = table.rows
         return AnswerRows(
-            columns=tuple((o.name, _TYPE_NAMES[c.type], o.kind) for o, c in zip(outputs, chosen, strict=True)),
+            columns=tuple((o.name, c.type.sql, o.kind) for o, c in zip(outputs, chosen, strict=True)),
             rows=[[_plain(c.values[i]) for c in chosen] for i in range(count)],
             standard_errors=[[_at(c.standard_errors, i) for c in chosen] for i in range(count)],
             lows=[[_at(c.lows, i) for c in chosen] for i in range(count)],

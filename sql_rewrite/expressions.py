@@ -296,14 +296,6 @@ _INFIX = {
     "ilike": "ILIKE",
     "not_ilike": "NOT ILIKE",
 }
-_TYPE_NAMES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 _NAMES = {"day_of_week": "DAYOFWEEK", "day_of_week_iso": "ISODOW", "day_of_year": "DAYOFYEAR", "iso_year": "ISOYEAR"}
 
 
@@ -341,7 +333,7 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
         whens = " ".join(f"WHEN {_described(c, outermost=True)} THEN {_described(v, outermost=True)}" for c, v in pairs)
         return f"CASE {whens} ELSE {_described(arguments[-1], outermost=True)} END"
     elif name.startswith("cast_"):
-        return f"CAST({_described(arguments[0], outermost=True)} AS {_TYPE_NAMES[expression.type]})"
+        return f"CAST({_described(arguments[0], outermost=True)} AS {expression.type.sql})"
     elif name in ("gather", "gather_range"):
         text = _described(arguments[0])
     elif name == "clip":

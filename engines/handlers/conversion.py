@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engines.handlers.connection import literal
+from engines.handlers.layout import PLAIN_TYPES
 
 __all__ = ["DATE_ORDERS", "THOUSANDS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
 
@@ -96,7 +97,7 @@ def conversion(*, source_type: str, declared: str, column: str, written: Written
     if base == '"NULL"':
         base = "NULL"
     if base == "NULL":
-        return Conversion(value=f"CAST(NULL AS {_STORED[declared]})", failed="false")
+        return Conversion(value=f"CAST(NULL AS {PLAIN_TYPES[declared]})", failed="false")
     if base == "ENUM":
         column = f"CAST({column} AS VARCHAR)"
     if base in _TEXT:
@@ -118,16 +119,6 @@ def conversion(*, source_type: str, declared: str, column: str, written: Written
         "timestamp": _timestamp,
     }[declared]
     return rule(base, column)
-
-
-_STORED = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
 
 
 def _local(column: str, zone: str) -> str:

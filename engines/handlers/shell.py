@@ -22,19 +22,12 @@ from engines.handlers.connection import (
     read_parameters,
     shell_settings,
 )
+from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.plan import Twins
 
 __all__ = ["ShellHandler"]
 
-_STORED = {
-    "integer": "BIGINT",
-    "huge": "HUGEINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
+_STORED = {**PLAIN_TYPES, "huge": "HUGEINT"}
 _RESULT_KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
     **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "huge"),
@@ -150,7 +143,8 @@ def _try(
     for table in tables:
         cursor.execute(f"INSERT INTO {identifier(table['name'])} DEFAULT VALUES")
     try:
-        cursor.execute(sql, parameters).fetchall()
+        # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
+        cursor.execute(f"CREATE TABLE {identifier('noisegate tried')} AS {sql}", parameters)
     except _BROKEN:
         raise
     except (duckdb.Error, ValueError):

@@ -156,15 +156,6 @@ def _column(
     )
 
 
-_PYTHON_TYPES: dict[ColumnType, str] = {
-    ColumnType.INTEGER: "int",
-    ColumnType.TEXT: "str",
-    ColumnType.BOOLEAN: "bool",
-    ColumnType.DATE: "date",
-    ColumnType.TIMESTAMP: "datetime",
-}
-
-
 def _public_keys(
     table: str,
     name: str,
@@ -175,7 +166,7 @@ def _public_keys(
 ) -> tuple[KeyValue, ...]:
     """Distinct values in ascending order, NULL last."""
     distinct = set(public_values[keys.table, keys.column])
-    wrong = not all(value is None or type(value).__name__ == _PYTHON_TYPES.get(kind) for value in distinct)
+    wrong = not all(value is None or type(value) in kind.python for value in distinct)
     if distinct and not wrong and len(distinct) <= KEYS_MAX:
         ordered = sorted(value for value in distinct if value is not None)
         return (*ordered, None) if None in distinct else tuple(ordered)

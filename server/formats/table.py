@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from privacy.policy import ColumnType
+
 __all__ = ["RESULT_HEADERS", "Column", "Table", "answer_table", "as_text", "release_table", "sort_of"]
 
 
@@ -84,7 +86,7 @@ def release_table(content: bytes) -> Table:
             _Source(
                 column["name"],
                 column["role"],
-                _LANGUAGE_TYPES[column["type"]],
+                ColumnType(column["type"]).sql,
                 tuple(column["values"]),
                 # Keys have none, and their lists are empty.
                 tuple(tuple(part) if part else (None,) * count for part in edges),
@@ -100,15 +102,6 @@ def release_table(content: bytes) -> Table:
     rest = {name: release[name] for name in release if name not in ("columns", "rows", "statistics")}
     return Table(_arranged(columns), {**body, "release": rest}, headers)
 
-
-_LANGUAGE_TYPES = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
 
 RESULT_HEADERS: Mapping[str, str] = {
     "Noisegate-Query": "Identifier of the query. This and the headers below come with every format but JSON.",

@@ -36,15 +36,6 @@ __all__ = ["OPERATORS"]
 INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
 BOOLEAN, DATE, TIMESTAMP = ColumnType.BOOLEAN, ColumnType.DATE, ColumnType.TIMESTAMP
 
-_SQL_TYPES = {
-    INTEGER: "BIGINT",
-    NUMBER: "DOUBLE",
-    TEXT: "VARCHAR",
-    BOOLEAN: "BOOLEAN",
-    DATE: "DATE",
-    TIMESTAMP: "TIMESTAMP",
-}
-
 _SOURCES: dict[ColumnType, tuple[ColumnType, ...]] = {
     INTEGER: (INTEGER, NUMBER, TEXT, BOOLEAN),
     NUMBER: (NUMBER, INTEGER, TEXT, BOOLEAN),
@@ -75,7 +66,7 @@ _NEVER_FAILS = {
 
 
 def _resolve(target: ColumnType) -> Resolve:
-    forms = f"CAST(x AS {_SQL_TYPES[target]})"
+    forms = f"CAST(x AS {target.sql})"
 
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 1)
@@ -182,7 +173,7 @@ def _operator(target: ColumnType) -> Operator:
     sources = ", ".join(kind.value.upper() for kind in _SOURCES[target])
     return Operator(
         name=f"cast_{target.value}",
-        forms=f"CAST(x AS {_SQL_TYPES[target]}), TRY_CAST, x::{_SQL_TYPES[target]}",
+        forms=f"CAST(x AS {target.sql}), TRY_CAST, x::{target.sql}",
         signature=f"{sources} -> {target.value.upper()}",
         meaning=_MEANINGS[target],
         totality="TRY_CAST gives NULL where CAST would raise; text is checked against a fixed pattern first.",

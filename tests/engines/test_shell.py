@@ -393,3 +393,13 @@ def test_many_threads(shell: ShellEngine) -> None:
 def test_every_type_that_is_checked_can_be_carried() -> None:
     """A column that passes the check before the charge is never refused after it."""
     assert [name for name, kind in _RESULT_KINDS.items() if not _as_values(kind, name)] == []
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["n AS a, n AS a, n AS A", "NULL AS x, n", 'n AS "row$", city AS "id$0"', "now() AS t", "[n] AS l", "$1 AS p"],
+)
+def test_a_check_takes_whatever_names_and_types_a_result_has(shell: ShellEngine, columns: str) -> None:
+    """What no answer may have is refused with its reason by those who know it, not as a text that does not fit."""
+    described = shell.check((RELEASE,), f"SELECT {columns} FROM release", (7,) if "$1" in columns else ())
+    assert len(described) == columns.count(",") + 1
