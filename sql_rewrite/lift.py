@@ -20,8 +20,9 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
+from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
-from sql_rewrite.core_block import CoreBlock, counts_rows
+from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
@@ -367,7 +368,6 @@ class _Lift:
         lifter = ExpressionLift(self.text, names.resolve, self.parameters, named)
         block = CoreBlock(
             node,
-            text=self.text,
             dataset=self.dataset,
             names=names,
             lifter=lifter,

@@ -26,8 +26,8 @@ from privacy.events import GaussianEvent, LaplaceEvent
 from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
-from sql_rewrite import core_block, lower_expression, lower_units, sources
 from sql_rewrite import evaluate as evaluating
+from sql_rewrite import group_keys, lower_expression, lower_units, sources
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding
@@ -358,7 +358,7 @@ def high_half_of_a_sum_lost(patch: pytest.MonkeyPatch) -> None:
 @planted("failed with|outside the public cells")
 def rows_outside_the_public_keys_not_gathered(patch: pytest.MonkeyPatch) -> None:
     """Declared keys count as all values of a column, although its other values count in a group of their own."""
-    patch.setattr(core_block, "gathered", lambda key, limit: key)
+    patch.setattr(group_keys, "gathered", lambda key, limit: key)
     patch.setattr(evaluating, "open_reads", lambda expression: [])
 
 

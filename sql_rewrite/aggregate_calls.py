@@ -1,0 +1,191 @@
+"""The aggregate calls of a private block: where they stand in its tree, and which typed aggregates they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from sqlglot import exp
+
+from privacy.aggregate import AggregateFunction
+from privacy.policy import ColumnType
+from privacy.statistic_kind import StatisticKind
+from privacy.unit import PrivacyUnit
+from sql_rewrite.aggregates import BY_NAME, called
+from sql_rewrite.expressions import ColumnRef, Expression, canonical
+from sql_rewrite.hints import AGGREGATES, instead_of, listed
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.plan import Aggregate
+from sql_rewrite.refuse import refuse
+from sql_rewrite.syntax import consume, rendered
+from sql_rewrite.text import Text
+
+__all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows"]
+
+_NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
+    ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
+    ColumnType.DATE: ("AVG(GREATEST(<lowest>, LEAST(date_diff('day', DATE '2024-01-01', x), <highest>)))",),
+    ColumnType.TIMESTAMP: (
+        "AVG(GREATEST(<lowest>, LEAST(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x), <highest>)))",
+    ),
+}
+"""What to write instead of a sum of what is no number."""
+
+
+NESTED = (exp.Query, exp.Subquery)
+"""Queries inside a block's expressions, which are not part of it."""
+
+_AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def counts_rows(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is zero exactly in groups without a row."""
+    match aggregate.function.statistic:
+        case StatisticKind.UNITS | StatisticKind.COUNT:
+            return aggregate.argument is None and aggregate.filter is None
+        case StatisticKind.SUM | StatisticKind.MOMENTS:
+            return False
+        case _:
+            assert_never(aggregate.function.statistic)
+
+
+def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The aggregate calls of the core in some nodes: not windows' own functions, not nested queries."""
+    calls: list[exp.Expr] = []
+    stack = [(node, False) for node in reversed(nodes)]
+    while stack:
+        node, own_of_window = stack.pop()
+        if isinstance(node, NESTED):
+            continue
+        inner = node.this if isinstance(node, exp.Filter) else node
+        if not own_of_window and _is_aggregate(inner):
+            calls.append(node)
+            continue
+        window_function = node.this if isinstance(node, exp.Window) else None
+        if own_of_window and isinstance(node, _AROUND_CALLS):
+            window_function = node.this
+        children = reversed(list(node.iter_expressions()))
+        stack.extend((child, child is window_function) for child in children)
+    return calls
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in BY_NAME
+    return isinstance(node, exp.AggFunc)
+
+
+def aggregate_form(aggregate: Aggregate) -> str:
+    """A string that is equal for equal aggregates."""
+    argument = None if aggregate.argument is None else canonical(aggregate.argument)
+    condition = None if aggregate.filter is None else canonical(aggregate.filter)
+    return repr((aggregate.function.value, argument, condition))
+
+
+class AggregateReader:
+    """Reads the aggregate calls of one block."""
+
+    def __init__(self, text: Text, lifter: ExpressionLift, unit: PrivacyUnit) -> None:
+        self._text = text
+        self._lifter = lifter
+        self._unit = unit
+
+    def condition(self, node: exp.Expr, clause: str) -> Expression:
+        """A condition of a clause, which must be true or false. Errors: Refused."""
+        condition = self._lifter.lift(node)
+        if condition.type is not ColumnType.BOOLEAN:
+            raise refuse(
+                "unsupported_type",
+                f"{clause} is refused",
+                "Its condition is not true or false.",
+                "write a comparison",
+                position=self._text.position(node),
+            )
+        return condition
+
+    def _listed(self, node: exp.Expr) -> tuple[str, ...]:
+        about = self._lifter.about(node)
+        return ("group by it, and COUNT(*) counts each value",) if about is None else (listed(about),)
+
+    def read(self, call: exp.Expr) -> Aggregate:
+        """The aggregate of a call, with its FILTER. Errors: Refused."""
+        text, position = self._text, self._text.position(call)
+        condition: Expression | None = None
+        node = call
+        if isinstance(call, exp.Filter):
+            consume(call, "this", "expression", text=text, what="FILTER")
+            node = call.this
+            clause = call.expression
+            consume(clause, "this", text=text, what="FILTER")
+            condition = self.condition(clause.this, "FILTER")
+        described = position.text if position else rendered(node)
+        function, argument = self._function(node)
+        if isinstance(node, exp.CountIf):
+            count_if = self.condition(node.this, text.spelled(node) or "COUNT_IF")
+            condition = count_if if condition is None else self._lifter.make(node, "and", condition, count_if)
+        return Aggregate(
+            name="", function=function, argument=argument, filter=condition, position=position, text=described[:120]
+        )
+
+    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None]:
+        text = self._text
+        if isinstance(node, exp.CountIf):
+            consume(node, "this", text=text, what="COUNT_IF")
+            return AggregateFunction.ROWS, None
+        if isinstance(node, exp.Count):
+            consume(node, "this", "big_int", text=text, what="COUNT")
+            return self._count(node)
+        found = called(node)
+        if found is None:
+            name = text.spelled(node) or f"{rendered(node).partition('(')[0].lower()[:60]}()"
+            raise refuse(
+                "unsupported_function",
+                f"{name} of private rows is refused",
+                "It is not answered yet, or has no proved bound.",
+                *instead_of(name, AGGREGATES, self._lifter.about(node)),
+                position=text.position(node),
+            )
+        function, operand = found
+        if not isinstance(node, exp.Anonymous):
+            consume(node, "this", text=text, what=type(node).__name__.upper())
+        if isinstance(operand, exp.Distinct):
+            raise refuse(
+                "unsupported_sql",
+                f"DISTINCT inside {text.spelled(node) or 'an aggregate'} is refused",
+                "Only COUNT(DISTINCT ...) of the privacy unit is answered.",
+                "leave DISTINCT out",
+                position=text.position(node),
+            )
+        argument = self._lifter.value(operand)
+        if argument.type not in function.arguments:
+            raise refuse(
+                "unsupported_type",
+                f"{text.spelled(node) or 'an aggregate'} is refused",
+                f"Its argument is of type {argument.type.value}, not a number.",
+                *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER.get(argument.type, ())),
+                position=text.position(node),
+            )
+        return function, argument
+
+    def _count(self, node: exp.Count) -> tuple[AggregateFunction, Expression | None]:
+        operand = node.this
+        if operand is None or isinstance(operand, exp.Star):
+            if isinstance(operand, exp.Star):
+                consume(operand, text=self._text, what="COUNT(*)")
+            return AggregateFunction.ROWS, None
+        if isinstance(operand, exp.Distinct):
+            consume(operand, "expressions", text=self._text, what="COUNT(DISTINCT)")
+            if len(operand.expressions) == 1:
+                argument = self._lifter.lift(operand.expressions[0])
+                if isinstance(argument, ColumnRef) and argument.is_unit:
+                    return AggregateFunction.UNITS, None
+            unit = self._unit
+            raise refuse(
+                "unsupported_sql",
+                "COUNT(DISTINCT ...) is refused",
+                "Only different privacy units are counted so far; values may be shared between people.",
+                "COUNT(*): each row is a unit" if unit.key is None else f"COUNT(DISTINCT {unit.key})",
+                position=self._text.position(node),
+            )
+        argument = self._lifter.lift(operand)
+        return (AggregateFunction.VALUES, argument) if argument.nullable else (AggregateFunction.ROWS, None)

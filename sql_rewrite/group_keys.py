@@ -1,0 +1,160 @@
+"""The keys of a private block's GROUP BY: which rows of which values make one group, and which keys are refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from privacy.policy import ColumnType
+from privacy.refusal import Refused
+from sql_rewrite.aggregate_calls import aggregate_calls
+from sql_rewrite.expressions import Call, ColumnRef, Expression, describe
+from sql_rewrite.functions import TypeRefused
+from sql_rewrite.gather import gathered
+from sql_rewrite.identifying import identifying_column
+from sql_rewrite.keys import fits, whole
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.refuse import refuse
+from sql_rewrite.select_list import SelectList
+from sql_rewrite.sources import SourceNames
+from sql_rewrite.syntax import populated
+from sql_rewrite.text import Text
+
+__all__ = ["GroupKey", "GroupKeyReader"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A key of GROUP BY: its tree, what was written, and what the core groups by: `written`, gathered and whole."""
+
+    node: exp.Expr
+    written: Expression
+    expression: Expression
+
+
+class GroupKeyReader:
+    """Reads the GROUP BY of one block. `cells_max` is the most groups of an answer."""
+
+    def __init__(
+        self, text: Text, select: SelectList, names: SourceNames, lifter: ExpressionLift, cells_max: int
+    ) -> None:
+        self._text = text
+        self._select = select
+        self._names = names
+        self._lifter = lifter
+        self._cells_max = cells_max
+
+    def read(self, group: exp.Expr) -> list[GroupKey]:
+        """The keys of a GROUP BY. Errors: Refused."""
+        levels = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if populated(group) - {"expressions", "all"} or any(isinstance(item, levels) for item in group.expressions):
+            raise refuse(
+                "unsupported_sql",
+                "ROLLUP, CUBE and GROUPING SETS are refused",
+                "They are not answered yet.",
+                "ask each level in its own query",
+                position=self._text.position(group),
+            )
+        nodes: list[exp.Expr] = []
+        if group.args.get("all"):
+            nodes += [value for value in self._select.values if not aggregate_calls([value])]
+        nodes += [self._group_item(part) for item in group.expressions for part in _unbracketed(item)]
+        result = []
+        for node in nodes:
+            written = self._lifter.lift(node)
+            key = self._gathered(node, written)
+            self._check_key(node, written, key)
+            if key.type is ColumnType.NUMBER:
+                key = self._lifter.make(node, "cast_integer", key)
+            result.append(GroupKey(node, written, key))
+        return result
+
+    def _gathered(self, node: exp.Expr, key: Expression) -> Expression:
+        try:
+            return gathered(key, self._cells_max)
+        except TypeRefused as refusal:
+            raise refuse(
+                refusal.finding.code,
+                "a key of GROUP BY is refused",
+                "The declared keys of its column are too many to compare each row with.",
+                "group by a condition on the column: CASE WHEN ... THEN ... END",
+                position=self._text.position(node),
+            ) from None
+
+    def _group_item(self, item: exp.Expr) -> exp.Expr:
+        if isinstance(item, exp.Literal) and not item.is_string:
+            place = int(item.this) - 1 if str(item.this).isdigit() else -1
+            if not 0 <= place < len(self._select.values):
+                raise refuse(
+                    "unknown_column",
+                    "a position in GROUP BY is refused",
+                    f"The select list has {len(self._select.values)} columns.",
+                    position=self._text.position(item),
+                )
+            return self._select.values[place]
+        if isinstance(item, exp.Column) and not item.table and not self._names.knows(item.name):
+            alias = self._select.alias(item.name)
+            if alias is not None:
+                return alias
+        return self._names.qualified(item)
+
+    def _check_key(self, node: exp.Expr, key: Expression, counted_as: Expression) -> None:
+        column = identifying_column(key)
+        if column is not None:
+            raise self._group_by_unit(node, key, column)
+        if not (whole(key) or key.type is not ColumnType.NUMBER):
+            floor = self._lifter.make(node, "floor", key)
+            clipped = describe(key) if fits(floor, self._cells_max) else _clipped(describe(key))
+            ways = [f"FLOOR({clipped})", f"CASE WHEN {describe(key)} < 10 THEN 'low' ELSE 'high' END"]
+            if isinstance(key, Call) and key.operator == "divide" and all(whole(part) for part in key.arguments):
+                ways.insert(0, " // ".join(describe(part).removesuffix(".0") for part in key.arguments))
+            raise refuse(
+                "unsupported_type",
+                "grouping by a number with a fraction is refused",
+                "Almost every group would be one row.",
+                *(f"GROUP BY {way}" for way in ways),
+                position=self._text.position(node),
+            )
+        if not fits(counted_as, self._cells_max):
+            raise refuse(
+                "too_large",
+                "a key of GROUP BY is refused",
+                "Its values may leave the range of 64-bit integers: its columns have no bounds, or too wide ones.",
+                f"clip them in the query: {_clipped('x')}",
+                "ask an administrator to declare bounds for the column",
+                position=self._text.position(node),
+            )
+
+    def _group_by_unit(self, node: exp.Expr, key: Expression, column: ColumnRef) -> Refused:
+        if column.is_unit:
+            what = "grouping by the privacy unit is refused"
+            why = "Each group would be one person."
+            mean: tuple[str, ...] = (f"COUNT(*) / COUNT(DISTINCT {column.name}) is the mean number of rows per person",)
+        else:
+            what = f'grouping by "{column.name}" is refused'
+            why = f'A value of "{column.name}" belongs to one person, so each group would be (of) one person.'
+            mean = ()
+        if not isinstance(key, ColumnRef):
+            why += f" {describe(key)} has another value for each value of it."
+        return refuse(
+            "group_by_unit",
+            what,
+            why,
+            "group by an attribute that many people share",
+            *mean,
+            position=self._text.position(node),
+        )
+
+
+def _clipped(text: str) -> str:
+    return f"GREATEST(0, LEAST({text}, 1000000))"
+
+
+def _unbracketed(item: exp.Expr) -> list[exp.Expr]:
+    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
+    if isinstance(item, exp.Paren):
+        return _unbracketed(item.this)
+    if isinstance(item, exp.Tuple):
+        return [key for part in item.expressions for key in _unbracketed(part)]
+    return [item]
