@@ -12,7 +12,7 @@ from privacy.policy import ColumnType
 from privacy.statistic_kind import StatisticKind
 from privacy.unit import PrivacyUnit
 from sql_rewrite.aggregates import BY_NAME, called
-from sql_rewrite.expressions import ColumnRef, Expression, canonical
+from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
@@ -77,9 +77,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def aggregate_form(aggregate: Aggregate) -> str:
     """A string that is equal for equal aggregates."""
-    argument = None if aggregate.argument is None else canonical(aggregate.argument)
-    condition = None if aggregate.filter is None else canonical(aggregate.filter)
-    return repr((aggregate.function.value, argument, condition))
+    return repr((aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)))
 
 
 class AggregateReader:

@@ -20,14 +20,13 @@ and variances weigh a unit by its rows. Where a unit owns one row all of that is
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset, KeyValue
-from privacy.refusal import Collector, Finding, Refused
+from privacy.refusal import Collector
 from privacy.statistic import (
     CoreStatistics,
     Encoding,
@@ -40,34 +39,15 @@ from privacy.statistic import (
 )
 from sql_rewrite.clipped import clipped_columns
 from sql_rewrite.contribution import FINE, Bounding, Contribution, contribution_of
-from sql_rewrite.expressions import (
-    Call,
-    ColumnRef,
-    Expression,
-    Interval,
-    Literal,
-    Value,
-    canonical,
-    columns_of,
-    describe,
-    interval_of,
-)
+from sql_rewrite.encodings import moment_encoding, refined, stepped_encoding, sum_encoding
+from sql_rewrite.expressions import Canonical, Expression, Value, describe, form_of, number_text
 from sql_rewrite.functions import build, clip_columns
-from sql_rewrite.functions.moments import has_calendar_range
-from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.keys import key_domain
 from sql_rewrite.plan import Aggregate, Core, Plan
+from sql_rewrite.refuse import refuse
+from sql_rewrite.value_bounds import proved_range
 
 __all__ = ["BoundedCore", "BoundedStatistic", "bound", "bound_core"]
-
-WIDTH_MAX = 2**30
-"""Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
-
-MAGNITUDE_MAX = Fraction(10**15)
-"""Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
-
-STEP_EXPONENT_MIN = -900
-"""Exponent of the finest step: a power of two that a double holds exactly, and whose reciprocal is finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +107,11 @@ def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
         selection = builder.units(None)
     estimates = builder.estimates(selection)
     if not builder.statistics:
-        raise Refused(
-            [
-                Finding(
-                    code="unsupported_sql",
-                    what="a query without an aggregate is refused",
-                    why="Its groups are public, so there is nothing to measure.",
-                    instead=("add COUNT(*) to the select list",),
-                )
-            ]
+        raise refuse(
+            "unsupported_sql",
+            "a query without an aggregate is refused",
+            "Its groups are public, so there is nothing to measure.",
+            "add COUNT(*) to the select list",
         )
     keys = Keys(
         columns=tuple(KeyColumn(name, key.type) for name, key in core.keys),
@@ -155,6 +131,10 @@ def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
             estimates=estimates,
         ),
     )
+
+
+_Carriers = dict[Canonical | None, str]
+"""By the form of a filter, the moments that count every row under it."""
 
 
 @dataclass(slots=True)
@@ -183,26 +163,27 @@ class _Builder:
         self.dataset = dataset
         self.contribution = contribution
         self.statistics: list[BoundedStatistic] = []
-        self._units: dict[str, str] = {}
+        self._shared: dict[tuple[bool, Canonical | None, Canonical | None], str] = {}
+        """Statistics that several aggregates may need, by whether they count units, filter and present value."""
 
     def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
         """All aggregates as estimates; adds the statistics that they need."""
-        families: dict[str, _Family] = {}
+        families: dict[tuple[Canonical | None, Canonical | None], _Family] = {}
         for aggregate in self.core.aggregates:
-            form = repr((_form(aggregate.argument), _form(aggregate.filter)))
-            families.setdefault(form, _Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
+            forms = form_of(aggregate.argument), form_of(aggregate.filter)
+            families.setdefault(forms, _Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
         estimates: dict[str, Estimate] = {}
         findings = Collector()
-        carriers: dict[str, str] = {}  # filter form -> moments statistic that counts every row under that filter
+        carriers: _Carriers = {}
         wants_rows = {
-            repr(_form(family.filter))
+            form_of(family.filter)
             for family in families.values()
             if family.argument is None and family.needs(StatisticKind.COUNT)
         }
         for family in families.values():
             if family.argument is None:
                 continue
-            filter_form = repr(_form(family.filter))
+            filter_form = form_of(family.filter)
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
             carries = filter_form in wants_rows and filter_form not in carriers and not self._counted(family, selection)
             with findings:
@@ -217,7 +198,7 @@ class _Builder:
                 estimates[aggregate.name] = self._without_argument(family, aggregate, carriers)
         return tuple(estimates[aggregate.name] for aggregate in self.core.aggregates)
 
-    def _without_argument(self, family: _Family, aggregate: Aggregate, carriers: dict[str, str]) -> Estimate:
+    def _without_argument(self, family: _Family, aggregate: Aggregate, carriers: _Carriers) -> Estimate:
         """The estimate of a count of rows or units."""
         function = aggregate.function
         match function.statistic:
@@ -244,18 +225,18 @@ class _Builder:
 
     def units(self, condition: Expression | None) -> str:
         """The statistic that counts privacy units (with a row under `condition`) per cell."""
-        form = repr(_form(condition))
-        if form not in self._units:
+        key = (True, form_of(condition), None)
+        if key not in self._shared:
             name = f"s{len(self.statistics)}"
             kind = StatisticKind.UNITS if condition is None else StatisticKind.COUNT
             self._add(name, kind, per_row=1, argument=None, condition=condition, text="privacy units", units=True)
-            self._units[form] = name
-        return self._units[form]
+            self._shared[key] = name
+        return self._shared[key]
 
-    def _rows(self, family: _Family, carriers: dict[str, str]) -> str:
-        form = repr(_form(family.filter))
-        if form in carriers:
-            return carriers[form]
+    def _rows(self, family: _Family, carriers: _Carriers) -> str:
+        carrier = carriers.get(form_of(family.filter))
+        if carrier is not None:
+            return carrier
         if self._once:
             return self.units(family.filter)
         return self._count(family.filter, None, "rows")
@@ -268,8 +249,8 @@ class _Builder:
         return self.units(both) if self._once else self._count(both, None, "values")
 
     def _count(self, condition: Expression | None, present: Expression | None, text: str) -> str:
-        form = "rows" + repr((_form(condition), _form(present)))
-        if form not in self._units:
+        key = (False, form_of(condition), form_of(present))
+        if key not in self._shared:
             name = f"s{len(self.statistics)}"
             scaled = self.contribution.scaled
             # Scaled rows are counted in small parts, so that rounding down does not lose whole rows.
@@ -284,8 +265,8 @@ class _Builder:
                 text=text,
                 encoding=encoding,
             )
-            self._units[form] = name
-        return self._units[form]
+            self._shared[key] = name
+        return self._shared[key]
 
     def _argument(self, family: _Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
         """Statistics of one argument. Returns the name of moments that also count all rows, if they do."""
@@ -299,14 +280,14 @@ class _Builder:
                 estimates[aggregate.name] = Estimate(aggregate.name, AggregateFunction.ROWS, statistic, integer=True)
             return None
         argument = clip_columns(family.argument)
-        lower, upper = self._bounds(family, argument)
+        lower, upper = proved_range(family.aggregates[0], argument)
         integer = argument.type is ColumnType.INTEGER
         degree, several = family.degree, not self.contribution.one_row
         counts = family.needs(StatisticKind.COUNT) or carries
-        text = f"{describe(family.argument)} clipped to [{_number(lower)}, {_number(upper)}]"
+        text = f"{describe(family.argument)} clipped to [{number_text(lower)}, {number_text(upper)}]"
         apart: str | None = None
         if sums and ((several and degree == 2) or (degree == 0 and not counts)):
-            encoding = _sum_encoding(lower, upper, integer=integer, fine=self.contribution.scaled)
+            encoding = sum_encoding(lower, upper, integer=integer, fine=self.contribution.scaled)
             apart = f"s{len(self.statistics)}"
             self._add(
                 apart,
@@ -345,15 +326,15 @@ class _Builder:
         integer = argument.type is ColumnType.INTEGER
         bounding, raised, lowered = Bounding.SCALED, False, False
         if self.contribution.one_row:
-            encoding = _moment_encoding(*limits, integer=integer)
+            encoding = moment_encoding(*limits, integer=integer)
         elif sums:
             averages = family.needs(StatisticKind.MOMENTS)
             bounding = Bounding.BOTH if averages else Bounding.CLIPPED
-            encoding = _stepped_encoding(*limits, integer=integer)
+            encoding = stepped_encoding(*limits, integer=integer)
             raised = averages and encoding.offset + encoding.step * encoding.highest > 0
             lowered = averages and encoding.offset < 0
         else:
-            encoding = _fine(_moment_encoding(*limits, integer=integer), degree)
+            encoding = refined(moment_encoding(*limits, integer=integer), degree)
         name = f"s{len(self.statistics)}"
         self._add(
             name,
@@ -370,47 +351,6 @@ class _Builder:
             lowered=lowered,
         )
         return name
-
-    def _bounds(self, family: _Family, argument: Expression) -> tuple[Fraction, Fraction]:
-        """The proved range of an aggregate's argument, or a refusal that names the ways out."""
-        interval = interval_of(_without_calendar(argument))
-        aggregate = family.aggregates[0]
-        if (
-            interval.lower is None
-            or interval.upper is None
-            or (argument.type is ColumnType.INTEGER and max(abs(interval.lower), abs(interval.upper)) > MAGNITUDE_MAX)
-        ):
-            assert family.argument is not None
-            why, instead = _unbounded(family.argument)
-            inner = describe(family.argument)
-            raise Refused(
-                [
-                    Finding(
-                        code="column_without_bounds",
-                        what=f"{aggregate.text} is refused",
-                        why=why,
-                        instead=(
-                            f"{_call(aggregate.text)}(GREATEST(<lowest>, LEAST({inner}, <highest>)))",
-                            *instead,
-                            "use COUNT(*), which needs no bounds",
-                        ),
-                        position=aggregate.position,
-                    )
-                ]
-            )
-        if max(abs(interval.lower), abs(interval.upper)) > MAGNITUDE_MAX:
-            raise Refused(
-                [
-                    Finding(
-                        code="column_without_bounds",
-                        what=f"{aggregate.text} is refused",
-                        why="The bounds of its argument are larger than 1e15, so the answer would be all noise.",
-                        instead=("declare tighter bounds, or clip the argument with GREATEST and LEAST",),
-                        position=aggregate.position,
-                    )
-                ]
-            )
-        return interval.lower, interval.upper
 
     def _add(
         self,
@@ -485,133 +425,3 @@ def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | No
             assert_never(function.statistic)
     assert holds is not None
     return holds
-
-
-_LIMITLESS = "so one person could change it without limit."
-
-
-def _without_calendar(argument: Expression) -> Expression:
-    """The argument with differences of dates that have no declared bounds as columns of which nothing is known.
-
-    9,999 years are a range, and an average within it would be noise alone. Where the query clips it, it has another.
-    """
-    if isinstance(argument, Call) and has_calendar_range(argument):
-        wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
-        return ColumnRef("", "", argument.type, interval=wide)
-    if not isinstance(argument, Call) or argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
-        return argument
-    arguments = tuple(_without_calendar(part) for part in argument.arguments)
-    if all(new is old for new, old in zip(arguments, argument.arguments, strict=True)):
-        return argument
-    try:
-        return build(argument.operator, arguments)
-    except TypeRefused:  # beyond 128 bits with an argument of which nothing is known
-        return ColumnRef("", "", ColumnType.NUMBER)
-
-
-def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
-    """Why an argument has no range, and what may help: the columns, or the operator, from which that comes."""
-    columns: dict[str, None] = {}
-    stack: list[Expression] = [argument]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ColumnRef):
-            columns[f'"{node.name}"'] = None
-        if not isinstance(node, Call):
-            continue
-        if has_calendar_range(node):
-            dates = [column for column in columns_of(node) if column.declared is None]
-            columns.update(dict.fromkeys(f'"{column.name}"' for column in dates))
-            if dates:
-                continue
-        if node.operator in ("cast_integer", "cast_number") and node.arguments[0].type is ColumnType.TEXT:
-            return f"{describe(node)} reads text as a number, and a text can hold any number, {_LIMITLESS}", ()
-        culprits = [part for part in node.arguments if not _has_range(part)]
-        if not culprits:
-            return f"{describe(node)} has no range below 1e15 that could be proved, {_LIMITLESS}", ()
-        stack.extend(reversed(culprits))
-    names = ", ".join(columns) or "its columns"
-    many = "the columns" if len(columns) > 1 else "the column"
-    return f"No value bounds are declared for {names}, {_LIMITLESS}", (
-        f"ask an administrator to declare bounds for {many}",
-    )
-
-
-def _has_range(expression: Expression) -> bool:
-    """Whether a number's range is known and small enough for a sum; true for constants and for what is no number."""
-    if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
-        return True
-    interval = interval_of(_without_calendar(clip_columns(expression)))
-    return (
-        interval.lower is not None
-        and interval.upper is not None
-        and max(abs(interval.lower), abs(interval.upper)) <= MAGNITUDE_MAX
-    )
-
-
-def _sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool, fine: bool) -> Encoding:
-    """Whole steps through zero: step 1 for integers, else a power of two that makes at most 2^30 steps.
-
-    `fine` divides the steps of integers until the larger bound has enough of them for a part of a row.
-    """
-    largest = max(abs(lower), abs(upper))
-    step = _step(largest, integer=integer)
-    encoding = Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
-    if not fine:
-        return encoding
-    parts = _parts(max(abs(encoding.lowest), abs(encoding.highest), 1), FINE)
-    return Encoding(encoding.offset, step / parts, encoding.lowest * parts, encoding.highest * parts)
-
-
-def _moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
-    """Whole steps from the lower bound; at least one, so that the noise is never zero."""
-    if integer:
-        lower, upper = Fraction(math.floor(lower)), Fraction(math.ceil(upper))
-    step = _step(upper - lower, integer=integer)
-    return Encoding(offset=lower, step=step, lowest=0, highest=max(1, math.ceil((upper - lower) / step)))
-
-
-def _stepped_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
-    """From the lower bound in steps that also lead through zero, fine enough for a part of a row."""
-    step = _step(max(abs(lower), abs(upper), upper - lower), integer=integer)
-    low = math.floor(lower / step)
-    width = max(1, math.ceil(upper / step) - low)
-    return _fine(Encoding(offset=low * step, step=step, lowest=0, highest=width), 1)
-
-
-def _fine(encoding: Encoding, degree: int) -> Encoding:
-    """The same range in steps so small that a row of W^degree units can be scaled."""
-    least = 1 << -(-(FINE.bit_length() - 1) // degree)
-    parts = _parts(encoding.highest, least)
-    return Encoding(encoding.offset, encoding.step / parts, 0, encoding.highest * parts)
-
-
-def _parts(size: int, least: int) -> int:
-    """The power of two by which steps are divided so that there are at least so many."""
-    parts = 1
-    while size * parts < least:
-        parts *= 2
-    return parts
-
-
-def _step(size: Fraction, *, integer: bool) -> Fraction:
-    if size == 0:
-        return Fraction(1)
-    # Never below the smallest normal doubles: a step that reads as zero would make 0 / 0, and a cast of it raises.
-    exponent = max(math.ceil(math.log2(float(size))) - 30 + 1, STEP_EXPONENT_MIN)
-    step = Fraction(2) ** exponent
-    while size / step > WIDTH_MAX:
-        step *= 2
-    return max(step, Fraction(1)) if integer else step
-
-
-def _form(expression: Expression | None) -> object:
-    return None if expression is None else canonical(expression)
-
-
-def _number(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else f"{float(value):.12g}"
-
-
-def _call(text: str) -> str:
-    return text.split("(", 1)[0].strip().upper() or "SUM"

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
-from privacy.refusal import Finding, Refused
 from privacy.statistic import StatisticKind
 from privacy.wording import shortened
 from sql_rewrite.bound import BoundedCore
@@ -31,6 +30,7 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.refuse import refuse
 
 __all__ = [
     "OPERATORS_MAX",
@@ -309,36 +309,24 @@ def check_work(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) 
     """
     work = work_of(cores, costs)
     if work.operators > OPERATORS_MAX:
-        raise Refused(
-            [
-                Finding(
-                    code="too_large",
-                    what="the query is refused",
-                    why=f"Written out for the engine it has {work.operators:,} operators, guards and their copies "
-                    f"included, and {OPERATORS_MAX:,} may be planned.",
-                    instead=(
-                        "nest functions of numbers less deeply: each guard doubles what is below it",
-                        "ask for its aggregates in several queries",
-                    ),
-                )
-            ]
+        raise refuse(
+            "too_large",
+            "the query is refused",
+            f"Written out for the engine it has {work.operators:,} operators, guards and their copies included, and "
+            f"{OPERATORS_MAX:,} may be planned.",
+            "nest functions of numbers less deeply: each guard doubles what is below it",
+            "ask for its aggregates in several queries",
         )
     if work.unit_nanoseconds > UNIT_NANOSECONDS_MAX:
         named = "its expressions" if work.dearest is None else work.dearest
         milliseconds = round(work.unit_nanoseconds / 1e6)
-        raise Refused(
-            [
-                Finding(
-                    code="too_large",
-                    what="the query is refused",
-                    why=f"The rows of one person may take {milliseconds:,} ms, which would show whether they are "
-                    f"there; {UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed. The dearest part is {named}.",
-                    instead=(
-                        "work on a piece of a text, for example LEFT(x, 50)",
-                        "ask for its aggregates in several queries",
-                        "ask an administrator to declare a smaller length_max or rows_stored_per_unit",
-                    ),
-                )
-            ]
+        raise refuse(
+            "too_large",
+            "the query is refused",
+            f"The rows of one person may take {milliseconds:,} ms, which would show whether they are there; "
+            f"{UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed. The dearest part is {named}.",
+            "work on a piece of a text, for example LEFT(x, 50)",
+            "ask for its aggregates in several queries",
+            "ask an administrator to declare a smaller length_max or rows_stored_per_unit",
         )
     return work

@@ -13,7 +13,7 @@ from fractions import Fraction
 from privacy.bounds import date_at, number_of_date, number_of_timestamp, timestamp_at
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Position
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe, number_text
 
 __all__ = ["outside_declaration"]
 
@@ -65,7 +65,7 @@ def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[st
         return f"with the keys {keys}", (f"compare it with one of: {keys}",)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if bounds is not None and number and not bounds.contains(Fraction(value)):  # type: ignore[arg-type]
-        low, high = _text(bounds.lower), _text(bounds.upper)
+        low, high = _bound(bounds.lower), _bound(bounds.upper)
         return f"within [{low}, {high}]", (f"compare it with a number from {low} to {high}",)
     moment = _moment_number(value, column.type)
     if bounds is not None and moment is not None and not bounds.contains(moment):
@@ -94,7 +94,5 @@ def _listed(value: Value, domain: Sequence[object]) -> bool:
     return any(key == value for key in domain if not isinstance(key, bool))
 
 
-def _text(bound: Fraction | None) -> str:
-    if bound is None:
-        return "?"
-    return str(bound.numerator) if bound.denominator == 1 else f"{float(bound):.12g}"
+def _bound(bound: Fraction | None) -> str:
+    return "?" if bound is None else number_text(bound)

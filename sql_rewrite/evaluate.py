@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
@@ -187,6 +186,6 @@ def _is_exact(expression: Expression, domains: Sequence[Sequence[KeyValue]]) -> 
     return all(check(text) for check in checks for text in texts)
 
 
-def _sort_key(value: KeyValue) -> tuple[bool, Any]:
+def _sort_key(value: KeyValue) -> tuple[bool, KeyValue]:
     # NULL last; all others are of one type, so that they compare.
     return (value is None, 0 if value is None else value)

@@ -32,8 +32,10 @@ __all__ = [
     "canonical",
     "columns_of",
     "describe",
+    "form_of",
     "interval_of",
     "needs_wide",
+    "number_text",
     "walk",
 ]
 
@@ -263,6 +265,11 @@ def canonical(expression: Expression) -> Canonical:
     return (name, expression.type.value, *parts)
 
 
+def form_of(expression: Expression | None) -> Canonical | None:
+    """The canonical form of an expression that may be left out."""
+    return None if expression is None else canonical(expression)
+
+
 def _constant_text(value: Value) -> str | None:
     if value is None:
         return None
@@ -297,6 +304,11 @@ _INFIX = {
     "not_ilike": "NOT ILIKE",
 }
 _NAMES = {"day_of_week": "DAYOFWEEK", "day_of_week_iso": "ISODOW", "day_of_year": "DAYOFYEAR", "iso_year": "ISOYEAR"}
+
+
+def number_text(value: Fraction) -> str:
+    """A bound as text for people."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.12g}"
 
 
 def describe(expression: Expression) -> str:

@@ -21,7 +21,7 @@ from typing import assert_never
 from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding
-from sql_rewrite.expressions import canonical
+from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.relations import Count, Output, Relation, Sum, WithTotals
 from sql_rewrite.scalars import (
     Arithmetic,
@@ -53,9 +53,9 @@ class UnitSums:
     def __init__(self, bounded: BoundedCore) -> None:
         self.contribution = bounded.contribution
         self.statistics = bounded.statistics
-        filters: dict[str, int] = {}
+        filters: dict[Canonical | None, int] = {}
         self.filters = {
-            item.statistic.name: filters.setdefault(_form(item), len(filters))
+            item.statistic.name: filters.setdefault(form_of(item.filter), len(filters))
             for item in bounded.statistics
             if _needs_rows(item)
         }
@@ -279,10 +279,6 @@ def _needs_rows(item: BoundedStatistic) -> bool:
             return item.scaled or item.statistic.counts_nulls
         case _:
             assert_never(item.statistic.kind)
-
-
-def _form(item: BoundedStatistic) -> str:
-    return repr(None if item.filter is None else canonical(item.filter))
 
 
 def when(name: str, value: Scalar) -> Scalar:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privacy.policy import ColumnType
-from privacy.refusal import Finding, Refused
 from privacy.statement import TEXT_ROW_BYTES_MAX
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import characters, parts_of
@@ -26,6 +25,7 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.refuse import refuse
 
 __all__ = ["check_memory", "text_bytes"]
 
@@ -51,20 +51,14 @@ def check_memory(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS
     found = text_bytes(cores, costs)
     if found <= TEXT_ROW_BYTES_MAX:
         return
-    raise Refused(
-        [
-            Finding(
-                code="too_large",
-                what="the query is refused",
-                why=f"Its functions may make {found // 1024:,} KiB of text of one row, and "
-                f"{TEXT_ROW_BYTES_MAX // 1024} KiB are allowed: stored texts must not decide about memory.",
-                instead=(
-                    "work on a piece of a text, for example LEFT(x, 50)",
-                    "ask for its aggregates in several queries",
-                    "ask an administrator to declare a smaller length_max",
-                ),
-            )
-        ]
+    raise refuse(
+        "too_large",
+        "the query is refused",
+        f"Its functions may make {found // 1024:,} KiB of text of one row, and {TEXT_ROW_BYTES_MAX // 1024} KiB are "
+        "allowed: stored texts must not decide about memory.",
+        "work on a piece of a text, for example LEFT(x, 50)",
+        "ask for its aggregates in several queries",
+        "ask an administrator to declare a smaller length_max",
     )
 
 

@@ -300,9 +300,9 @@ def join_without_condition(patch: pytest.MonkeyPatch) -> None:
 @planted("changed by|failed with ExecutionFailed|failed with FrameFault")
 def values_not_clipped(patch: pytest.MonkeyPatch) -> None:
     """Declared bounds are believed: neither the column nor the encoded value is clipped."""
-    clip, bounds = bounding.clip_columns, _Builder._bounds
+    clip, proved = bounding.clip_columns, bounding.proved_range
     patch.setattr(bounding, "clip_columns", lambda expression: expression)
-    patch.setattr(_Builder, "_bounds", lambda self, family, argument: bounds(self, family, clip(argument)))
+    patch.setattr(bounding, "proved_range", lambda aggregate, argument: proved(aggregate, clip(argument)))
 
     def encoded(self: Any, bounded: BoundedStatistic) -> Scalar:
         encoding, argument = bounded.statistic.encoding, bounded.argument

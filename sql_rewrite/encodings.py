@@ -1,0 +1,73 @@
+"""Values as whole numbers of steps between their bounds: what a statistic sums, exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from privacy.statistic import Encoding
+from sql_rewrite.contribution import FINE
+
+__all__ = ["moment_encoding", "refined", "stepped_encoding", "sum_encoding"]
+
+WIDTH_MAX = 2**30
+"""Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
+
+STEP_EXPONENT_MIN = -900
+"""Exponent of the finest step: a power of two that a double holds exactly, and whose reciprocal is finite."""
+
+
+def sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool, fine: bool) -> Encoding:
+    """Whole steps through zero: step 1 for integers, else a power of two that makes at most 2^30 steps.
+
+    `fine` divides the steps of integers until the larger bound has enough of them for a part of a row.
+    """
+    largest = max(abs(lower), abs(upper))
+    step = _step(largest, integer=integer)
+    encoding = Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
+    if not fine:
+        return encoding
+    parts = _parts(max(abs(encoding.lowest), abs(encoding.highest), 1), FINE)
+    return Encoding(encoding.offset, step / parts, encoding.lowest * parts, encoding.highest * parts)
+
+
+def moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
+    """Whole steps from the lower bound; at least one, so that the noise is never zero."""
+    if integer:
+        lower, upper = Fraction(math.floor(lower)), Fraction(math.ceil(upper))
+    step = _step(upper - lower, integer=integer)
+    return Encoding(offset=lower, step=step, lowest=0, highest=max(1, math.ceil((upper - lower) / step)))
+
+
+def stepped_encoding(lower: Fraction, upper: Fraction, *, integer: bool) -> Encoding:
+    """From the lower bound in steps that also lead through zero, fine enough for a part of a row."""
+    step = _step(max(abs(lower), abs(upper), upper - lower), integer=integer)
+    low = math.floor(lower / step)
+    width = max(1, math.ceil(upper / step) - low)
+    return refined(Encoding(offset=low * step, step=step, lowest=0, highest=width), 1)
+
+
+def refined(encoding: Encoding, degree: int) -> Encoding:
+    """The same range in steps so small that a row of W^degree units can be scaled."""
+    least = 1 << -(-(FINE.bit_length() - 1) // degree)
+    parts = _parts(encoding.highest, least)
+    return Encoding(encoding.offset, encoding.step / parts, 0, encoding.highest * parts)
+
+
+def _parts(size: int, least: int) -> int:
+    """The power of two by which steps are divided so that there are at least so many."""
+    parts = 1
+    while size * parts < least:
+        parts *= 2
+    return parts
+
+
+def _step(size: Fraction, *, integer: bool) -> Fraction:
+    if size == 0:
+        return Fraction(1)
+    # Never below the smallest normal doubles: a step that reads as zero would make 0 / 0, and a cast of it raises.
+    exponent = max(math.ceil(math.log2(float(size))) - 30 + 1, STEP_EXPONENT_MIN)
+    step = Fraction(2) ** exponent
+    while size / step > WIDTH_MAX:
+        step *= 2
+    return max(step, Fraction(1)) if integer else step

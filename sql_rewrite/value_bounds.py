@@ -1,0 +1,114 @@
+"""The proved range of what an aggregate sums, or the refusal that says why there is none and what may help."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of, describe, interval_of
+from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.functions.moments import has_calendar_range
+from sql_rewrite.functions.operator import TypeRefused
+from sql_rewrite.plan import Aggregate
+from sql_rewrite.refuse import refuse
+
+__all__ = ["proved_range"]
+
+MAGNITUDE_MAX = Fraction(10**15)
+"""Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
+
+_LIMITLESS = "so one person could change it without limit."
+
+
+def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, Fraction]:
+    """The range of an aggregate's argument, whose columns are clipped in `argument`.
+
+    Errors: Refused (column_without_bounds) with the ways out.
+    """
+    assert aggregate.argument is not None
+    interval = interval_of(_without_calendar(argument))
+    lower, upper = interval.lower, interval.upper
+    if (
+        lower is None
+        or upper is None
+        or (argument.type is ColumnType.INTEGER and max(abs(lower), abs(upper)) > MAGNITUDE_MAX)
+    ):
+        why, instead = _unbounded(aggregate.argument)
+        name = aggregate.text.split("(", 1)[0].strip().upper() or "SUM"
+        raise refuse(
+            "column_without_bounds",
+            f"{aggregate.text} is refused",
+            why,
+            f"{name}(GREATEST(<lowest>, LEAST({describe(aggregate.argument)}, <highest>)))",
+            *instead,
+            "use COUNT(*), which needs no bounds",
+            position=aggregate.position,
+        )
+    if max(abs(lower), abs(upper)) > MAGNITUDE_MAX:
+        raise refuse(
+            "column_without_bounds",
+            f"{aggregate.text} is refused",
+            "The bounds of its argument are larger than 1e15, so the answer would be all noise.",
+            "declare tighter bounds, or clip the argument with GREATEST and LEAST",
+            position=aggregate.position,
+        )
+    return lower, upper
+
+
+def _without_calendar(argument: Expression) -> Expression:
+    """The argument with differences of dates that have no declared bounds as columns of which nothing is known.
+
+    9,999 years are a range, and an average within it would be noise alone. Where the query clips it, it has another.
+    """
+    if isinstance(argument, Call) and has_calendar_range(argument):
+        wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
+        return ColumnRef("", "", argument.type, interval=wide)
+    if not isinstance(argument, Call) or argument.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
+        return argument
+    arguments = tuple(_without_calendar(part) for part in argument.arguments)
+    if all(new is old for new, old in zip(arguments, argument.arguments, strict=True)):
+        return argument
+    try:
+        return build(argument.operator, arguments)
+    except TypeRefused:  # beyond 128 bits with an argument of which nothing is known
+        return ColumnRef("", "", ColumnType.NUMBER)
+
+
+def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
+    """Why an argument has no range, and what may help: the columns, or the operator, from which that comes."""
+    columns: dict[str, None] = {}
+    stack: list[Expression] = [argument]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ColumnRef):
+            columns[f'"{node.name}"'] = None
+        if not isinstance(node, Call):
+            continue
+        if has_calendar_range(node):
+            dates = [column for column in columns_of(node) if column.declared is None]
+            columns.update(dict.fromkeys(f'"{column.name}"' for column in dates))
+            if dates:
+                continue
+        if node.operator in ("cast_integer", "cast_number") and node.arguments[0].type is ColumnType.TEXT:
+            return f"{describe(node)} reads text as a number, and a text can hold any number, {_LIMITLESS}", ()
+        culprits = [part for part in node.arguments if not _has_range(part)]
+        if not culprits:
+            return f"{describe(node)} has no range below 1e15 that could be proved, {_LIMITLESS}", ()
+        stack.extend(reversed(culprits))
+    names = ", ".join(columns) or "its columns"
+    many = "the columns" if len(columns) > 1 else "the column"
+    return f"No value bounds are declared for {names}, {_LIMITLESS}", (
+        f"ask an administrator to declare bounds for {many}",
+    )
+
+
+def _has_range(expression: Expression) -> bool:
+    """Whether a number's range is known and small enough for a sum; true for constants and for what is no number."""
+    if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
+        return True
+    interval = interval_of(_without_calendar(clip_columns(expression)))
+    return (
+        interval.lower is not None
+        and interval.upper is not None
+        and max(abs(interval.lower), abs(interval.upper)) <= MAGNITUDE_MAX
+    )
