@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from privacy.values import Cell, Json
+
 __all__ = [
     "DATE_RANGE",
     "TIMESTAMP_RANGE",
@@ -55,6 +57,9 @@ DATE_RANGE = ((datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).da
 """Days since 1970-01-01 of the first and last date of the query language."""
 TIMESTAMP_RANGE = (DATE_RANGE[0] * 86_400_000_000, (DATE_RANGE[1] + 1) * 86_400_000_000 - 1)
 """Microseconds since 1970-01-01 of the first and last timestamp of the query language."""
+
+Fixed = npt.NDArray[np.int64] | npt.NDArray[np.float64] | npt.NDArray[np.uint8]
+"""The data of a column whose values have one width each."""
 
 _DTYPES: dict[str, npt.DTypeLike] = {
     "integer": np.dtype("<i8"),
@@ -90,14 +95,14 @@ class Frame:
 class Column:
     """One encoded column: its description for the header and its one or two buffers."""
 
-    description: dict[str, Any]
+    description: Mapping[str, Json]
     buffers: tuple[bytes, ...]
 
 
 # ---------------------------------------------------------------------------------------------------- frames
 
 
-def send_frame(connection: socket.socket, header: Mapping[str, Any], buffers: Sequence[bytes] = ()) -> None:
+def send_frame(connection: socket.socket, header: Mapping[str, Json], buffers: Sequence[bytes] = ()) -> None:
     """Write one frame. Blocks as the socket does; OSError when the other side is gone."""
     document = {**header, "buffers": [len(buffer) for buffer in buffers]}
     head = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
@@ -170,7 +175,7 @@ def _receive(
 # --------------------------------------------------------------------------------------------------- columns
 
 
-def encode_arrays(kind: str, data: npt.NDArray[Any], nulls: npt.NDArray[np.bool_] | None) -> Column:
+def encode_arrays(kind: str, data: npt.NDArray[np.generic], nulls: npt.NDArray[np.bool_] | None) -> Column:
     """A column of a fixed-width kind from arrays; `nulls` marks the values that are NULL."""
     values = np.ascontiguousarray(data, dtype=_DTYPES[kind])
     if nulls is None or not nulls.any():
@@ -178,7 +183,7 @@ def encode_arrays(kind: str, data: npt.NDArray[Any], nulls: npt.NDArray[np.bool_
     return Column({"kind": kind, "nulls": True}, (values.tobytes(), np.ascontiguousarray(nulls, dtype="u1").tobytes()))
 
 
-def encode_values(kind: str, values: Sequence[Any]) -> Column:
+def encode_values(kind: str, values: Sequence[Cell]) -> Column:
     """A column from Python values, None for NULL.
 
     Errors: ValueError, TypeError or OverflowError when a value does not fit the kind.
@@ -188,10 +193,7 @@ def encode_values(kind: str, values: Sequence[Any]) -> Column:
     if kind == "huge":
         return _json_column(kind, [None if value is None else str(_whole(value)) for value in values])
     if kind == "text":
-        listed = list(values)
-        if not all(value is None or isinstance(value, str) for value in listed):
-            raise TypeError("a text column holds something else")
-        return _json_column(kind, listed)
+        return _json_column(kind, [None if value is None else _text(value) for value in values])
     quick = np.asarray(values) if kind in ("integer", "number") else None
     if quick is not None and quick.ndim == 1 and quick.dtype.kind in ("i" if kind == "integer" else "if"):
         return encode_arrays(kind, quick, None)
@@ -201,7 +203,7 @@ def encode_values(kind: str, values: Sequence[Any]) -> Column:
     elif kind == "timestamp":
         listed = [0 if value is None else _microseconds(value) for value in values]
     elif kind == "number":
-        listed = [0.0 if value is None else float(value) for value in values]
+        return encode_arrays(kind, np.array([0.0 if value is None else _fraction(value) for value in values]), nulls)
     elif kind == "boolean":
         if not all(value is None or isinstance(value, bool | np.bool_) for value in values):
             raise TypeError("a boolean column holds something else")
@@ -211,22 +213,20 @@ def encode_values(kind: str, values: Sequence[Any]) -> Column:
     return encode_arrays(kind, np.array(listed, dtype=_DTYPES[kind]), nulls)
 
 
-def decode_values(description: Any, buffers: Sequence[memoryview], rows: int) -> list[Any]:
+def decode_values(description: Mapping[str, object], buffers: Sequence[memoryview], rows: int) -> list[Cell]:
     """The Python values of a column, None for NULL. FrameFault unless there are exactly `rows` valid values."""
     kind = _kind(description)
     if kind in _AS_TEXT:
-        listed = _json_list(buffers, rows)
-        if not all(item is None or type(item) is str for item in listed):
-            raise FrameFault
+        texts = _json_list(buffers, rows)
         if kind == "text":
-            return listed
+            return [*texts]
         parse = _parse_whole if kind == "huge" else _parse_decimal
-        return [None if item is None else parse(item) for item in listed]
+        return [None if text is None else parse(text) for text in texts]
     data, nulls = decode_arrays(description, buffers, rows)
     if nulls is not None:
         data = data.copy()
         data[nulls] = 0
-    values: list[Any]
+    values: list[Cell]
     if kind == "boolean":
         if (data > 1).any():
             raise FrameFault
@@ -245,7 +245,9 @@ def decode_values(description: Any, buffers: Sequence[memoryview], rows: int) ->
     return values
 
 
-def decode_integers(description: Any, buffers: Sequence[memoryview], rows: int) -> npt.NDArray[np.int64]:
+def decode_integers(
+    description: Mapping[str, object], buffers: Sequence[memoryview], rows: int
+) -> npt.NDArray[np.int64]:
     """A column of `rows` 64-bit integers without NULL."""
     if _kind(description) != "integer":
         raise FrameFault
@@ -255,12 +257,12 @@ def decode_integers(description: Any, buffers: Sequence[memoryview], rows: int) 
     return data.astype(np.int64)
 
 
-def columns_of(frame: Frame) -> list[tuple[Any, tuple[memoryview, ...]]]:
+def columns_of(frame: Frame) -> list[tuple[Mapping[str, object], tuple[memoryview, ...]]]:
     """Pair the column descriptions of a frame with their buffers, all buffers used exactly once."""
     descriptions = frame.header.get("columns")
     if not isinstance(descriptions, list):
         raise FrameFault
-    pairs: list[tuple[Any, tuple[memoryview, ...]]] = []
+    pairs: list[tuple[Mapping[str, object], tuple[memoryview, ...]]] = []
     position = 0
     for description in descriptions:
         _kind(description)
@@ -272,7 +274,7 @@ def columns_of(frame: Frame) -> list[tuple[Any, tuple[memoryview, ...]]]:
     return pairs
 
 
-def _kind(description: Any) -> str:
+def _kind(description: object) -> str:
     kind = description.get("kind") if isinstance(description, dict) else None
     if kind not in _DTYPES and kind not in _AS_TEXT:
         raise FrameFault
@@ -280,8 +282,8 @@ def _kind(description: Any) -> str:
 
 
 def decode_arrays(
-    description: Any, buffers: Sequence[memoryview], rows: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
+    description: Mapping[str, object], buffers: Sequence[memoryview], rows: int
+) -> tuple[Fixed, npt.NDArray[np.bool_] | None]:
     """Data of a fixed-width column and the mask of its NULLs, as views on the buffers."""
     dtype = np.dtype(_DTYPES[_kind(description)])
     has_nulls = description.get("nulls") is True
@@ -295,7 +297,7 @@ def decode_arrays(
     return data, np.frombuffer(buffers[1], dtype="u1") != 0
 
 
-def _json_list(buffers: Sequence[memoryview], rows: int) -> list[Any]:
+def _json_list(buffers: Sequence[memoryview], rows: int) -> list[str | None]:
     if len(buffers) != 1:
         raise FrameFault
     try:
@@ -304,20 +306,34 @@ def _json_list(buffers: Sequence[memoryview], rows: int) -> list[Any]:
         listed = None
     if not isinstance(listed, list) or len(listed) != rows:
         raise FrameFault
+    if not all(item is None or type(item) is str for item in listed):
+        raise FrameFault
     return listed
 
 
-def _json_column(kind: str, listed: list[Any]) -> Column:
+def _json_column(kind: str, listed: Sequence[Json]) -> Column:
     text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     return Column({"kind": kind, "nulls": False}, (text.encode(),))
 
 
-def _check_range(data: npt.NDArray[Any], limits: tuple[int, int]) -> None:
+def _check_range(data: Fixed, limits: tuple[int, int]) -> None:
     if data.size and (int(data.min()) < limits[0] or int(data.max()) > limits[1]):
         raise FrameFault
 
 
-def _whole(value: Any) -> int:
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a text column holds something else")
+    return value
+
+
+def _fraction(value: object) -> float:
+    if not isinstance(value, int | float | decimal.Decimal | np.number):
+        raise TypeError("a column of numbers holds something else")
+    return float(value)
+
+
+def _whole(value: object) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError("an integer column holds something else")
     return int(value)
@@ -330,7 +346,7 @@ def _parse_whole(text: str) -> int:
     return int(text)
 
 
-def _decimal(value: Any) -> decimal.Decimal:
+def _decimal(value: object) -> decimal.Decimal:
     if not isinstance(value, decimal.Decimal):
         raise TypeError("a decimal column holds something else")
     return value
@@ -346,13 +362,13 @@ def _parse_decimal(text: str) -> decimal.Decimal:
     return value
 
 
-def _plain_date(value: Any) -> datetime.date:
+def _plain_date(value: object) -> datetime.date:
     if not isinstance(value, datetime.date) or isinstance(value, datetime.datetime):
         raise TypeError("a date column holds something else")
     return value
 
 
-def _microseconds(value: Any) -> int:
+def _microseconds(value: object) -> int:
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
         raise TypeError("a timestamp column holds something else")
     return (value - _MOMENT) // datetime.timedelta(microseconds=1)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from engines.frames import Frame
+from privacy.values import Json
 
-__all__ = ["Handler", "Invalid"]
+__all__ = ["Answer", "Handler", "Invalid"]
+
+Answer = tuple[Mapping[str, Json], Sequence[bytes]]
+"""Header and buffers of an answer."""
 
 
 class Invalid(Exception):
@@ -17,8 +21,8 @@ class Invalid(Exception):
 class Handler(Protocol):
     """One kind of worker: answers requests, then tidies up while nobody waits."""
 
-    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
-        """Header and buffers of the answer."""
+    def handle(self, frame: Frame) -> Answer:
+        """Answers a request."""
         ...
 
     def between(self) -> None:

@@ -1,230 +1,33 @@
-"""A warm pool of worker processes that may be killed at any moment, and one constant failure for everything else.
+"""A warm pool of worker processes that may be killed at any moment.
 
     lease    = wait for a slot and take a worker into it; nobody else sees either before `release`
-    call     = send one frame, wait for one frame until the deadline, parse it
-    failure  = kill the worker, return one of the words below; another one is started at `release`
+    failure  = kill the worker; another one is started at `release`
 
-Every worker is a fresh interpreter (never a fork: a copy of the server would carry its keys and accounts). One
-more worker than may be busy is kept warm, so that a replacement costs no request its time. All workers are started
+One more worker than may be busy is kept warm, so that a replacement costs no request its time. All workers are started
 by one thread that lives as long as the pool: the kernel ends a child when the *thread* that started it ends.
 """
 
 from __future__ import annotations
 
-import contextlib
-import enum
-import logging
 import math
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from engines.folders import PrivateFolder
-from engines.frames import Frame, FrameCut, FrameFault, receive_frame, send_frame
-from engines.memory import MEMORY_EXIT
+from engines.frames import Frame
+from engines.process import START_SECONDS, Failure, Fault, Worker, WorkerOptions, log_failure
 from engines.turns import Places
+from privacy.values import Json
 
-__all__ = ["Failure", "LoneWorker", "Pool", "Worker", "WorkerLease", "WorkerOptions"]
+__all__ = ["Pool", "WorkerLease"]
 
-_log = logging.getLogger("noisegate.engines")
 _Value = TypeVar("_Value")
 
-_ROOT: Final = str(Path(__file__).resolve().parent.parent)
-_BOOT: Final = "import sys; sys.path.insert(0, sys.argv[1]); from engines.worker import main; main()"
-_START_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 1.0
-_MEGABYTE: Final = 1 << 20
-_MALFORMED: Final = (
-    *(FrameFault, LookupError, TypeError, ValueError, AttributeError),
-    *(ArithmeticError, RecursionError, MemoryError),
-)
-"""What parsing a frame may raise when a worker sends anything but what was asked for."""
-
-
-class Failure(enum.Enum):
-    """Why a call gave no answer. The words are for the operator's log; callers show one constant text."""
-
-    UNAVAILABLE = "unavailable"  # no worker was free in time: nothing was sent
-    TIMEOUT = "timeout"
-    CRASHED = "crashed"
-    GARBLED = "garbled"  # the answer was not a proper frame
-    REFUSED = "refused"  # the worker said that it failed
-    MEMORY = "memory"  # the request used up the worker's memory
-    INVALID = "invalid"  # the SQL does not bind; the worker is fine
-
-    @property
-    def incident(self) -> bool:
-        """Whether a statement on true data must never end so: it started, and it is neither time nor memory."""
-        return self not in (Failure.UNAVAILABLE, Failure.TIMEOUT, Failure.MEMORY)
-
-    @property
-    def started(self) -> bool:
-        """Whether a worker may have received the request."""
-        return self is not Failure.UNAVAILABLE
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
-    """What a worker is for and what it may use."""
-
-    kind: str
-    threads: int
-    memory_limit_mb: int
-    address_space_mb: int
-    file_mb: int
-    resident_mb: int | None = None
-    request_bytes_max: int = 256 * _MEGABYTE
-    answer_bytes_max: int = 256 * _MEGABYTE
-    settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-class _Fault(Exception):
-    """A call failed inside; carries only the word."""
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(failure.value)
-
-
-class Worker:
-    """One child process, its socket and its private directory."""
-
-    def __init__(self, options: WorkerOptions, *, parent_directory: Path) -> None:
-        """Start the process; it becomes usable after `wait_ready`."""
-        self._options = options
-        self.served = 0
-        self._directory = tempfile.mkdtemp(prefix="worker-", dir=parent_directory)
-        ours, theirs = socket.socketpair()
-        self._socket = ours
-        command = [sys.executable, "-I", "-c", _BOOT, _ROOT, str(theirs.fileno()), str(os.getpid())]
-        command += [str(options.address_space_mb * _MEGABYTE), str(options.file_mb * _MEGABYTE)]
-        environment = {
-            "HOME": self._directory,
-            "TMPDIR": self._directory,
-            "LANG": "C.UTF-8",
-            "TZ": "UTC",
-            "MALLOC_ARENA_MAX": "2",
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd=self._directory,
-                env=environment,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        except BaseException:
-            ours.close()
-            shutil.rmtree(self._directory, ignore_errors=True)
-            raise
-        finally:
-            theirs.close()
-
-    @property
-    def directory(self) -> Path:
-        """The private directory; it is removed with the worker."""
-        return Path(self._directory)
-
-    @property
-    def process_id(self) -> int:
-        """The child's process number."""
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
-
-    def wait_ready(self) -> bool:
-        """Configure the child and wait until its engine is loaded."""
-        options = {
-            **self._options.settings,
-            "kind": self._options.kind,
-            "threads": self._options.threads,
-            "memory_limit_mb": self._options.memory_limit_mb,
-            "resident_mb": self._options.resident_mb,
-            "temporary": os.path.join(self._directory, "spill"),
-            "bytes_max": self._options.request_bytes_max,
-        }
-        try:
-            send_frame(self._socket, options)
-            answer = receive_frame(self._socket, bytes_max=1 << 16, deadline=time.monotonic() + _START_SECONDS)
-        except (OSError, FrameFault):
-            return False
-        return answer is not None and answer.header.get("status") == "ready"
-
-    def request(
-        self,
-        header: Mapping[str, Any],
-        buffers: Sequence[bytes],
-        *,
-        deadline: float,
-        parse: Callable[[Frame], _Value],
-    ) -> _Value:
-        """Send one request and parse its answer; _Fault with the word of what went wrong."""
-        self.served += 1
-        seconds = max(deadline - time.monotonic(), 0.0)
-        document = {**header, "cpu_seconds": seconds * self._options.threads + 2}
-        try:
-            self._socket.settimeout(max(seconds, 0.001))
-            send_frame(self._socket, document, buffers)
-            answer = receive_frame(self._socket, bytes_max=self._options.answer_bytes_max, deadline=deadline)
-            if answer is None:
-                raise _Fault(self._ended())
-            status = answer.header.get("status")
-            if status == "invalid":
-                raise _Fault(Failure.INVALID)
-            if status == "failed":
-                raise _Fault(Failure.REFUSED)
-            if status == "memory":
-                raise _Fault(Failure.MEMORY)
-            if status != "done":
-                raise FrameFault
-            return parse(answer)
-        except TimeoutError:
-            failure = Failure.TIMEOUT
-        except (OSError, FrameCut):
-            failure = self._ended()
-        except _MALFORMED:
-            failure = Failure.GARBLED
-        raise _Fault(failure)
-
-    def _ended(self) -> Failure:
-        """Why the process is gone: its own fence of time or memory, or anything else."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(_LOOK_SECONDS)
-            if code == MEMORY_EXIT:
-                return Failure.MEMORY
-            if code == -signal.SIGXCPU:
-                return Failure.TIMEOUT
-        return Failure.CRASHED
-
-    def end(self) -> None:
-        """End the process and leave the rest to whoever is using the worker."""
-        with contextlib.suppress(OSError):
-            self._process.kill()
-
-    def kill(self) -> None:
-        """End the process, reap it and remove its directory. For the one thread that holds the worker."""
-        self.end()
-        self._process.wait()
-        self._socket.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class WorkerLease:
@@ -252,7 +55,7 @@ class WorkerLease:
 
     def call(
         self,
-        header: Mapping[str, Any],
+        header: Mapping[str, Json],
         buffers: Sequence[bytes] = (),
         *,
         timeout_seconds: float,
@@ -302,13 +105,13 @@ class Pool:
         self._failed_starts = 0
         self._served_once = False
         self._filled = False
-        self._warm: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+        self._warm: OrderedDict[str, Mapping[str, Json]] = OrderedDict()
         self._starter = threading.Thread(target=self._keep_started, name=f"start-{options.kind}", daemon=True)
         self._starter.start()
 
     def call(
         self,
-        header: Mapping[str, Any],
+        header: Mapping[str, Json],
         buffers: Sequence[bytes] = (),
         *,
         timeout_seconds: float,
@@ -338,7 +141,7 @@ class Pool:
         *,
         owner: str = "",
         patience_seconds: float = math.inf,
-        start_seconds: float = _START_SECONDS,
+        start_seconds: float = START_SECONDS,
         brief: bool = False,
     ) -> WorkerLease | Failure:
         """A slot and a worker, or UNAVAILABLE.
@@ -354,13 +157,13 @@ class Pool:
         try:
             # Whoever has a slot gets a worker as soon as one has started: only that takes time from here on.
             left = max(deadline - time.monotonic(), start_seconds)
-            worker = self._take(time.monotonic() + min(left, _START_SECONDS))
+            worker = self._take(time.monotonic() + min(left, START_SECONDS))
         finally:
             if worker is None:
                 slots.give(owner)
         return self._note(Failure.UNAVAILABLE) if worker is None else WorkerLease(self, slots, owner, worker)
 
-    def warm(self, name: str, header: Mapping[str, Any], *, keep: int) -> None:
+    def warm(self, name: str, header: Mapping[str, Json], *, keep: int) -> None:
         """Send a preparing request to every worker, now and when one is started later (the last `keep` names)."""
         with self._changed:
             self._warm[name] = header
@@ -409,7 +212,7 @@ class Pool:
             self._finish(worker, healthy=False)
         self._starter.join()
         with self._changed:
-            self._changed.wait_for(lambda: not self._all, _START_SECONDS)
+            self._changed.wait_for(lambda: not self._all, START_SECONDS)
         self._folder.remove()
 
     # ------------------------------------------------------------------------------------------------ inside
@@ -417,7 +220,7 @@ class Pool:
     def _use(
         self,
         worker: Worker,
-        header: Mapping[str, Any],
+        header: Mapping[str, Json],
         buffers: Sequence[bytes],
         deadline: float,
         parse: Callable[[Frame], _Value],
@@ -431,7 +234,7 @@ class Pool:
             value = worker.request(header, buffers, deadline=deadline, parse=parse)
             healthy = True
             return value
-        except _Fault as fault:
+        except Fault as fault:
             healthy = fault.failure is Failure.INVALID
             return fault.failure
         finally:
@@ -541,12 +344,12 @@ class Pool:
             return None
         return worker
 
-    def _prepare(self, worker: Worker, headers: Sequence[Mapping[str, Any]]) -> bool:
+    def _prepare(self, worker: Worker, headers: Sequence[Mapping[str, Json]]) -> bool:
         """Send preparing requests; whether the worker may be used."""
         for header in headers:
             try:
-                worker.request(header, (), deadline=time.monotonic() + _START_SECONDS, parse=lambda _: None)
-            except _Fault as fault:
+                worker.request(header, (), deadline=time.monotonic() + START_SECONDS, parse=lambda _: None)
+            except Fault as fault:
                 if fault.failure is not Failure.REFUSED:
                     return False
                 # What cannot be prepared is not asked again: it must not keep new workers from starting.
@@ -566,55 +369,4 @@ class Pool:
             self._changed.wait_for(lambda: self._closed, min(0.1 * 2**self._failed_starts, 5.0))
 
     def _note(self, failure: Failure) -> Failure:
-        return _note(self._options.kind, failure)
-
-
-class LoneWorker:
-    """One worker for one task, started and ended by the caller's thread. Use as a context manager."""
-
-    def __init__(self, options: WorkerOptions, *, directory: Path | None = None) -> None:
-        """Prepare; the process starts on entry."""
-        self._options = options
-        self._parent_directory = directory
-        self._worker: Worker | None = None
-
-    def __enter__(self) -> LoneWorker:
-        self._folder = PrivateFolder(self._parent_directory)
-        try:
-            self._worker = Worker(self._options, parent_directory=self._folder.path)
-        except BaseException:
-            self._folder.remove()
-            raise
-        self._ready = self._worker.wait_ready()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._worker is not None
-        self._worker.kill()
-        self._folder.remove()
-
-    @property
-    def directory(self) -> Path:
-        """The worker's private directory, until the end of the context."""
-        assert self._worker is not None
-        return self._worker.directory
-
-    def call(
-        self, header: Mapping[str, Any], *, timeout_seconds: float, parse: Callable[[Frame], _Value]
-    ) -> _Value | Failure:
-        """One request, as `Pool.call`. After a failure the worker is not used again."""
-        assert self._worker is not None
-        if not self._ready:
-            return _note(self._options.kind, Failure.UNAVAILABLE)
-        try:
-            return self._worker.request(header, (), deadline=time.monotonic() + timeout_seconds, parse=parse)
-        except _Fault as fault:
-            failure = fault.failure
-        self._ready = False
-        return _note(self._options.kind, failure)
-
-
-def _note(kind: str, failure: Failure) -> Failure:
-    """Tell the operator the word, and nothing that depends on the query or the rows."""
-    _log.warning("engine_worker", extra={"fields": {"kind": kind, "category": failure.value}})
-    return failure
+        return log_failure(self._options.kind, failure)

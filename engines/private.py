@@ -6,7 +6,7 @@ import contextlib
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,14 @@ import numpy.typing as npt
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
-from engines.pool import Failure, Pool, WorkerLease, WorkerOptions
+from engines.pool import Pool, WorkerLease
+from engines.process import Failure, WorkerOptions
 from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement
+from privacy.values import Cell, Json
 
 __all__ = ["PrivateEngine", "PrivateLease", "encode_parameters"]
 
@@ -172,38 +174,41 @@ class PrivateEngine:
         self._pool.close()
 
 
-def encode_parameters(parameters: Sequence[object]) -> list[list[Any]] | None:
+def encode_parameters(parameters: Sequence[object]) -> list[tuple[str, str | bool | None]] | None:
     """Parameters as pairs of a type word and a JSON value, or None when one cannot be carried."""
-    items: list[list[Any]] = []
+    items: list[tuple[str, str | bool | None]] = []
     for value in parameters:
         if value is None or isinstance(value, bool):
-            items.append(["plain", value])
+            items.append(("plain", value))
         elif isinstance(value, str):
             if any(0xD800 <= ord(character) <= 0xDFFF for character in value):
                 return None
-            items.append(["plain", value])
+            items.append(("plain", value))
         elif isinstance(value, int):
             if not -(2**127) < value < 2**127:
                 return None
-            items.append(["integer", str(value)])
+            items.append(("integer", str(value)))
         elif isinstance(value, float):
-            items.append(["number", value.hex()])
+            items.append(("number", value.hex()))
         elif isinstance(value, datetime.datetime):
             if value.tzinfo is not None:
                 return None
-            items.append(["timestamp", value.isoformat()])
+            items.append(("timestamp", value.isoformat()))
         elif isinstance(value, datetime.date):
-            items.append(["date", value.isoformat()])
+            items.append(("date", value.isoformat()))
         else:
             return None
     return items
 
 
-def _nanoseconds(frame: Frame) -> Any:
-    return frame.header["nanoseconds"]
+def _nanoseconds(frame: Frame) -> float:
+    nanoseconds = frame.header["nanoseconds"]
+    if type(nanoseconds) is not float:
+        raise FrameFault
+    return nanoseconds
 
 
-def encode_statement(statement: Statement) -> dict[str, Any] | None:
+def encode_statement(statement: Statement) -> dict[str, Json] | None:
     """A statement for a worker, or None when it cannot be sent: a fault of ours that is found before anything is."""
     parameters = encode_parameters(statement.parameters)
     names = [key.name for key in statement.keys]
@@ -220,7 +225,7 @@ def encode_statement(statement: Statement) -> dict[str, Any] | None:
     }
 
 
-def _request(snapshot: Path, statement: Statement) -> dict[str, Any] | None:
+def _request(snapshot: Path, statement: Statement) -> dict[str, Json] | None:
     encoded = encode_statement(statement)
     if encoded is None or not snapshot.is_file():
         return None
@@ -233,12 +238,12 @@ def _parse(frame: Frame, statement: Statement) -> Exact:
     columns = columns_of(frame)
     if type(rows) is not int or rows < 0 or len(columns) != len(statement.keys) + 2 * len(statement.sums):
         raise FrameFault
-    keys: dict[str, Any] = {}
+    keys: dict[str, list[Cell]] = {}
     for key, (description, buffers) in zip(statement.keys, columns, strict=False):
         if description["kind"] != key.type.value:
             raise FrameFault
         keys[key.name] = decode_values(description, buffers, rows)
-    sums: dict[str, Any] = {}
+    sums: dict[str, npt.NDArray[np.int64] | list[int]] = {}
     position = len(statement.keys)
     for item in statement.sums:
         high, low = (decode_integers(*columns[position + part], rows) for part in (0, 1))

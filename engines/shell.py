@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
 from engines.incidents import Incidents
-from engines.pool import Failure, Pool, WorkerOptions
+from engines.pool import Pool
 from engines.private import encode_parameters, encode_statement
+from engines.process import Failure, WorkerOptions
 from engines.texts import AskedText, Stopped, TextRefused, encode_text, read_stopped
 from engines.twin import twin_of
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Parameter, Statement
+from privacy.values import Cell, Json
 
 __all__ = ["PlanFailed", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
 
@@ -33,7 +35,7 @@ class ShellColumn:
 
     name: str
     type: ColumnType
-    values: Sequence[Any] = ()
+    values: Sequence[Cell] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class ShellResult:
     """Columns (name, engine type as text) and rows of Python values."""
 
     columns: tuple[tuple[str, str], ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[Cell, ...]]
 
 
 class ShellInvalid(Exception):
@@ -125,7 +127,7 @@ class ShellEngine:
             {"name": table.name, "columns": [[column.name, column.type.value] for column in table.columns]}
             for table in tables
         ]
-        request = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
+        request: dict[str, Json] = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
         answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
         if answer in (Failure.UNAVAILABLE, Failure.CRASHED):
             raise ExecutionFailed(started=False)
@@ -156,7 +158,7 @@ class ShellEngine:
             self._incidents.note("unplannable", "unsent")
             raise PlanFailed
         asked = None if text is None else encode_text(text)
-        request: dict[str, Any] = {"operation": "plan", "twin": twin.name, "schema": twin.schema, "tables": None}
+        request: dict[str, Json] = {"operation": "plan", "twin": twin.name, "schema": twin.schema, "tables": None}
         request |= {"text": asked, "statements": encoded}
         answer = self._plan(request, timeout_seconds, owner)
         if answer is False:
@@ -175,7 +177,7 @@ class ShellEngine:
             self._incidents.note("unplannable", answer.value if isinstance(answer, Failure) else "unknown")
             raise PlanFailed
 
-    def _plan(self, request: Mapping[str, Any], timeout_seconds: float, owner: str) -> bool | Stopped | Failure:
+    def _plan(self, request: Mapping[str, Json], timeout_seconds: float, owner: str) -> bool | Stopped | Failure:
         return self._pool.call(request, timeout_seconds=timeout_seconds, parse=_planned, owner=owner, brief=True)
 
     def run(
@@ -229,12 +231,12 @@ class ShellEngine:
 
 def _run_request(
     tables: Sequence[ShellTable], sql: str, parameters: Sequence[Parameter]
-) -> tuple[dict[str, Any], list[bytes]] | None:
+) -> tuple[dict[str, Json], list[bytes]] | None:
     """Header and buffers, or None when a value does not fit its declared type: a fault found before sending."""
     items = encode_parameters(parameters)
     if items is None or not _carried(sql, *_names(tables)):
         return None
-    described: list[dict[str, Any]] = []
+    described: list[dict[str, Json]] = []
     columns: list[Column] = []
     for table in tables:
         try:
@@ -243,7 +245,7 @@ def _run_request(
             return None
         rows = len(table.columns[0].values)
         described.append({"name": table.name, "rows": rows, "columns": [column.name for column in table.columns]})
-    header = {
+    header: dict[str, Json] = {
         "operation": "run",
         "tables": described,
         "columns": [column.description for column in columns],

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from engines.frames import FrameFault
 from engines.private import encode_parameters
+from engines.records import read_record
 from privacy.statement import Parameter
+from privacy.values import Json
 
 __all__ = ["AskedText", "Step", "Stopped", "TextRefused", "encode_text", "read_stopped"]
 
@@ -44,8 +46,12 @@ class TextRefused(Exception):
 class Stopped:
     """Where the engine stopped reading a text, and at which byte."""
 
-    step: Step
+    step: Literal["read", "bind"]
     place: int | None
+
+    def __post_init__(self) -> None:
+        if self.place is not None and self.place < 0:
+            raise FrameFault
 
     def refusal(self, text: AskedText) -> TextRefused:
         """The refusal of the text, at a character instead of a byte."""
@@ -53,7 +59,7 @@ class Stopped:
         return TextRefused(self.step, None if before is None else len(before.decode(errors="ignore")))
 
 
-def encode_text(text: AskedText) -> dict[str, Any]:
+def encode_text(text: AskedText) -> dict[str, Json]:
     """A text for a worker.
 
     Errors: TextRefused for half a surrogate pair. A parameter that cannot be sent is left out: no text that the lift
@@ -65,12 +71,9 @@ def encode_text(text: AskedText) -> dict[str, Any]:
     return {"sql": text.sql, "parameters": {name: item[0] for name, item in items.items() if item is not None}}
 
 
-def read_stopped(stopped: Mapping[str, Any]) -> Stopped:
-    """Where a worker says that it stopped. Errors: FrameFault, LookupError, TypeError for what is no such answer."""
-    step, place = stopped["step"], stopped["place"]
-    if step not in ("read", "bind") or not (place is None or (type(place) is int and place >= 0)):
-        raise FrameFault
-    return Stopped(step, place)
+def read_stopped(stopped: object) -> Stopped:
+    """Where a worker says that it stopped. Errors: FrameFault for what is not such an answer."""
+    return read_record(Stopped, stopped)
 
 
 def _carried(text: str) -> bool:

@@ -15,11 +15,13 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from engines.snapshot import described_column
+from engines.declaration import described_column
 from privacy.policy import Dataset
+from privacy.values import Json
 
 __all__ = ["Twin", "twin_of"]
 
@@ -30,7 +32,7 @@ class Twin:
 
     name: str
     schema: str
-    tables: tuple[dict[str, Any], ...]
+    tables: tuple[Mapping[str, Json], ...]
 
 
 _KEPT: Final = 64
@@ -44,7 +46,7 @@ def twin_of(dataset: Dataset) -> Twin:
         known = _known.get(id(dataset))
         if known is not None:
             return known[1]
-    tables = tuple(
+    tables: tuple[Mapping[str, Json], ...] = tuple(
         {"name": table.name, "protected": table.protected, "columns": [described_column(c) for c in table.columns]}
         for table in dataset.tables
     )

@@ -11,14 +11,32 @@ import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from engines.frames import Frame, FrameFault, receive_frame, send_frame
 from engines.handler import Handler, Invalid
 from engines.limits import allow_cpu_seconds, confine
 from engines.memory import MemoryWatch
+from engines.records import read_record
+from privacy.values import Json
 
 __all__ = ["main", "serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the first frame says to every kind of worker; the rest of it is for the handler."""
+
+    kind: str
+    bytes_max: int
+    resident_mb: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowance:
+    """What every request allows."""
+
+    cpu_seconds: float
 
 
 def main() -> None:
@@ -39,16 +57,15 @@ def serve(connection: socket.socket) -> None:
     first = receive_frame(connection, bytes_max=1 << 20)
     if first is None:
         return
-    bytes_max = int(first.header["bytes_max"])
-    handler = _handler(first.header)
-    resident = first.header["resident_mb"]
-    watch = None if resident is None else MemoryWatch(int(resident))
+    options = read_record(_Options, first.header)
+    handler = _handler(options.kind, first.header)
+    watch = None if options.resident_mb is None else MemoryWatch(options.resident_mb)
     send_frame(connection, {"status": "ready"})
     while True:
-        frame = receive_frame(connection, bytes_max=bytes_max)
+        frame = receive_frame(connection, bytes_max=options.bytes_max)
         if frame is None:
             return
-        allow_cpu_seconds(float(frame.header["cpu_seconds"]))
+        allow_cpu_seconds(read_record(_Allowance, frame.header).cpu_seconds)
         if watch is not None:
             watch.begin()
         status, header, buffers = _answer(handler, frame)
@@ -58,7 +75,7 @@ def serve(connection: socket.socket) -> None:
         handler.between()
 
 
-def _answer(handler: Handler, frame: Frame) -> tuple[str, Mapping[str, Any], Sequence[bytes]]:
+def _answer(handler: Handler, frame: Frame) -> tuple[str, Mapping[str, Json], Sequence[bytes]]:
     try:
         header, buffers = handler.handle(frame)
     except Invalid:
@@ -70,8 +87,7 @@ def _answer(handler: Handler, frame: Frame) -> tuple[str, Mapping[str, Any], Seq
     return "done", header, buffers
 
 
-def _handler(options: Mapping[str, Any]) -> Handler:
-    kind = options["kind"]
+def _handler(kind: str, options: Mapping[str, object]) -> Handler:
     if kind == "private":
         from engines.handlers.private import PrivateHandler
 

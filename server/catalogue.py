@@ -21,7 +21,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engines.snapshot import SnapshotFinding, SnapshotRefused, build_snapshot, open_snapshot, public_values
+from engines.snapshot import build_snapshot, public_values
+from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
+from engines.stored import open_snapshot
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
 from server.datasets import (

@@ -20,7 +20,8 @@ import duckdb
 
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
-from engines.snapshot import TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.table_source import TableSource
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.families import NoiseFamily
 from mechanisms.release import release

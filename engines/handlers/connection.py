@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from engines.frames import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
+from engines.handler import Answer
 from engines.optimizers import PRIVATE_OFF, SHELL_OFF
+from privacy.statement import Parameter
+from privacy.values import Cell
 
 __all__ = [
     "NULL_TYPES",
@@ -20,6 +22,8 @@ __all__ = [
     "identifier",
     "literal",
     "lock_down",
+    "one_number",
+    "one_row",
     "only_statement",
     "private_settings",
     "read_parameters",
@@ -31,6 +35,13 @@ _SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYI
 Settings = dict[str, str | bool | int | float | list[str]]
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
+_PARAMETERS: Mapping[str, Callable[[str], Parameter]] = {
+    "plain": str,
+    "integer": int,
+    "number": float.fromhex,
+    "date": datetime.date.fromisoformat,
+    "timestamp": datetime.datetime.fromisoformat,
+}
 NULL_TYPES = ("NULL", '"NULL"')
 """How the engine calls the type of a column of NULLs."""
 
@@ -99,21 +110,22 @@ def only_statement(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statem
     return statements[0]
 
 
-def read_parameters(items: Sequence[Any]) -> list[Any]:
+def one_row(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Cell] = ()) -> list[int]:
+    """The one row of a query that counts."""
+    row = connection.execute(sql, list(parameters)).fetchone()
+    assert row is not None
+    return [int(value) for value in row]
+
+
+def one_number(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Cell] = ()) -> int:
+    """The one number of a query that counts."""
+    (number,) = one_row(connection, sql, parameters)
+    return number
+
+
+def read_parameters(items: Sequence[Sequence[str | bool | None]]) -> list[Parameter]:
     """Parameter values of a request: pairs of a type word and a JSON value."""
-    values: list[Any] = []
-    for word, content in items:
-        if word == "date":
-            values.append(datetime.date.fromisoformat(content))
-        elif word == "timestamp":
-            values.append(datetime.datetime.fromisoformat(content))
-        elif word == "integer":
-            values.append(int(content))
-        elif word == "number":
-            values.append(float.fromhex(content))
-        else:
-            values.append(content)
-    return values
+    return [_PARAMETERS[str(word)](content) if isinstance(content, str) else content for word, content in items]
 
 
 def columns_result(
@@ -123,7 +135,7 @@ def columns_result(
     kinds: Sequence[str],
     *,
     rows_max: int | None = None,
-) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+) -> Answer:
     """Read every row of the cursor as columns of the kinds asked for.
 
     Errors: ValueError when a type does not fit, or when there are more than `rows_max` rows.
@@ -143,7 +155,7 @@ def columns_result(
         rows = len(fetched)
         if rows_max is not None and rows > rows_max:
             raise ValueError
-        values: Sequence[Sequence[Any]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
+        values: Sequence[Sequence[Cell]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
         columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
     buffers = [buffer for column in columns for buffer in column.buffers]
     return {"rows": rows, "columns": [column.description for column in columns]}, buffers
@@ -170,7 +182,7 @@ def _as_values(kind: str, type_name: str) -> bool:
     return _as_array(kind, type_name)
 
 
-def _array_column(kind: str, array: npt.NDArray[Any]) -> Column:
+def _array_column(kind: str, array: npt.NDArray[np.generic]) -> Column:
     nulls = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
     data = np.ma.getdata(array)
     if kind == "text":

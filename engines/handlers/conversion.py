@@ -6,12 +6,12 @@ No expression raises on any row. `value` is NULL where a value does not convert;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from engines.described import SourceFile
 from engines.handlers.connection import literal
 from engines.handlers.layout import PLAIN_TYPES
+from engines.table_source import DateOrder, DecimalMark, ThousandsMark
 
 __all__ = ["DATE_ORDERS", "THOUSANDS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
 
@@ -43,7 +43,7 @@ class Conversion:
     special: str = "false"
 
 
-DATE_ORDERS: dict[str, tuple[str, str]] = {
+DATE_ORDERS: dict[DateOrder, tuple[str, str]] = {
     "YYYY-MM-DD": ("", ""),
     "DD.MM.YYYY": ("[.]", r"\3-\2-\1\4"),
     "DD/MM/YYYY": ("/", r"\3-\2-\1\4"),
@@ -53,7 +53,7 @@ DATE_ORDERS: dict[str, tuple[str, str]] = {
 """How days may be written as text: the mark between the parts, and the parts put in the order of ISO 8601."""
 
 
-THOUSANDS: dict[str, str] = {",": "[,]", ".": "[.]", "'": "['\u2019]", " ": "[ \u00a0\u202f]", "_": "[_]"}
+THOUSANDS: dict[ThousandsMark, str] = {",": "[,]", ".": "[.]", "'": "['\u2019]", " ": "[ \u00a0\u202f]", "_": "[_]"}
 """Separators of thousands, and the pattern of the characters that each of them stands for."""
 
 
@@ -61,28 +61,28 @@ THOUSANDS: dict[str, str] = {",": "[,]", ".": "[.]", "'": "['\u2019]", " ": "[ \
 class Written:
     """How values of a source are written.
 
-    `decimal` is the decimal mark of numbers in text, `thousands` the mark between groups of three digits (empty for
-    none), `dates` a name of `DATE_ORDERS`, `true` and `false` the words of truth values in lower case (empty for the
-    usual ones), `zone` the zone whose days and clock a moment has.
+    `decimal` is the decimal mark of numbers in text, `thousands` the mark between groups of three digits (None where
+    there is none), `dates` a name of `DATE_ORDERS`, `true` and `false` the words of truth values in lower case (empty
+    for the usual ones), `zone` the zone whose days and clock a moment has.
     """
 
-    decimal: str = "."
-    thousands: str = ""
-    dates: str = "YYYY-MM-DD"
+    decimal: DecimalMark = "."
+    thousands: ThousandsMark | None = None
+    dates: DateOrder = "YYYY-MM-DD"
     true: tuple[str, ...] = ()
     false: tuple[str, ...] = ()
     zone: str | None = None
 
 
-def written_of(source: Mapping[str, Any]) -> Written:
-    """How the values of a described source are written."""
+def written_of(source: SourceFile) -> Written:
+    """How the values of a source are written."""
     return Written(
-        decimal=source.get("decimal", "."),
-        thousands=source.get("thousands", ""),
-        dates=source.get("dates", "YYYY-MM-DD"),
-        true=tuple(word.strip().lower() for word in source.get("true", ())),
-        false=tuple(word.strip().lower() for word in source.get("false", ())),
-        zone=source.get("zone"),
+        decimal=source.decimal,
+        thousands=source.thousands,
+        dates=source.dates,
+        true=tuple(word.strip().lower() for word in source.true),
+        false=tuple(word.strip().lower() for word in source.false),
+        zone=source.zone,
     )
 
 

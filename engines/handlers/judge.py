@@ -10,12 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import duckdb
 
+from engines.described import TwinTable
 from engines.handlers.connection import identifier, only_statement, read_parameters
 from engines.handlers.layout import PLAIN_TYPES
+from engines.records import read_record
+from privacy.values import Json
 
 __all__ = ["Broken", "judge", "open_tables"]
 
@@ -26,12 +30,20 @@ _TAKEN: Final = frozenset(("main", "memory", "temp", "system", "pg_catalog", "in
 _BROKEN: Final = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException)
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text and the values of its named parameters, as `read_parameters` reads them."""
+
+    sql: str
+    parameters: dict[str, tuple[str, str | bool | None]]
+
+
 class Broken(Exception):
     """The engine failed inside, so this twin cannot be used any more."""
 
 
 def open_tables(
-    twin: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], *, schema: str
+    twin: duckdb.DuckDBPyConnection, tables: Sequence[TwinTable], *, schema: str
 ) -> duckdb.DuckDBPyConnection:
     """A cursor on the tables as analysts see them: declared names and types, no row, nothing hidden.
 
@@ -48,21 +60,22 @@ def open_tables(
         seen.execute(f"CREATE SCHEMA {identifier(schema)}")
         schemas.append(schema)
     for table in tables:
-        columns = ", ".join(f"{identifier(c['name'])} {PLAIN_TYPES[str(c['type'])]}" for c in table["columns"])
+        columns = ", ".join(f"{identifier(c.name)} {PLAIN_TYPES[c.type]}" for c in table.columns)
         for name in schemas:
-            seen.execute(f"CREATE TABLE {identifier(name)}.{identifier(str(table['name']))} ({columns})")
+            seen.execute(f"CREATE TABLE {identifier(name)}.{identifier(table.name)} ({columns})")
     return seen
 
 
-def judge(seen: duckdb.DuckDBPyConnection, text: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def judge(seen: duckdb.DuckDBPyConnection, text: object) -> Mapping[str, Json] | None:
     """None when the engine reads the text; else at which step it stopped, and at which byte where it says so.
 
     Errors: Broken.
     """
-    whole = str(text["sql"])
+    asked = read_record(_Text, text)
+    whole, named = asked.sql, asked.parameters
     begins = _BEFORE.match(whole)
     offset = 0 if begins is None else begins.end()
-    step, named = "read", text["parameters"]
+    step = "read"
     try:
         # The one word before it makes of a query its columns' names and types: it is bound and then forgotten.
         statement = only_statement(seen, _DESCRIBE + whole[offset:])

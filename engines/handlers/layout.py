@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from engines.described import DescribedColumn
 from engines.handlers.connection import literal
 
 __all__ = ["PLAIN_TYPES", "enumeration", "stored_type"]
@@ -20,12 +18,11 @@ PLAIN_TYPES = {
 """The type of the values of a column: what an analyst sees, however they are stored."""
 
 
-def enumeration(column: Mapping[str, Any]) -> str | None:
+def enumeration(column: DescribedColumn) -> str | None:
     """The ENUM type of a column with declared text keys, in declared order."""
-    values = column["keys"]
-    return f"ENUM({', '.join(literal(value) for value in values)})" if values else None
+    return f"ENUM({', '.join(map(literal, column.keys))})" if column.keys else None
 
 
-def stored_type(column: Mapping[str, Any]) -> str:
+def stored_type(column: DescribedColumn) -> str:
     """The engine's type of a described column."""
-    return enumeration(column) or PLAIN_TYPES[str(column["type"])]
+    return enumeration(column) or PLAIN_TYPES[column.type]

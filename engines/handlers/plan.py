@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import duckdb
 
+from engines.described import TwinTable
 from engines.handler import Invalid
 from engines.handlers.connection import identifier, lock_down, private_settings
 from engines.handlers.judge import Broken, judge, open_tables
 from engines.handlers.layout import stored_type
 from engines.handlers.private import run_statement
+from engines.records import read_records
+from privacy.values import Json
 
 __all__ = ["Twin", "Twins", "open_twin"]
 
@@ -39,19 +42,18 @@ class Twins:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Twin] = OrderedDict()
 
-    def plan(self, header: Mapping[str, Any]) -> Mapping[str, Any]:
+    def plan(self, header: Mapping[str, Any]) -> Mapping[str, Json]:
         """Judges the text, if there is one, and runs every statement on the twin when the engine reads the text.
 
         Says `known: False` when the twin's tables have to be sent, and `stopped` where the engine stopped reading.
         Errors: Invalid for whatever the engine says of a statement.
         """
-        name, tables = str(header["twin"]), header["tables"]
+        name = str(header["twin"])
         try:
-            twin = self._twin(name, str(header["schema"]), tables)
+            twin = self._twin(name, str(header["schema"]), header["tables"])
             if twin is None:
                 return {"known": False, "stopped": None}
-            text = header["text"]
-            stopped = None if text is None else judge(twin.seen, text)
+            stopped = None if header["text"] is None else judge(twin.seen, header["text"])
             if stopped is not None:
                 return {"known": True, "stopped": stopped}
             for statement in header["statements"]:
@@ -65,7 +67,7 @@ class Twins:
             raise Invalid from None
         return {"known": True, "stopped": None}
 
-    def _twin(self, name: str, schema: str, tables: Sequence[Mapping[str, Any]] | None) -> Twin | None:
+    def _twin(self, name: str, schema: str, tables: object) -> Twin | None:
         twin = self._open.get(name)
         if twin is None and tables is not None:
             while len(self._open) >= _KEPT:
@@ -76,16 +78,17 @@ class Twins:
         return twin
 
 
-def open_twin(tables: Sequence[Mapping[str, Any]], schema: str) -> Twin:
-    """A twin of these tables, for texts that name them with that schema or without one."""
+def open_twin(tables: object, schema: str) -> Twin:
+    """A twin of the tables that `engines.twin` describes, for texts that name them with that schema or without one."""
     no_spill = {"temp_directory": "", "max_temp_directory_size": "0MB"}
     config = {**private_settings(threads=1, memory_limit_mb=_MEMORY_MB), **no_spill}
     stored = duckdb.connect(":memory:", config=config)
-    for table in tables:
-        columns = [f"{identifier(column['name'])} {stored_type(column)}" for column in table["columns"]]
-        if table["protected"]:
+    described = read_records(TwinTable, tables)
+    for table in described:
+        columns = [f"{identifier(column.name)} {stored_type(column)}" for column in table.columns]
+        if table.protected:
             columns += ['"unit$id" INTEGER', '"unit$draw" UBIGINT']
-        stored.execute(f"CREATE TABLE main.{identifier(str(table['name']))} ({', '.join(columns)})")
-    seen = open_tables(stored, tables, schema=schema)
+        stored.execute(f"CREATE TABLE main.{identifier(table.name)} ({', '.join(columns)})")
+    seen = open_tables(stored, described, schema=schema)
     lock_down(stored, local_files=False)
     return Twin(stored, seen)

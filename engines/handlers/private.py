@@ -7,13 +7,14 @@ import os
 import secrets
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from engines.frames import Frame
+from engines.handler import Answer
 from engines.handlers.connection import (
     SIGNED,
     columns_result,
@@ -23,21 +24,40 @@ from engines.handlers.connection import (
     read_parameters,
 )
 from engines.optimizers import DECISIONS
+from engines.records import read_record
 from engines.speed import probe_nanoseconds
 
 __all__ = ["PrivateHandler", "run_statement"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Options:
+    threads: int
+    memory_limit_mb: int
+    temporary: str
+    temporary_mb: int
+    open_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A generated statement: its parameters as `read_parameters` reads them, its keys with their kinds, its sums."""
+
+    sql: str
+    parameters: tuple[tuple[str, str | bool | None], ...]
+    keys: tuple[tuple[str, str], ...]
+    sums: tuple[str, ...]
+
+
 class PrivateHandler:
     """Keeps a few snapshots open, runs one statement at a time on a fresh cursor."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._settings = private_settings(
-            threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"])
-        )
-        self._temporary = str(options["temporary"])
-        self._temporary_mb = int(options["temporary_mb"])
-        self._open_max = int(options["open_max"])
+    def __init__(self, options: Mapping[str, object]) -> None:
+        read = read_record(_Options, options)
+        self._settings = private_settings(threads=read.threads, memory_limit_mb=read.memory_limit_mb)
+        self._temporary = read.temporary
+        self._temporary_mb = read.temporary_mb
+        self._open_max = read.open_max
         self._open: OrderedDict[str, duckdb.DuckDBPyConnection] = OrderedDict()
         # The first result as arrays imports what it needs (0.2 s): now, not during the first query.
         with contextlib.closing(duckdb.connect(":memory:", config=self._settings)) as connection:
@@ -50,7 +70,7 @@ class PrivateHandler:
     def between(self) -> None:
         """Nothing waits to be done."""
 
-    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    def handle(self, frame: Frame) -> Answer:
         """Open a snapshot ahead, or run a statement on it."""
         header = frame.header
         if header["operation"] == "probe":
@@ -104,28 +124,22 @@ class PrivateHandler:
         return connection
 
 
-def run_statement(
-    cursor: duckdb.DuckDBPyConnection, header: Mapping[str, Any]
-) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+def run_statement(cursor: duckdb.DuckDBPyConnection, header: object) -> Answer:
     """The answer of a generated statement, on a snapshot or on its empty twin.
 
     Each run has a seed of its own, which decides where the engine's hash tables put groups, and nothing of the answer.
     """
+    statement = read_record(_Statement, header)
     cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
-    cursor.execute(only_statement(cursor, str(header["sql"])), read_parameters(header["parameters"]))
-    return _read(cursor, header["keys"], header["sums"])
-
-
-def _read(
-    cursor: duckdb.DuckDBPyConnection, keys: Sequence[Sequence[str]], sums: Sequence[str]
-) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    cursor.execute(only_statement(cursor, statement.sql), read_parameters(statement.parameters))
     described = cursor.description or []
     names = [str(column[0]) for column in described]
     types = [str(column[1]) for column in described]
-    expected = [name for name, _ in keys] + [f"{name}_{part}" for name in sums for part in ("high", "low")]
+    expected = [name for name, _ in statement.keys]
+    expected += [f"{name}_{part}" for name in statement.sums for part in ("high", "low")]
     if names != expected:
         raise ValueError
-    if any(kind not in SIGNED for kind in types[len(keys) :]):
+    if any(kind not in SIGNED for kind in types[len(statement.keys) :]):
         raise ValueError
-    kinds = [kind for _, kind in keys] + ["integer"] * (len(expected) - len(keys))
+    kinds = [kind for _, kind in statement.keys] + ["integer"] * (2 * len(statement.sums))
     return columns_result(cursor, names, types, kinds)

@@ -10,25 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import duckdb
 
-from engines.handlers.connection import identifier, literal
+from engines.described import SourceFile
+from engines.handlers.connection import identifier, literal, one_number, one_row
 from engines.handlers.conversion import DATE_ORDERS, THOUSANDS, WHOLE_TYPES, Written, conversion
 from engines.handlers.sources import (
     INTERNAL,
     UNREADABLE,
     Refused,
     csv_relation,
-    finding,
     packed,
     parquet_required,
-    paths_of,
     relation_of,
 )
+from engines.inspected import InspectedColumn, InspectedTable
+from engines.snapshot_findings import SnapshotFinding
+from engines.table_source import DateOrder, DecimalMark, ThousandsMark
+from privacy.policy import ColumnType
 
-__all__ = ["add_constraints", "inspect_table"]
+__all__ = ["declared_constraints", "inspect_table"]
 
 _PART_ROWS = 2_048
 _MISSING = ("NA", "N/A", "n/a", "NULL", "null", "None", "#N/A", "\\N", "-", "--", ".", "?")
@@ -38,74 +40,77 @@ _DECIMAL_COMMA = "[+-]?([0-9]{4,}|0[0-9]*),[0-9]*|[+-]?[0-9]+,([0-9]{0,2}|[0-9]{
 _THOUSANDS_POINT = "[+-]?[1-9][0-9]{0,2}[.][0-9]{3}"
 _LIKE_NUMBERS = "[+-]?[0-9][0-9.,'_ \u2019\u00a0\u202f]*"
 _PROPOSED = {
-    "integer": list(WHOLE_TYPES),
-    "number": ["FLOAT", "DOUBLE", "DECIMAL"],
-    "text": ["VARCHAR", "ENUM", "UUID"],
-    "boolean": ["BOOLEAN"],
-    "date": ["DATE"],
-    "timestamp": ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"],
+    ColumnType.INTEGER: list(WHOLE_TYPES),
+    ColumnType.NUMBER: ["FLOAT", "DOUBLE", "DECIMAL"],
+    ColumnType.TEXT: ["VARCHAR", "ENUM", "UUID"],
+    ColumnType.BOOLEAN: ["BOOLEAN"],
+    ColumnType.DATE: ["DATE"],
+    ColumnType.TIMESTAMP: ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"],
 }
 
 
-def inspect_table(connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str | None) -> dict[str, Any]:
-    """A table of a source as a frame carries it. Errors: Refused when it cannot be read."""
-    kind = str(source["format"])
+def inspect_table(connection: duckdb.DuckDBPyConnection, source: SourceFile, name: str | None) -> InspectedTable:
+    """What is proposed for a table of a source. Errors: Refused when it cannot be read."""
     try:
-        if kind == "csv":
+        if source.format == "csv":
             columns, found = _inspect_csv(connection, source)
             required = [False] * len(columns)
         else:
             schema, _, inner = (name or "").rpartition(".")
-            known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if kind == "duckdb" else ""
+            known = f"s0.{identifier(schema or 'main')}.{identifier(inner)}" if source.format == "duckdb" else ""
             relation, columns = relation_of(connection, source, known)
             types = [_proposed(type_name) for _, _, type_name in columns]
-            found = _Found(_count(connection, f"SELECT count(*) FROM {relation}"), types)
+            found = _Found(one_number(connection, f"SELECT count(*) FROM {relation}"), types)
             required = _required(connection, source, name, [original for original, _, _ in columns])
     except INTERNAL:
         raise
     except (duckdb.Error, *UNREADABLE):
-        raise Refused([finding("malformed_csv" if kind == "csv" else "source_damaged")]) from None
-    return {
-        "name": name or "",
-        "rows": found.rows,
-        # Without what stands in brackets: the words of a dictionary type are values.
-        "columns": [
-            [original, word, type_name.split("(", maxsplit=1)[0], never_null]
-            for (original, _, type_name), word, never_null in zip(columns, found.types, required, strict=True)
-        ],
-        "decimal": found.decimal,
-        "thousands": found.thousands,
-        "dates": found.dates,
-        "nulls": list(found.nulls),
-    }
+        raise Refused(SnapshotFinding("malformed_csv" if source.format == "csv" else "source_damaged")) from None
+    return InspectedTable(
+        name or "",
+        tuple(
+            # Without what stands in brackets: the words of a dictionary type are values.
+            InspectedColumn(original, kind, type_name.split("(", maxsplit=1)[0], never_null)
+            for (original, _, type_name), kind, never_null in zip(columns, found.types, required, strict=True)
+        ),
+        found.rows,
+        decimal=found.decimal,
+        dates=found.dates,
+        encoding=source.encoding,
+        thousands=found.thousands,
+        nulls=found.nulls,
+    )
 
 
-def add_constraints(connection: duckdb.DuckDBPyConnection, tables: Sequence[dict[str, Any]]) -> None:
-    """Adds to each table its primary key and its foreign keys, of one column each: what the database declares."""
+def declared_constraints(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[InspectedTable]
+) -> list[InspectedTable]:
+    """The tables with their primary key and foreign keys, of one column each: what the database declares."""
     rows = connection.execute(
         "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
         "referenced_column_names FROM duckdb_constraints() WHERE database_name = 's0' "
         "AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND len(constraint_column_names) = 1 "
         "ORDER BY table_oid, constraint_index"
     ).fetchall()
-    for table in tables:
-        table["key"], table["references"] = None, []
-        for schema, name, kind, columns, target, keys in rows:
-            if table["name"] != (name if schema == "main" else f"{schema}.{name}"):
-                continue
-            if kind == "PRIMARY KEY":
-                table["key"] = columns[0]
-            elif target:
-                whole = target if schema == "main" else f"{schema}.{target}"
-                table["references"].append([columns[0], whole, keys[0]])
+    keys: dict[str, str] = {}
+    references: dict[str, list[tuple[str, str, str]]] = {}
+    for schema, name, kind, columns, target, target_columns in rows:
+        above = "" if schema == "main" else f"{schema}."
+        if kind == "PRIMARY KEY":
+            keys[above + name] = columns[0]
+        elif target:
+            references.setdefault(above + name, []).append((columns[0], above + target, target_columns[0]))
+    return [
+        replace(table, key=keys.get(table.name), references=tuple(references.get(table.name, ()))) for table in tables
+    ]
 
 
 def _required(
-    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str | None, columns: Sequence[str]
+    connection: duckdb.DuckDBPyConnection, source: SourceFile, name: str | None, columns: Sequence[str]
 ) -> list[bool]:
     """Whether the file declares each column as never NULL: NOT NULL of a database, REQUIRED of a Parquet file."""
-    if source["format"] == "parquet":
-        return parquet_required(connection, paths_of(source), len(columns))
+    if source.format == "parquet":
+        return parquet_required(connection, source.files, len(columns))
     schema, _, inner = (name or "").rpartition(".")
     rows = connection.execute(
         "SELECT column_name FROM duckdb_columns() WHERE database_name = 's0' AND schema_name = $1 "
@@ -127,10 +132,10 @@ class _Found:
     """
 
     rows: int
-    types: Sequence[str | None]
-    decimal: str = "."
-    thousands: str | None = None
-    dates: str = "YYYY-MM-DD"
+    types: Sequence[ColumnType | None]
+    decimal: DecimalMark = "."
+    thousands: ThousandsMark | None = None
+    dates: DateOrder = "YYYY-MM-DD"
     nulls: tuple[str, ...] = ()
     marks: Sequence[frozenset[str]] = ()
     filled: Collection[int] = ()
@@ -140,21 +145,21 @@ class _Found:
 class _Reading:
     """One way to read a column of text: as a type, with a decimal mark, a mark of thousands and an order of days."""
 
-    kind: str
-    decimal: str = "."
-    thousands: str = ""
-    dates: str = "YYYY-MM-DD"
+    kind: ColumnType
+    decimal: DecimalMark = "."
+    thousands: ThousandsMark | None = None
+    dates: DateOrder = "YYYY-MM-DD"
 
 
-_COMMA = _Reading("number", ",")
-_DAYS = tuple(_Reading(kind, dates=order) for kind in ("date", "timestamp") for order in DATE_ORDERS)
-_PLAIN = tuple(_Reading(kind) for kind in ("integer", "number", "boolean"))
+_COMMA = _Reading(ColumnType.NUMBER, ",")
+_DAYS = tuple(_Reading(kind, dates=order) for kind in (ColumnType.DATE, ColumnType.TIMESTAMP) for order in DATE_ORDERS)
+_PLAIN = tuple(_Reading(kind) for kind in (ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.BOOLEAN))
 _GROUPED = tuple(
     _Reading(kind, decimal, thousands)
     for thousands in THOUSANDS
     for decimal in (".", ",")
     if thousands != decimal and {thousands, decimal} != {"_", ","}
-    for kind in ("integer", "number")
+    for kind in (ColumnType.INTEGER, ColumnType.NUMBER)
     # A point and a comma are the two marks of a number: where one parts thousands the other is the decimal mark.
     if thousands not in ".," or decimal == {",": ".", ".": ","}[thousands]
 )
@@ -179,7 +184,7 @@ class _Readings:
 
 
 def _inspect_csv(
-    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any]
+    connection: duckdb.DuckDBPyConnection, source: SourceFile
 ) -> tuple[list[tuple[str, str, str]], _Found]:
     """Columns (source name, engine name, guessed type), and what is proposed for them.
 
@@ -193,13 +198,15 @@ def _inspect_csv(
     first = _read_as(connection, relation, types, marked=frozenset(), points_part=points_part)
     found = first
     marked = frozenset(place for place, marks in enumerate(first.marks) if marks)
-    nulls = _in_order({mark for place in marked if first.types[place] == "text" for mark in first.marks[place]})
+    texts = {place for place in marked if first.types[place] is ColumnType.TEXT}
+    nulls = _in_order({mark for place in texts for mark in first.marks[place]})
     while nulls:
-        relation, _ = csv_relation(connection, {**source, "nulls": nulls})
+        relation, _ = csv_relation(connection, replace(source, nulls=nulls))
         again = _read_as(connection, relation, types, marked=marked, points_part=points_part)
-        if any(old != "text" and new == "text" for old, new in zip(first.types, again.types, strict=True)):
+        pairs = zip(first.types, again.types, strict=True)
+        if any(old is not ColumnType.TEXT and new is ColumnType.TEXT for old, new in pairs):
             break
-        texts = {place for place in marked if again.types[place] == "text"}
+        texts = {place for place in marked if again.types[place] is ColumnType.TEXT}
         doubtful = {mark for place in texts.intersection(again.filled) for mark in first.marks[place]}
         needed = {mark for place in marked - texts for mark in first.marks[place]}
         kept = _in_order(needed.intersection(nulls) - doubtful)
@@ -214,9 +221,9 @@ def _in_order(marks: Collection[str]) -> tuple[str, ...]:
     return tuple(mark for mark in _MISSING if mark in marks)
 
 
-def _guessed_types(connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], count: int) -> list[str]:
+def _guessed_types(connection: duckdb.DuckDBPyConnection, source: SourceFile, count: int) -> list[str]:
     """The engine's guess for each column, from a part of the first file."""
-    path = paths_of(source)[0]
+    path = source.files[0]
     sniffed = connection.execute(
         f"SELECT Columns FROM sniff_csv({literal(path)}, compression='{packed(path)}')"
     ).fetchone()
@@ -240,9 +247,9 @@ def _read_as(
     "1.250" where `points_part` says that points may part thousands. `marked` are columns whose guess was misled by
     words that are taken for missing values now.
     """
-    guessed = [_proposed(type_name) or "text" for type_name in types]
+    guessed = [_proposed(type_name) or ColumnType.TEXT for type_name in types]
     part = f"(SELECT * FROM {relation} LIMIT {_PART_ROWS})"
-    numeric = _like_numbers(connection, part, [place for place, word in enumerate(guessed) if word == "text"])
+    numeric = _like_numbers(connection, part, [place for place, word in enumerate(guessed) if word is ColumnType.TEXT])
     tried = [
         (place, reading)
         for place, word in enumerate(guessed)
@@ -252,12 +259,12 @@ def _read_as(
     left = list(_conversions(connection, part, tried, count=len(types), points_part=points_part).shown)
     read = _conversions(connection, relation, left, count=len(types), points_part=points_part)
     decimal, thousands = _marks_of_numbers(read, guessed, marked)
-    orders = [
+    orders: list[DateOrder] = [
         order
         for order in DATE_ORDERS
         if any(read.holds(place, way) for place in range(len(types)) for way in _DAYS if way.dates == order)
     ]
-    order = orders[0] if len(orders) == 1 else "YYYY-MM-DD"
+    order: DateOrder = orders[0] if len(orders) == 1 else "YYYY-MM-DD"
     return _Found(
         rows=read.rows,
         types=[
@@ -265,70 +272,89 @@ def _read_as(
             for place, word in enumerate(guessed)
         ],
         decimal=decimal,
-        thousands=thousands or None,
+        thousands=thousands,
         dates=order,
         marks=read.marks,
         filled=read.filled,
     )
 
 
-def _ways(guessed: str, *, numeric: bool, misled: bool) -> list[_Reading]:
+def _ways(guessed: ColumnType, *, numeric: bool, misled: bool) -> list[_Reading]:
     """The ways to read a column for which the engine guessed that type; `numeric` says that its values begin so."""
-    found: list[_Reading] = [] if guessed == "text" else [_Reading(guessed)]
-    if guessed == "text":
+    found: list[_Reading] = [] if guessed is ColumnType.TEXT else [_Reading(guessed)]
+    if guessed is ColumnType.TEXT:
         found.append(_COMMA)
         found += _GROUPED if numeric else ()
         found += _PLAIN if misled else ()
-    if guessed in ("date", "timestamp", "text"):
+    if guessed in (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.TEXT):
         found += (way for way in _DAYS if way not in found)
     return found
 
 
-def _marks_of_numbers(read: _Readings, guessed: Sequence[str], marked: Collection[int]) -> tuple[str, str]:
-    """The decimal mark of the file and its mark of thousands, empty where no value shows one for certain."""
+def _marks_of_numbers(
+    read: _Readings, guessed: Sequence[ColumnType], marked: Collection[int]
+) -> tuple[DecimalMark, ThousandsMark | None]:
+    """The decimal mark of the file and its mark of thousands, None where no value shows one for certain."""
     places = range(len(guessed))
     commas = [place for place in places if read.holds(place, _COMMA)]
     points = [
         place
         for place in places
-        if read.holds(place, _Reading("number"))
-        and (guessed[place] == "number" or (place in marked and not read.converts(place, _Reading("integer"))))
+        if read.holds(place, _Reading(ColumnType.NUMBER))
+        and (
+            guessed[place] is ColumnType.NUMBER
+            or (place in marked and not read.converts(place, _Reading(ColumnType.INTEGER)))
+        )
     ]
-    usual = "," if commas and not points else "."
-    told = [way for way in _GROUPED if way.kind == "number" and any(read.holds(place, way) for place in places)]
+    usual: DecimalMark = "," if commas and not points else "."
+    told = [
+        way for way in _GROUPED if way.kind is ColumnType.NUMBER and any(read.holds(place, way) for place in places)
+    ]
     parting = {way.thousands for way in told}
     if len(parting) != 1:
-        return usual, ""
+        return usual, None
     (thousands,) = parting
     needed = {way.decimal for way in told if any(_only(read, place, way) for place in places)}
     decimal = needed.pop() if len(needed) == 1 else usual
     if needed or (decimal == "," and points) or (decimal == "." and commas):
-        return usual, ""
+        return usual, None
     return decimal, thousands
 
 
 def _only(read: _Readings, place: int, way: _Reading) -> bool:
     """Whether the column shows this reading, and cannot be read with the other decimal mark."""
-    other = replace(way, decimal="," if way.decimal == "." else ".")
+    mark: DecimalMark = "," if way.decimal == "." else "."
+    other = replace(way, decimal=mark)
     return read.holds(place, way) and not read.converts(place, other)
 
 
 def _type_of(
-    read: _Readings, place: int, guessed: str, *, decimal: str, thousands: str, dates: str, misled: bool
-) -> str:
+    read: _Readings,
+    place: int,
+    guessed: ColumnType,
+    *,
+    decimal: DecimalMark,
+    thousands: ThousandsMark | None,
+    dates: DateOrder,
+    misled: bool,
+) -> ColumnType:
     """The type to propose for a column under the file's way of writing."""
-    kinds = [kind for kind in ("date", "timestamp") if read.holds(place, _Reading(kind, dates=dates))]
-    if guessed == "text" and thousands:
-        ways = [_Reading(kind, decimal, thousands) for kind in ("integer", "number")]
+    kinds = [kind for kind in (ColumnType.DATE, ColumnType.TIMESTAMP) if read.holds(place, _Reading(kind, dates=dates))]
+    if guessed is ColumnType.TEXT and thousands:
+        ways = [_Reading(kind, decimal, thousands) for kind in (ColumnType.INTEGER, ColumnType.NUMBER)]
         kinds += [way.kind for way in ways if read.converts(place, way)]
     if decimal == "," and read.holds(place, _COMMA):
-        kinds.append("number")
+        kinds.append(ColumnType.NUMBER)
     if misled:
         # A number with a point is none where the decimal mark is a comma.
-        kinds += [way.kind for way in _PLAIN if read.holds(place, way) and (decimal == "." or way.kind != "number")]
-    if guessed not in ("date", "timestamp", "text") and read.holds(place, _Reading(guessed)):
+        kinds += [
+            way.kind
+            for way in _PLAIN
+            if read.holds(place, way) and (decimal == "." or way.kind is not ColumnType.NUMBER)
+        ]
+    if guessed not in (ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.TEXT) and read.holds(place, _Reading(guessed)):
         kinds.append(guessed)
-    return kinds[0] if kinds else "text"
+    return kinds[0] if kinds else ColumnType.TEXT
 
 
 def _like_numbers(connection: duckdb.DuckDBPyConnection, relation: str, places: Sequence[int]) -> frozenset[int]:
@@ -339,9 +365,8 @@ def _like_numbers(connection: duckdb.DuckDBPyConnection, relation: str, places: 
         f"count(*) FILTER (WHERE NOT regexp_full_match(trim({identifier(f'c{place}')}), {literal(_LIKE_NUMBERS)}))"
         for place in places
     )
-    row = connection.execute(f"SELECT {others} FROM {relation}").fetchone()
-    assert row is not None
-    return frozenset(place for place, count in zip(places, row, strict=True) if count == 0)
+    counts = one_row(connection, f"SELECT {others} FROM {relation}")
+    return frozenset(place for place, count in zip(places, counts, strict=True) if count == 0)
 
 
 def _conversions(
@@ -361,7 +386,7 @@ def _conversions(
     for place, reading in readings:
         column = identifier(f"c{place}")
         written = Written(decimal=reading.decimal, thousands=reading.thousands, dates=reading.dates)
-        rule = conversion(source_type="VARCHAR", declared=reading.kind, column=column, written=written)
+        rule = conversion(source_type="VARCHAR", declared=reading.kind.value, column=column, written=written)
         assert rule is not None
         failed = rule.failed
         if reading.thousands:
@@ -369,9 +394,7 @@ def _conversions(
             zero = literal(f"[+-]?0[0-9]{{0,2}}{THOUSANDS[reading.thousands]}.*")
             failed = f"({failed}) OR regexp_full_match(trim({column}), {zero})"
         asked += [f"count(*) FILTER (WHERE {failed})", _showing(column, reading, points_part=points_part)]
-    row = connection.execute(f"SELECT {', '.join(asked)} FROM {relation}").fetchone()
-    assert row is not None
-    numbers = [int(value) for value in row]
+    numbers = one_row(connection, f"SELECT {', '.join(asked)} FROM {relation}")
     facts, counts = numbers[1 : 1 + 2 * count], numbers[1 + 2 * count :]
     return _Readings(
         rows=numbers[0],
@@ -388,12 +411,12 @@ def _showing(column: str, reading: _Reading, *, points_part: bool) -> str:
     """SQL that counts the values which show a reading: all, or those that could not be meant in another way."""
     matches = f"count(*) FILTER (WHERE regexp_full_match(trim({column}), {{}}))"
     if reading.thousands:
-        return matches.format(literal(_grouped(reading)))
+        return matches.format(literal(_grouped(reading.thousands, reading.decimal)))
     if reading.decimal == ",":
         # One that would not do as a separator of thousands.
         return matches.format(literal(_DECIMAL_COMMA))
     filled = f"count({column})"
-    if reading.kind == "number" and points_part:
+    if reading.kind is ColumnType.NUMBER and points_part:
         # Values with a point, of which none tells that it is not one of thousands, show nothing.
         points = f"count(*) FILTER (WHERE contains({column}, '.')"
         thousands = f"{points} AND regexp_full_match(trim({column}), '{_THOUSANDS_POINT}'))"
@@ -401,27 +424,21 @@ def _showing(column: str, reading: _Reading, *, points_part: bool) -> str:
     return filled
 
 
-def _grouped(reading: _Reading) -> str:
+def _grouped(thousands: ThousandsMark, decimal: DecimalMark) -> str:
     """The pattern of a number that shows the mark of its thousands.
 
     Of a point or a comma two have to part groups, or the other one has to follow as decimal mark. With a space the
     first group is shorter than the others: three and three digits may be an identifier.
     """
-    mark, fraction = THOUSANDS[reading.thousands], "," if reading.decimal == "," else "[.]"
-    first = "[1-9][0-9]?" if reading.thousands == " " else "[1-9][0-9]{0,2}"
-    if reading.thousands in ".,":
+    mark, fraction = THOUSANDS[thousands], "," if decimal == "," else "[.]"
+    first = "[1-9][0-9]?" if thousands == " " else "[1-9][0-9]{0,2}"
+    if thousands in ".,":
         several = f"({mark}[0-9]{{3}}){{2,}}({fraction}[0-9]*)?"
         return f"[+-]?{first}({several}|{mark}[0-9]{{3}}{fraction}[0-9]*)"
     return f"[+-]?{first}({mark}[0-9]{{3}})+({fraction}[0-9]*)?"
 
 
-def _count(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    row = connection.execute(sql).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def _proposed(type_name: str) -> str | None:
+def _proposed(type_name: str) -> ColumnType | None:
     base = type_name.split("(", maxsplit=1)[0].strip().upper()
     if type_name.endswith("]"):
         return None

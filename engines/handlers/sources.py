@@ -13,33 +13,37 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import duckdb
 
+from engines.described import Fingerprint, SourceFile
 from engines.handlers.connection import identifier, literal
+from engines.snapshot_findings import SnapshotFinding
+from engines.table_source import Encoding
 
 __all__ = [
     "INTERNAL",
     "UNREADABLE",
     "Refused",
-    "content_fault",
     "csv_relation",
     "encoding_of",
     "file_fault",
-    "finding",
     "fingerprint",
     "identities",
     "open_fault",
     "open_sources",
     "packed",
     "parquet_required",
-    "paths_of",
     "read_as_utf8",
     "relation_of",
+    "source_fault",
 ]
+
+_Source = TypeVar("_Source", bound=SourceFile)
 
 UNREADABLE = (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError)
 INTERNAL = (duckdb.OutOfMemoryException, duckdb.InternalException, duckdb.FatalException)
@@ -52,41 +56,33 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 class Refused(Exception):
     """Findings of one stage."""
 
-    def __init__(self, findings: list[dict[str, Any]]) -> None:
+    def __init__(self, *findings: SnapshotFinding) -> None:
         self.findings = findings
         super().__init__("refused")
 
 
-def finding(
-    code: str, *, table: str | None = None, column: str | None = None, count: int | None = None
-) -> dict[str, Any]:
-    """One finding as a frame carries it."""
-    return {"code": code, "table": table, "column": column, "count": count}
+def source_fault(source: SourceFile) -> str | None:
+    """The code of what shows that a file of the source cannot be read as what it is said to be, or None."""
+    faults = (file_fault(path) or _content_fault(path, source.format, source.encoding) for path in source.files)
+    return next(filter(None, faults), None)
 
 
-def paths_of(source: Mapping[str, Any]) -> list[str]:
-    """The files of a source: its parts in order, or the one file that it is."""
-    return [str(path) for path in source.get("paths") or [source["path"]]]
-
-
-def fingerprint(sources: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What the files of each source are: a digest of their contents, and facts that change when they are written."""
-    answers: list[Mapping[str, Any]] = []
-    findings: list[dict[str, Any]] = []
+def fingerprint(sources: Sequence[SourceFile]) -> list[Fingerprint]:
+    """The fingerprint of each source. Errors: Refused."""
+    answers: list[Fingerprint] = []
+    findings: list[SnapshotFinding] = []
     for source in sources:
-        paths, kind = paths_of(source), str(source["format"])
-        encoding = str(source.get("encoding", "utf-8"))
-        code = next(filter(None, (file_fault(path) or content_fault(path, kind, encoding) for path in paths)), None)
+        code = source_fault(source)
         if code is not None:
-            findings.append(finding(code, table=str(source["table"])))
+            findings.append(SnapshotFinding(code, source.name))
             continue
-        identity = identities(paths)
+        identity = identities(source.files)
         # The order of parts means nothing, nor do their names.
-        digests = sorted(_digest(path, kind) for path in paths)
+        digests = sorted(_digest(path, source.format) for path in source.files)
         whole = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-        answers.append({"paths": paths, "digest": whole, "identity": identity})
+        answers.append(Fingerprint(source.files, whole, identity))
     if findings:
-        raise Refused(findings)
+        raise Refused(*findings)
     return answers
 
 
@@ -100,7 +96,7 @@ def _digest(path: str, kind: str) -> str:
     return digest.hexdigest()
 
 
-def identities(paths: Sequence[str]) -> list[int]:
+def identities(paths: Sequence[str]) -> tuple[int, ...]:
     """Sizes, times and numbers of the files and of their logs."""
     facts: list[int] = []
     for part in (part for path in paths for part in (path, path + ".wal")):
@@ -110,7 +106,7 @@ def identities(paths: Sequence[str]) -> list[int]:
             facts += [0, 0, 0]
         else:
             facts += [status.st_size, status.st_mtime_ns, status.st_ino]
-    return facts
+    return tuple(facts)
 
 
 def file_fault(path: str) -> str | None:
@@ -134,7 +130,7 @@ def file_fault(path: str) -> str | None:
         return "file_unreadable"
 
 
-def content_fault(path: str, kind: str, encoding: str = "utf-8") -> str | None:
+def _content_fault(path: str, kind: str, encoding: str = "utf-8") -> str | None:
     """The code of what shows at the ends of a file that it is not of its kind, or None."""
     with open(path, "rb") as handle:
         head = handle.read(_SNIFF_BYTES)
@@ -171,7 +167,7 @@ def _decodes(head: bytes, encoding: str) -> bool:
     return True
 
 
-def encoding_of(path: str) -> str:
+def encoding_of(path: str) -> Encoding:
     """The encoding that the first bytes of a CSV file show: UTF-16 by its mark, else UTF-8, else that of Windows."""
     opened = gzip.open if packed(path) == "gzip" else open
     with opened(path, "rb") as handle:
@@ -181,22 +177,21 @@ def encoding_of(path: str) -> str:
     return "utf-8" if _decodes(head, "utf-8") else "windows-1252"
 
 
-def read_as_utf8(source: Mapping[str, Any], folder: Path, *, head_only: bool = False) -> dict[str, Any]:
+def read_as_utf8(source: _Source, folder: Path, *, head_only: bool = False) -> _Source:
     """The source with its CSV files as UTF-8: copies in the folder where they are written in another encoding.
 
     `head_only` copies whole lines of the beginning, enough for the names of the columns.
     Errors: Refused (not_encoded) when a file is not text in the declared encoding.
     """
-    encoding = str(source.get("encoding", "utf-8"))
-    if source["format"] != "csv" or encoding == "utf-8":
-        return dict(source)
+    if source.format != "csv" or source.encoding == "utf-8":
+        return source
     copies = []
-    for path in paths_of(source):
+    for path in source.files:
         copy = folder / f"utf8-{hashlib.sha256(path.encode()).hexdigest()[:24]}.csv"
         opened = gzip.open if packed(path) == "gzip" else open
         try:
             with (
-                opened(path, "rt", encoding=encoding, newline="") as reader,
+                opened(path, "rt", encoding=source.encoding, newline="") as reader,
                 open(copy, "w", encoding="utf-8", newline="") as writer,
             ):
                 if head_only:
@@ -207,9 +202,9 @@ def read_as_utf8(source: Mapping[str, Any], folder: Path, *, head_only: bool = F
                     while text := reader.read(_HEAD_BYTES):
                         writer.write(text)
         except (UnicodeError, *UNREADABLE):
-            raise Refused([finding("not_encoded", table=str(source["name"]))]) from None
+            raise Refused(SnapshotFinding("not_encoded", source.name)) from None
         copies.append(str(copy))
-    return {**source, "path": copies[0], "paths": copies}
+    return replace(source, path=copies[0], paths=tuple(copies))
 
 
 def open_fault(error: duckdb.Error) -> str:
@@ -224,14 +219,14 @@ def open_fault(error: duckdb.Error) -> str:
     return "source_damaged"
 
 
-def open_sources(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]]) -> list[str]:
+def open_sources(connection: duckdb.DuckDBPyConnection, sources: Sequence[SourceFile]) -> list[str]:
     """Attach database files and give each table's relation as SQL (CSV files get theirs when they are staged)."""
     attached: dict[str, str] = {}
     relations: list[str] = []
-    findings: list[dict[str, Any]] = []
-    for table in tables:
-        path, name = str(table["path"]), str(table["name"])
-        if table["format"] != "duckdb":
+    findings: list[SnapshotFinding] = []
+    for source in sources:
+        path = source.path
+        if source.format != "duckdb":
             relations.append("")
             continue
         if path not in attached:
@@ -239,13 +234,13 @@ def open_sources(connection: duckdb.DuckDBPyConnection, tables: Sequence[Mapping
             try:
                 connection.execute(f"ATTACH {literal(path)} AS {alias} (READ_ONLY)")
             except duckdb.Error as error:
-                findings.append(finding(open_fault(error), table=name))
+                findings.append(SnapshotFinding(open_fault(error), source.name))
                 continue
             attached[path] = alias
-        schema, _, inner = str(table["source_table"] or name).rpartition(".")
+        schema, _, inner = (source.source_table or source.name).rpartition(".")
         relations.append(f"{attached[path]}.{identifier(schema or 'main')}.{identifier(inner)}")
     if findings:
-        raise Refused(findings)
+        raise Refused(*findings)
     return relations
 
 
@@ -262,23 +257,20 @@ def _header(path: str, delimiter: str, quote: str) -> list[str]:
         return next(csv.reader(handle, delimiter=delimiter, quotechar=quote), [])
 
 
-def csv_relation(
-    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any]
-) -> tuple[str, list[tuple[str, str, str]]]:
+def csv_relation(connection: duckdb.DuckDBPyConnection, source: SourceFile) -> tuple[str, list[tuple[str, str, str]]]:
     """Relation and columns (source name, engine name, type) of CSV files: every cell is text, nothing is guessed
     beyond the delimiter and the quote.
 
     Errors: Refused (parts_differ) when the parts have different headers.
     """
-    paths = paths_of(source)
-    found = [_layout(connection, path) for path in paths]
+    found = [_layout(connection, path) for path in source.files]
     if any(other != found[0] for other in found[1:]):
-        raise Refused([finding("parts_differ", table=source.get("name"))])
+        raise Refused(SnapshotFinding("parts_differ", source.name))
     (delimiter, quote, escape), compressed, header = found[0]
     names = [cell.strip() for cell in header]
     columns = ", ".join(f"'c{position}': 'VARCHAR'" for position in range(len(names)))
-    files = ", ".join(map(literal, paths))
-    nulls = ", ".join(literal(word) for word in ("", *source.get("nulls", ())))
+    files = ", ".join(map(literal, source.files))
+    nulls = ", ".join(literal(word) for word in ("", *source.nulls))
     relation = (
         f"read_csv([{files}], auto_detect=false, header=true, columns={{{columns}}}, delim={literal(delimiter)}, "
         f"quote={literal(quote)}, escape={literal(escape)}, nullstr=[{nulls}], compression='{compressed}', "
@@ -310,21 +302,20 @@ def _layout(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[tuple[str
 
 
 def relation_of(
-    connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], known: str
+    connection: duckdb.DuckDBPyConnection, source: SourceFile, known: str
 ) -> tuple[str, list[tuple[str, str, str]]]:
     """Relation and columns (source name, engine name, type) of a table's source.
 
     Errors: Refused (parts_differ) when its parts have different columns.
     """
-    if source["format"] == "csv":
+    if source.format == "csv":
         return csv_relation(connection, source)
     if known:
         return known, _described(connection, known)
-    paths = paths_of(source)
-    parts = [_parquet_columns(connection, path) for path in paths]
+    parts = [_parquet_columns(connection, path) for path in source.files]
     if any(part != parts[0] for part in parts[1:]):
-        raise Refused([finding("parts_differ", table=source.get("name"))])
-    return f"read_parquet([{', '.join(map(literal, paths))}], hive_partitioning=false)", parts[0]
+        raise Refused(SnapshotFinding("parts_differ", source.name))
+    return f"read_parquet([{', '.join(map(literal, source.files))}], hive_partitioning=false)", parts[0]
 
 
 def _described(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[str, str, str]]:

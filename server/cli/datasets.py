@@ -25,7 +25,7 @@ from server.cli.output import print_json, printable, program, progress, say, tab
 from server.files import write_whole
 
 if TYPE_CHECKING:
-    from engines.snapshot import SnapshotReport
+    from engines.stored import SnapshotReport
     from privacy.refusal import Finding
     from server.settings import Settings
     from server.store.registry import DatasetVersion
@@ -245,7 +245,7 @@ def add(*, file: Path = argument("FILE", "A dataset file (YAML)."), here: Here) 
 
 def attach(place: Home, settings: Settings, file: Path) -> dict[str, Any]:
     """Attaches a dataset file. A server of this home notices it by itself. Errors: CommandFailed."""
-    from engines.snapshot import open_snapshot
+    from engines.stored import open_snapshot
     from server.administration import datasets as administration
     from server.administration.registered import RegisteredDatasets
     from server.build import open_catalogue

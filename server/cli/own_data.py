@@ -19,7 +19,7 @@ from server.cli.options import absolute, flag, option
 from server.cli.output import printable
 
 if TYPE_CHECKING:
-    from engines.inspect import InspectedTable
+    from engines.inspected import InspectedTable
 
 __all__ = ["DEMO", "ROWS_PER_UNIT", "OwnData", "OwnFile", "inspect", "proposing", "renamed_lines"]
 

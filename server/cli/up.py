@@ -368,7 +368,7 @@ with Python (pip install httpx):
 
 def _repeats(refusal: Refusal) -> bool:
     """Whether the only reason is that the unit's column repeats."""
-    from engines.snapshot import SNAPSHOT_CODES
+    from engines.snapshot_findings import SNAPSHOT_CODES
     from server.administration.refusal import FaultyDataset
 
     repeats = (SNAPSHOT_CODES["key_not_unique"], SNAPSHOT_CODES["unit_not_one_row"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engines.snapshot import SnapshotFinding
+from engines.snapshot_findings import SnapshotFinding
 from server.datasets.model import TableFile, UnitFile
 
 __all__ = ["CONTRIBUTION_EXAMPLE", "advice"]

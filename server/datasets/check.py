@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any
 
 from privacy.refusal import Finding
 from server.datasets.finding import ERROR, DatasetFileRefused, is_error
@@ -42,7 +41,7 @@ def load_text(
     return _accept(*_check(text.encode("utf-8", "surrogatepass"), directory, confined=confined, sources=sources))
 
 
-def load_stored(document: Mapping[str, Any]) -> DatasetFile:
+def load_stored(document: Mapping[str, object]) -> DatasetFile:
     """The dataset file that the registry keeps of an attached dataset.
 
     What it says about data files is not judged: they were read when it was attached, and may be anywhere by now.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import yaml
 
 from server.datasets.finding import Path
-from server.datasets.reading import read
+from server.datasets.reading import Yaml, read, value_at
 
 __all__ = ["Editing", "written_out"]
 
@@ -28,21 +27,13 @@ class Editing:
         self._root = yaml.compose(text, Loader=yaml.SafeLoader)
         self._edits: list[tuple[int, int, str]] = []
         self._lost = False
-        self.data: dict[str, Any] = _read(text)
+        self.data = _read(text)
 
-    def value(self, path: Path) -> Any:
+    def value(self, path: Path) -> Yaml:
         """The value at a path, as it is after the changes so far; None where there is none."""
-        here: Any = self.data
-        for part in path:
-            if isinstance(here, dict):
-                here = here.get(part)
-            elif isinstance(here, list) and isinstance(part, int) and part < len(here):
-                here = here[part]
-            else:
-                return None
-        return here
+        return value_at(self.data, path)
 
-    def add_first(self, path: Path, name: str, value: Any) -> None:
+    def add_first(self, path: Path, name: str, value: Yaml) -> None:
         """A new first entry of the mapping at `path`."""
         mapping = self.value(path)
         assert isinstance(mapping, dict)
@@ -59,7 +50,7 @@ class Editing:
             first = node.value[0][0].start_mark
             self._insert(first.index, f"{name}: {_flow(value)}\n{' ' * first.column}")
 
-    def add_last(self, path: Path, name: str, value: Any) -> None:
+    def add_last(self, path: Path, name: str, value: Yaml) -> None:
         """A new last entry of the mapping at `path`: in a block, on a line of its own after the last value's line."""
         mapping = self.value(path)
         assert isinstance(mapping, dict)
@@ -78,7 +69,7 @@ class Editing:
         line = len(self._text) if line < 0 else line
         self._insert(line, f"\n{' ' * node.value[0][0].start_mark.column}{name}: {_flow(value)}")
 
-    def replace(self, path: Path, value: Any) -> None:
+    def replace(self, path: Path, value: Yaml) -> None:
         """Another value in the place of the one at `path`."""
         self._put(path, value)
         node = self._node(path)
@@ -87,7 +78,7 @@ class Editing:
         else:
             self._edits.append((node.start_mark.index, node.end_mark.index, _flow(value)))
 
-    def wrap_list(self, path: Path, name: str, **more: Any) -> None:
+    def wrap_list(self, path: Path, name: str, **more: Yaml) -> None:
         """The list at `path` becomes a mapping that holds it under `name`, with further entries after it."""
         self._put(path, {name: self.value(path), **more})
         node = self._node(path)
@@ -114,13 +105,13 @@ class Editing:
     def _insert(self, place: int, text: str) -> None:
         self._edits.append((place, place, text))
 
-    def _put(self, path: Path, value: Any) -> None:
+    def _put(self, path: Path, value: Yaml) -> None:
         parent = self.value(path[:-1])
         assert isinstance(parent, dict)
-        parent[path[-1]] = value
+        parent[str(path[-1])] = value
 
     def _node(self, path: Path) -> yaml.Node | None:
-        here: Any = self._root
+        here = self._root
         for part in path:
             if isinstance(here, yaml.MappingNode):
                 here = next((value for key, value in here.value if key.value == part), None)
@@ -131,12 +122,12 @@ class Editing:
         return here if isinstance(here, yaml.Node) else None
 
 
-def written_out(data: Any) -> str:
+def written_out(data: dict[str, Yaml]) -> str:
     """The values as YAML of our own writing, where the text could not be kept. Without its comments."""
     return "\n".join(_lines(data, "")) + "\n"
 
 
-def _lines(value: dict[str, Any], indent: str) -> list[str]:
+def _lines(value: dict[str, Yaml], indent: str) -> list[str]:
     lines = []
     for name, entry in value.items():
         if isinstance(entry, dict) and entry and any(isinstance(part, dict) for part in entry.values()):
@@ -150,7 +141,7 @@ def _name(name: str) -> str:
     return name if _PLAIN.match(name) else _flow(name)
 
 
-def _flow(value: Any) -> str:
+def _flow(value: Yaml) -> str:
     """A value on one line: JSON is YAML too, and exact numbers keep their digits."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_name(name)}: {_flow(entry)}" for name, entry in value.items()) + "}"
@@ -161,7 +152,7 @@ def _flow(value: Any) -> str:
     return str(value)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> dict[str, Yaml]:
     document = read(text.encode())
     assert not document.findings
     assert isinstance(document.data, dict)

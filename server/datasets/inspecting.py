@@ -10,7 +10,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from engines.inspect import InspectedTable, inspect_source
+from engines.inspect import inspect_source
+from engines.inspected import InspectedTable
 from privacy.refusal import Finding
 from server.datasets.files import SUFFIXES, file_format, looks_like
 from server.datasets.finding import ERROR

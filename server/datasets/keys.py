@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType, KeyValue, Other
@@ -22,7 +21,7 @@ GATHERED_MAX = 4_000
 _KEY_LENGTH_MAX = 1_000
 
 
-def parse_key(value: Any, kind: ColumnType) -> KeyValue:
+def parse_key(value: object, kind: ColumnType) -> KeyValue:
     """A key as written in a file, as a value of the column's type.
 
     Errors: ValueError with what it must be.
@@ -57,13 +56,13 @@ def parse_key(value: Any, kind: ColumnType) -> KeyValue:
     raise ValueError("of a type that can be counted exactly: integer, text, boolean, date or timestamp")
 
 
-def _iso(value: Any, longest: int) -> str:
+def _iso(value: object, longest: int) -> str:
     if not isinstance(value, str) or not 10 <= len(value) <= longest or value[4:5] != "-":
         raise ValueError
     return value
 
 
-def range_values(bounds: Sequence[Any], kind: ColumnType) -> tuple[KeyValue, ...]:
+def range_values(bounds: Sequence[object], kind: ColumnType) -> tuple[KeyValue, ...]:
     """All keys of a range. Errors: ValueError with what is wrong with it."""
     if kind not in (ColumnType.INTEGER, ColumnType.DATE):
         raise ValueError("a range of keys is for columns of type integer or date")

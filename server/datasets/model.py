@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -24,9 +24,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from engines.snapshot import DateOrder, DecimalMark, Encoding, ThousandsMark
+from engines.table_source import DateOrder, DecimalMark, Encoding, ThousandsMark
 from privacy.bounds import BOUND_MAX
 from privacy.policy import LENGTH_MAX_DEFAULT, LENGTH_MAX_MOST, ROWS_STORED_DEFAULT, ROWS_STORED_MOST, ColumnType
+from privacy.values import Json
 from server.datasets.identifiers import IDENTIFIER
 
 __all__ = [
@@ -59,7 +60,7 @@ _DECIMAL_PATTERN = r"^[-+]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?$"
 _DECIMAL = re.compile(_DECIMAL_PATTERN[:-1] + r"\Z", re.ASCII)
 
 
-def _number(value: Any) -> Number:
+def _number(value: object) -> Number:
     """An exact finite number. A float (from JSON) is the decimal that it is written as; a decimal may be text."""
     if isinstance(value, float):
         value = Decimal(repr(value))
@@ -72,7 +73,7 @@ def _number(value: Any) -> Number:
     return value
 
 
-def _bound_end(value: Any) -> Number | str:
+def _bound_end(value: object) -> Number | str:
     """An end of value bounds: a number, or a date or timestamp as text."""
     if isinstance(value, str) and _MOMENT.match(value):
         return value
@@ -80,14 +81,12 @@ def _bound_end(value: Any) -> Number | str:
 
 
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9:.]{5,15})?\Z", re.ASCII)
-_NUMBER_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": _DECIMAL_PATTERN}]}
+_NUMBER_SCHEMAS: list[Json] = [{"type": "number"}, {"type": "string", "pattern": _DECIMAL_PATTERN}]
 BoundField = Annotated[
     Number | str,
     PlainValidator(_bound_end),
     PlainSerializer(lambda value: value if isinstance(value, int) else str(value), when_used="json"),
-    WithJsonSchema(
-        {"anyOf": [*_NUMBER_SCHEMA["anyOf"], {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"}]}
-    ),
+    WithJsonSchema({"anyOf": [*_NUMBER_SCHEMAS, {"type": "string", "pattern": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"}]}),
 ]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Bound = Annotated[int, Field(ge=1, le=BOUND_MAX)]
@@ -185,7 +184,7 @@ class KeysOfTable(_Part):
     other: Key = _OTHER
 
 
-def _kind_of_keys(value: Any) -> str | None:
+def _kind_of_keys(value: object) -> str | None:
     if isinstance(value, list):
         return "list"
     if isinstance(value, KeysList) or (isinstance(value, dict) and "values" in value):
@@ -281,7 +280,7 @@ class TableFile(_Part):
     description: Text = Field(default="", description="Shown to analysts.")
 
 
-def sharing_word(value: Any) -> Any:
+def sharing_word(value: object) -> object:
     """YAML reads a bare no as false, and files of version 1 say true for what is called free now."""
     if isinstance(value, bool):
         return "free" if value else "no"

@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Protocol
 
 import yaml
 
 from privacy.refusal import Finding, Position
 from server.datasets.finding import ERROR, Path
 
-__all__ = ["DEPTH_MAX", "SIZE_MAX", "Document", "read"]
+__all__ = ["DEPTH_MAX", "SIZE_MAX", "Document", "Yaml", "entries", "read", "value_at"]
+
+Yaml = None | bool | int | str | Decimal | list["Yaml"] | dict[str, "Yaml"]
+"""A value of a dataset file."""
 
 SIZE_MAX = 256 * 1024
 """Largest dataset file, in bytes."""
@@ -42,7 +45,7 @@ class Document:
     A mapping's entry is placed at its name, a list's entry at its value. `broken` is True when reading stopped early.
     """
 
-    data: Any = None
+    data: Yaml = None
     positions: dict[Path, tuple[int, int]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     broken: bool = False
@@ -80,10 +83,33 @@ class _Open:
     """A mapping or list that is being read."""
 
     path: Path
-    value: dict[str, Any] | list[Any]
+    value: dict[str, Yaml] | list[Yaml]
     name: str | None = None
     waiting: bool = True  # a mapping that waits for a name
     skip: bool = False  # the entry's name is a repetition: read it, drop it
+
+
+def value_at(data: Yaml, path: Path) -> Yaml:
+    """The value at a path; None where there is none."""
+    for part in path:
+        if isinstance(data, dict):
+            data = data.get(str(part))
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            return None
+    return data
+
+
+def entries(value: Yaml) -> dict[str, Yaml]:
+    """The entries of a mapping; none where the value is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+class _Stop(Protocol):
+    """Reports why reading stops."""
+
+    def __call__(self, *, what: str, why: str, instead: str, at: tuple[int, int] | None = None) -> Document: ...
 
 
 def read(content: bytes) -> Document:
@@ -130,7 +156,7 @@ def read(content: bytes) -> Document:
     return document
 
 
-def _compose(text: str, document: Document, stop: Any) -> None:
+def _compose(text: str, document: Document, stop: _Stop) -> None:
     """Builds the values from the parser's events in one pass, without recursion."""
     stack: list[_Open] = []
     documents = 0
@@ -172,7 +198,7 @@ def _compose(text: str, document: Document, stop: Any) -> None:
                     at=at,
                 )
                 return
-            container: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+            container: dict[str, Yaml] | list[Yaml] = {} if isinstance(event, yaml.MappingStartEvent) else []
             if stack and isinstance(stack[-1].value, dict) and stack[-1].waiting:
                 stop(
                     what="a name is missing before a colon",
@@ -212,7 +238,7 @@ def _name(parent: _Open, name: str, at: tuple[int, int], document: Document) -> 
         document.positions[path] = at
 
 
-def _place(stack: list[_Open], value: Any, at: tuple[int, int], document: Document) -> Path:
+def _place(stack: list[_Open], value: Yaml, at: tuple[int, int], document: Document) -> Path:
     """Puts a value where it belongs and returns its path."""
     if not stack:
         document.data = value
@@ -232,7 +258,7 @@ def _place(stack: list[_Open], value: Any, at: tuple[int, int], document: Docume
     return path
 
 
-def _scalar(event: Any, stack: list[_Open], at: tuple[int, int], document: Document) -> Any:
+def _scalar(event: yaml.ScalarEvent, stack: list[_Open], at: tuple[int, int], document: Document) -> Yaml:
     text: str = event.value
     if event.style is not None:  # quoted or a block: always text
         return text

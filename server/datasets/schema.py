@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from privacy.values import Json
 from server.datasets.model import DatasetFile
 
 __all__ = ["SCHEMA_PATH", "json_schema", "schema_text", "write_schema"]
@@ -14,7 +14,7 @@ SCHEMA_PATH = Path(__file__).resolve().parents[2] / "schemas" / "dataset.schema.
 """Where the schema is in a checkout."""
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, Json]:
     """The JSON Schema (2020-12) of a dataset file."""
     schema = DatasetFile.model_json_schema(mode="validation")
     schema["title"] = "Noisegate dataset file"

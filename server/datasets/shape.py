@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from privacy.wording import nearest, shortened
 from server.datasets.finding import Path
 from server.datasets.identifiers import column_name_for, identifier_for, is_identifier
 from server.datasets.model import VERSION, ColumnFile, DatasetFile, PolicyFile, SourceFile, TableFile, UnitFile
-from server.datasets.reading import Document
+from server.datasets.reading import Document, Yaml, entries, value_at
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 __all__ = ["PLACEHOLDER", "Parts", "check_shape", "shown"]
 
@@ -40,10 +44,9 @@ def check_shape(document: Document) -> tuple[DatasetFile | None, Parts]:
             _explain(document, item)
     else:
         return file, Parts(file.unit, dict(file.tables), file.policy)
-    data = document.data
+    data = entries(document.data)
     tables = {}
-    listed = data.get("tables")
-    for name, table in listed.items() if isinstance(listed, dict) else ():
+    for name, table in entries(data.get("tables")).items():
         pruned = _prune(TableFile, table)
         if pruned is not None and is_identifier(name):
             tables[name] = pruned
@@ -54,32 +57,24 @@ def check_shape(document: Document) -> tuple[DatasetFile | None, Parts]:
     )
 
 
-def _prune(model: Any, data: Any) -> Any:
+def _prune(model: type[_Model], data: Yaml) -> _Model | None:
     """The part without its wrong entries, or None when nothing is left that has the shape."""
     if not isinstance(data, dict):
         return None
-    data = _copy(data)
+    left = copy.deepcopy(data)
     for _ in range(100):
         try:
-            return model.model_validate(data)
+            return model.model_validate(left)
         except ValidationError as error:
             changed = False
             for item in error.errors(include_url=False, include_context=False):
-                changed |= _remove(data, item)
+                changed |= _remove(left, item)
             if not changed:
                 return None
     return None
 
 
-def _copy(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {name: _copy(value) for name, value in data.items()}
-    if isinstance(data, list):
-        return [_copy(value) for value in data]
-    return data
-
-
-def _remove(data: dict[str, Any], item: Any) -> bool:
+def _remove(data: dict[str, Yaml], item: ErrorDetails) -> bool:
     """Takes the smallest optional thing around one finding out of the data. Whether something was taken."""
     path = _path(data, item["loc"])
     if item["loc"][:1] == ("source",):
@@ -101,30 +96,25 @@ def _remove(data: dict[str, Any], item: Any) -> bool:
         path = path[:2]
     if not path:
         return False
-    parent: Any = data
-    for part in path[:-1]:
-        if not isinstance(parent, dict) or part not in parent:
-            return False  # taken out with another finding
-        parent = parent[part]
-    if not isinstance(parent, dict) or path[-1] not in parent:
-        return False
-    del parent[path[-1]]
+    parent, name = entries(value_at(data, path[:-1])), str(path[-1])
+    if name not in parent:
+        return False  # taken out with another finding
+    del parent[name]
     return True
 
 
-def _path(data: Any, location: Sequence[int | str]) -> Path:
+def _path(data: Yaml, location: Sequence[int | str]) -> Path:
     """The part of an error's location that stands in the data (the rest names branches of a union)."""
-    path: list[int | str] = []
-    here: Any = data
+    path: Path = ()
     for part in location:
+        here = value_at(data, path)
         if isinstance(here, list):
             inside = isinstance(part, int) and part < len(here)
         else:
-            inside = isinstance(here, dict) and part in here
+            inside = part in entries(here)
         if inside:
-            here = here[part]
-            path.append(part)
-    return tuple(path)
+            path = (*path, part)
+    return path
 
 
 _WANTED = {
@@ -145,13 +135,11 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _explain(document: Document, item: Any) -> None:
+def _explain(document: Document, item: ErrorDetails) -> None:
     """Turns one finding of the model into words for the author of the file."""
     location, kind, context = item["loc"], item["type"], item.get("ctx", {})
     path = _path(document.data, location)
-    value: Any = document.data
-    for part in path:
-        value = value[part]
+    value = value_at(document.data, path)
     last = location[-1] if location else ""
     name = _called(path)
     if kind == "missing":
@@ -292,7 +280,7 @@ def _called(path: Path) -> str:
     return f'"{".".join(str(part) for part in path)}"'
 
 
-def shown(value: Any, *, bare: bool = False) -> str:
+def shown(value: object, *, bare: bool = False) -> str:
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -305,7 +293,7 @@ def shown(value: Any, *, bare: bool = False) -> str:
     return text if bare or not isinstance(value, str) else f'"{text}"'
 
 
-def _limit(kind: str, context: Any) -> str:
+def _limit(kind: str, context: Mapping[str, object]) -> str:
     """The words for a limit that was passed; empty for other findings."""
     match kind:
         case "greater_than_equal":

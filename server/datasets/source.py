@@ -6,7 +6,7 @@ import glob
 from pathlib import Path
 from typing import Literal, cast
 
-from engines.snapshot import TableSource
+from engines.table_source import TableSource
 from server.datasets.files import SUFFIXES, file_format
 from server.datasets.model import SourceFile, TableFile
 

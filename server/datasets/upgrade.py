@@ -13,6 +13,7 @@ from server.datasets.check import load_text
 from server.datasets.editing import Editing, written_out
 from server.datasets.finding import Path
 from server.datasets.model import VERSION
+from server.datasets.reading import entries
 
 __all__ = ["STEPS", "Upgraded", "upgrade"]
 
@@ -21,11 +22,11 @@ Step = Callable[[Editing], Iterator[str]]
 
 def _say_where_other_values_count(editing: Editing) -> Iterator[str]:
     """Version 1 verified listed texts alone; of other keys it left rows out of every group, which is over."""
-    for name, table in editing.data["tables"].items():
-        for column, declared in table["columns"].items():
+    for name, table in entries(editing.data["tables"]).items():
+        for column, declared in entries(entries(table)["columns"]).items():
             path: Path = ("tables", name, "columns", column, "keys")
-            keys = declared.get("keys")
-            if isinstance(keys, list) and declared["type"] != "text":
+            keys = editing.value(path)
+            if isinstance(keys, list) and entries(declared)["type"] != "text":
                 editing.wrap_list(path, "values", other=None)
             elif isinstance(keys, dict):
                 editing.add_last(path, "other", None)

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import importlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple, Protocol, TypeVar
 
+from privacy.values import Cell, Json
 from server.formats.table import Column, Table, as_text, sort_of
 
 __all__ = ["arrow_modules", "to_arrow_file", "to_arrow_stream", "to_parquet"]
 
 _DECIMAL_DIGITS = 38
+_Kind = TypeVar("_Kind", bool, int, float, str)
 
 
 class _Arrow(NamedTuple):
-    base: Any
-    ipc: Any
-    parquet: Any
+    base: ModuleType
+    ipc: ModuleType
+    parquet: ModuleType
+
+
+class _ArrowArray(Protocol):
+    @property
+    def type(self) -> object: ...
+
+
+class _ArrowTable(Protocol):
+    @property
+    def schema(self) -> object: ...
 
 
 @functools.cache
@@ -33,12 +47,12 @@ def arrow_modules() -> _Arrow | None:
         return None
 
 
-def _arrow_table(table: Table) -> tuple[_Arrow, Any]:
+def _arrow_table(table: Table) -> tuple[_Arrow, _ArrowTable]:
     arrow = arrow_modules()
     assert arrow is not None, "the format is chosen before it is written"
     arrays, fields = [], []
     for column in table.columns:
-        array = _array(arrow.base, column)
+        array: _ArrowArray = arrow.base.array(*_typed(arrow.base, column))
         about = {"kind": column.kind, "column": str(column.of), "type": column.type}
         arrays.append(array)
         fields.append(
@@ -51,52 +65,55 @@ def _arrow_table(table: Table) -> tuple[_Arrow, Any]:
     return arrow, arrow.base.Table.from_arrays(arrays, schema=schema)
 
 
-def _array(base: Any, column: Column) -> Any:
-    """The values in the Arrow type of their column; as text when one of them does not fit, so that none is lost."""
-    values = column.values
-    if column.kind in ("low", "high"):
-        return base.array([_outward(value, up=column.kind == "high") for value in values], base.float64())
-    sort = sort_of(column.type)
-    if sort in ("whole", "wide") and _all(values, int):
-        largest = max((abs(value) for value in values if value is not None), default=0)
+def _typed(base: ModuleType, column: Column) -> tuple[Sequence[Cell], object]:
+    """The values and the Arrow type of their column: text when one of them does not fit, so that none is lost."""
+    sort = "number" if column.kind in ("low", "high") else sort_of(column.type)
+    if sort in ("whole", "wide") and (whole := _only(column.values, int)) is not None:
+        largest = max((abs(value) for value in whole if value is not None), default=0)
         if sort == "whole" and largest < 2**63:
-            return base.array(values, base.int64())
+            return whole, base.int64()
         if largest < 10**_DECIMAL_DIGITS:
-            numbers = [None if value is None else Decimal(value) for value in values]
-            return base.array(numbers, base.decimal128(_DECIMAL_DIGITS, 0))
-    if sort == "number" and _all(values, int, float):
-        numbers_or_none = _numbers(values)
-        if numbers_or_none is not None:
-            return base.array(numbers_or_none, base.float64())
-    if sort == "boolean" and all(value is None or isinstance(value, bool) for value in values):
-        return base.array(values, base.bool_())
+            numbers = [None if value is None else Decimal(value) for value in whole]
+            return numbers, base.decimal128(_DECIMAL_DIGITS, 0)
+    if sort == "number" and (real := _only(column.values, int, float)) is not None:
+        if column.kind in ("low", "high"):
+            return [_outward(value, up=column.kind == "high") for value in real], base.float64()
+        with contextlib.suppress(OverflowError):
+            return [None if value is None else float(value) for value in real], base.float64()
+    if sort == "boolean" and (truths := _only(column.values, bool)) is not None:
+        return truths, base.bool_()
     if sort in ("date", "timestamp"):
-        moments = _moments(values, datetime.date if sort == "date" else datetime.datetime)
+        moments = _moments(column.values, datetime.date if sort == "date" else datetime.datetime)
         if moments is not None:
-            return base.array(moments, base.date32() if sort == "date" else base.timestamp("us"))
-    return base.array([as_text(value) for value in values], base.string())
+            return moments, base.date32() if sort == "date" else base.timestamp("us")
+    return [as_text(value) for value in column.values], base.string()
 
 
-def _all(values: Iterable[Any], *types: type) -> bool:
-    return all(value is None or (isinstance(value, types) and not isinstance(value, bool)) for value in values)
-
-
-def _numbers(values: Sequence[Any]) -> list[float | None] | None:
-    try:
-        return [None if value is None else float(value) for value in values]
-    except OverflowError:
-        return None
-
-
-def _moments(values: Sequence[Any], type_: type[datetime.date]) -> list[Any] | None:
-    """Dates or times of ISO texts; None when one of them would not come back as the same text."""
-    moments: list[Any] = []
+def _only(values: Sequence[Json], *kinds: type[_Kind]) -> list[_Kind | None] | None:
+    """The values, None when one of them is of another kind. A truth value is not a number."""
+    found: list[_Kind | None] = []
     for value in values:
-        try:
-            moment = None if value is None else type_.fromisoformat(value)
-        except (TypeError, ValueError):
+        if value is None:
+            found.append(None)
+        elif isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds):
+            found.append(value)
+        else:
             return None
-        if moment is not None and (moment.isoformat() != value or getattr(moment, "tzinfo", None) is not None):
+    return found
+
+
+def _moments(values: Sequence[Json], type_: type[datetime.date]) -> list[datetime.date | None] | None:
+    """Dates or times of ISO texts; None when one of them would not come back as the same text."""
+    texts = _only(values, str)
+    if texts is None:
+        return None
+    moments: list[datetime.date | None] = []
+    for text in texts:
+        try:
+            moment = None if text is None else type_.fromisoformat(text)
+        except ValueError:
+            return None
+        if moment is not None and (moment.isoformat() != text or getattr(moment, "tzinfo", None) is not None):
             return None
         moments.append(moment)
     return moments

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from privacy.values import Json
 from server.formats.table import Table, as_text, sort_of
 
 __all__ = ["to_csv", "unguarded"]
@@ -30,7 +30,7 @@ def to_csv(table: Table) -> bytes:
     return "".join(f"{line}\r\n" for line in (header, *lines)).encode()
 
 
-def _field(value: Any, sort: str, null: str) -> str:
+def _field(value: Json, sort: str, null: str) -> str:
     if value is None:
         return null
     if isinstance(value, bool):

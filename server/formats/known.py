@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from privacy.values import Json
 from server.formats.columnar import arrow_modules, to_arrow_file, to_arrow_stream, to_parquet
 from server.formats.delimited import to_csv
 from server.formats.table import Table
@@ -43,7 +43,7 @@ def represent(format_: Format, content: bytes, read: Callable[[bytes], Table], *
     return Representation(format_.write(table), format_.sent, headers)
 
 
-def available() -> list[dict[str, Any]]:
+def available() -> list[dict[str, Json]]:
     """The formats, for capabilities: media type, whether it is on, and what to install when it is not. Blocks."""
     return [
         {

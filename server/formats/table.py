@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from privacy.policy import ColumnType
+from privacy.values import Json
 
 __all__ = ["RESULT_HEADERS", "Column", "Table", "answer_table", "as_text", "release_table", "sort_of"]
 
@@ -27,7 +28,7 @@ class Column:
     kind: str
     of: int
     type: str
-    values: tuple[Any, ...]
+    values: tuple[Json, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Table:
     """A result as columns of equal length. `about` is the rest of the JSON; `headers` are those of the response."""
 
     columns: tuple[Column, ...]
-    about: Mapping[str, Any]
+    about: Mapping[str, Json]
     headers: Mapping[str, str]
 
 
@@ -103,6 +104,17 @@ def release_table(content: bytes) -> Table:
     return Table(_arranged(columns), {**body, "release": rest}, headers)
 
 
+class _Charge(TypedDict):
+    budget: str
+    epsilon: str
+    delta: str
+
+
+class _Accounting(TypedDict):
+    charged: list[_Charge]
+    reused: bool
+
+
 RESULT_HEADERS: Mapping[str, str] = {
     "Noisegate-Query": "Identifier of the query. This and the headers below come with every format but JSON.",
     "Noisegate-Release": "Identifier of the release.",
@@ -122,7 +134,7 @@ RESULT_HEADERS: Mapping[str, str] = {
 """Headers of results that are not JSON, with their meaning. They repeat what the JSON says, in its digits."""
 
 
-def _price(accounting: Mapping[str, Any], budget_address: str | None, *, free: bool) -> dict[str, str]:
+def _price(accounting: _Accounting, budget_address: str | None, *, free: bool) -> dict[str, str]:
     """Headers of the charge on the account that the query was asked from, when the JSON tells it.
 
     `free` is whether the answer was made without any release.
@@ -142,8 +154,8 @@ class _Source(NamedTuple):
     name: str
     kind: str
     type: str
-    values: tuple[Any, ...]
-    edges: tuple[tuple[Any, ...], ...]  # standard errors, lows, highs
+    values: tuple[Json, ...]
+    edges: tuple[tuple[Json, ...], ...]  # standard errors, lows, highs
 
 
 def _arranged(sources: Sequence[_Source]) -> tuple[Column, ...]:
@@ -182,7 +194,7 @@ def _free(name: str, taken: set[str]) -> str:
     return f"{name}_{number}"
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Json) -> Json:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -208,7 +220,7 @@ def sort_of(type_: str) -> str:
     return {"BOOLEAN": "boolean", "DATE": "date"}.get(type_, "text")
 
 
-def as_text(value: Any) -> str | None:
+def as_text(value: Json) -> str | None:
     """A value of the JSON as a text; None stays None."""
     if value is None or isinstance(value, str):
         return value

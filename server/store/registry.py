@@ -18,13 +18,13 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, func, insert, inspect, select, text, update
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from accountant.connection import open_engine
+from privacy.values import Json
 from server.roles import Role
 from server.store import replies
 from server.store.keys import digest_of, make_key, split_key
@@ -164,7 +164,7 @@ class DatasetVersion:
     policy_version: int
     data_version: str
     snapshot: str
-    document: Mapping[str, Any] | None
+    document: Mapping[str, object] | None
     current: bool
     created: str
     actor: str
@@ -298,7 +298,9 @@ class Registry:
 
     def keys(self, *, principal: str | None = None, after: str = "", count: int = 100) -> tuple[StoredKey, ...]:
         """Keys in order of their identifiers, beginning after `after`; of one principal or of all."""
-        query: Select[Any] = select(api_keys).where(api_keys.c.id > after).order_by(api_keys.c.id).limit(count)
+        query: Select[tuple[object, ...]] = (
+            select(api_keys).where(api_keys.c.id > after).order_by(api_keys.c.id).limit(count)
+        )
         if principal is not None:
             query = query.where(api_keys.c.principal == principal)
         with self._engine.connect() as connection:
@@ -364,7 +366,7 @@ class Registry:
         policy_version: int,
         data_version: str,
         snapshot: str,
-        document: Mapping[str, Any],
+        document: Mapping[str, object],
         actor: str,
         replaces: str | None = EITHER,
     ) -> DatasetVersion:
@@ -527,11 +529,11 @@ def _role(role: Role) -> Role:
         raise ValueError(f"a role is one of {', '.join(Role)}") from None
 
 
-def _principal(row: Row[Any]) -> Principal:
+def _principal(row: Row[tuple[object, ...]]) -> Principal:
     return Principal(name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled)
 
 
-def _key(row: Row[Any]) -> StoredKey:
+def _key(row: Row[tuple[object, ...]]) -> StoredKey:
     return StoredKey(
         id=row.id,
         principal=row.principal,
@@ -566,7 +568,7 @@ def _require_replaced(connection: Connection, name: str, replaces: str | None) -
         raise NotReplaced(name, tag)
 
 
-def _document(stored: str) -> Mapping[str, Any] | None:
+def _document(stored: str) -> Mapping[str, Json] | None:
     """A stored dataset file, or None where it is not a JSON object."""
     try:
         document = json.loads(stored)
@@ -575,7 +577,7 @@ def _document(stored: str) -> Mapping[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _version(row: Row[Any]) -> DatasetVersion:
+def _version(row: Row[tuple[object, ...]]) -> DatasetVersion:
     return DatasetVersion(
         name=row.name,
         policy_version=row.policy_version,

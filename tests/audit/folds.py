@@ -12,16 +12,18 @@ import datetime
 import random
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from engines.declaration import described_column
+from engines.described import DescribedColumn
 from engines.handlers.connection import identifier
 from engines.handlers.layout import stored_type
-from engines.snapshot import described_column
+from engines.records import read_record
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
@@ -134,7 +136,7 @@ def write_world(path: Path, variant: str | None) -> None:
     with closing(duckdb.connect(str(path))) as connection:
         for table, rows in zip(DATASET.tables, (people, visits), strict=True):
             parts = [
-                f"CAST({_literal(name)} AS {stored_type(described_column(column))}) AS {identifier(name)}"
+                f"CAST({_literal(name)} AS {stored_type(_described(column))}) AS {identifier(name)}"
                 for column in table.columns
                 for name in (column.name,)
             ]
@@ -158,7 +160,11 @@ def _literal(name: str) -> str:
 
 
 def _plain(column: Column) -> str:
-    return stored_type({**described_column(column), "keys": None})
+    return stored_type(replace(_described(column), keys=None))
+
+
+def _described(column: Column) -> DescribedColumn:
+    return read_record(DescribedColumn, described_column(column))
 
 
 @dataclass(frozen=True)

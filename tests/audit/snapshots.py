@@ -11,7 +11,8 @@ import duckdb
 
 from engines.handlers.connection import identifier
 from engines.private import PrivateEngine
-from engines.snapshot import TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.table_source import TableSource
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.statement import Statement

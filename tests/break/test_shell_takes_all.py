@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accountant.request import QueryRecord
-from engines.pool import Failure
+from engines.process import Failure
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from engines.turns import HALF_LIFE_SECONDS, Places, Turns
 from privacy.policy import ColumnType

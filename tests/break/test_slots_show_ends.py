@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from engines.pool import Failure, Worker, _Fault
 from engines.private import PrivateEngine
+from engines.process import Failure, Fault, Worker
 from engines.turns import Places
 from mechanisms.randomness import SystemBits
 from privacy.refusal import ExecutionFailed
@@ -138,7 +138,7 @@ def probe_of(
                 seen.append(("sent", stage.now))
             stage.wait_until(stage.now + lengths[who].pop(0))
             if who == "second" and failure is not None and not lengths[who]:
-                raise _Fault(failure)
+                raise Fault(failure)
             return request(self, *arguments, **named)
 
         patch.setattr(Worker, "request", slow)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from accountant.account import FilterKind
-from engines.pool import Failure, WorkerLease
+from engines.pool import WorkerLease
+from engines.process import Failure
 from server.app import create_app
 from server.services import Services
 from tests.journey.clinic import open_account

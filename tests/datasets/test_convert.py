@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engines.snapshot import TableSource
+from engines.table_source import TableSource
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import ColumnType, Dataset, Reference
 from server.datasets import DatasetFileRefused, load_text, public_columns, sources, to_dataset

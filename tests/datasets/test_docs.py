@@ -8,7 +8,7 @@ from typing import get_args
 
 from pydantic import BaseModel
 
-from engines.snapshot import DateOrder, DecimalMark, Encoding, ThousandsMark
+from engines.table_source import DateOrder, DecimalMark, Encoding, ThousandsMark
 from server.datasets import check_text, severity
 from server.datasets.model import (
     ColumnFile,

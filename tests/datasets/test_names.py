@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 import yaml
 
-from engines.snapshot import SNAPSHOT_CODES, SnapshotFinding, TableSource
+from engines.snapshot_findings import SNAPSHOT_CODES, SnapshotFinding
+from engines.table_source import TableSource
 from privacy.refusal import Finding
 from server.datasets import (
     check,

@@ -19,12 +19,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engines import pool as pool_module
+from engines import process as process_module
 from engines.folders import PrivateFolder
 from engines.handlers.private import PrivateHandler
 from engines.optimizers import PRIVATE_OFF
-from engines.pool import Failure, Pool, WorkerOptions
+from engines.pool import Pool
 from engines.private import PrivateEngine
+from engines.process import Failure, WorkerOptions
 from privacy.exact import Exact
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
@@ -60,7 +61,7 @@ def boot(engine: PrivateEngine, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     """Makes workers that start during the test run another program. The shared engine has all of its own by then:
     one that it lost in the test before would be replaced by such a worker, and lie in the test after."""
     assert engine.wait_ready()
-    return lambda program: monkeypatch.setattr(pool_module, "_BOOT", program)
+    return lambda program: monkeypatch.setattr(process_module, "_BOOT", program)
 
 
 def summed(
@@ -594,7 +595,7 @@ def test_children_die_with_the_server(snapshot: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(snapshot), str(tmp_path)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=pool_module._ROOT,
+        cwd=process_module._ROOT,
     )
     assert server.stdout is not None
     processes = [int(word) for word in server.stdout.readline().split()]
@@ -644,7 +645,7 @@ def test_the_server_never_loads_the_engine() -> None:
         "print([name for name in sys.modules if 'duckdb' in name])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=pool_module._ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=process_module._ROOT
     )
     assert done.stdout.strip() == "[]"
 

@@ -8,8 +8,10 @@ import duckdb
 import pytest
 
 from engines.handlers.propose import _MISSING
-from engines.inspect import InspectedTable, inspect_source
-from engines.snapshot import TableSource, build_snapshot
+from engines.inspect import inspect_source
+from engines.inspected import InspectedTable
+from engines.snapshot import build_snapshot
+from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType
 from tests.engines.datasets import DRAW_KEY, dataset, people, read, write_csv
 from tests.thinned import first_quick

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from engines.snapshot import SnapshotRefused, TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.snapshot_findings import SnapshotRefused
+from engines.table_source import TableSource
 from privacy.bounds import ContributionBound
 from privacy.policy import Dataset, Table
 from privacy.unit import PrivacyUnit

@@ -14,14 +14,10 @@ import duckdb
 import pytest
 
 from engines.inspect import inspect_source
-from engines.snapshot import (
-    Snapshot,
-    SnapshotRefused,
-    TableSource,
-    build_snapshot,
-    open_snapshot,
-    public_values,
-)
+from engines.snapshot import build_snapshot, public_values
+from engines.snapshot_findings import SnapshotRefused
+from engines.stored import Snapshot, open_snapshot
+from engines.table_source import TableSource
 from privacy.policy import ColumnType, Dataset, Table
 from tests.engines.datasets import (
     DRAW_KEY,

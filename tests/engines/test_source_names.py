@@ -11,7 +11,10 @@ import pytest
 
 from engines.columns import column_fault, matching_columns
 from engines.inspect import inspect_source, source_columns
-from engines.snapshot import Snapshot, SnapshotFinding, SnapshotRefused, TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
+from engines.stored import Snapshot
+from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType
 from tests.engines.datasets import DRAW_KEY, column, dataset, people, read, write_csv, write_parquet
 

@@ -11,7 +11,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from engines.snapshot import Snapshot, SnapshotRefused, TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.snapshot_findings import SnapshotRefused
+from engines.stored import Snapshot
+from engines.table_source import TableSource
 from privacy.bounds import ContributionBound
 from privacy.policy import (
     LENGTH_MAX_DEFAULT,

@@ -14,7 +14,8 @@ from engines.handlers.plan import Twins, open_twin
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import PlanFailed, ShellEngine
-from engines.snapshot import TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.table_source import TableSource
 from engines.twin import twin_of
 from privacy.policy import ColumnType, Table
 from privacy.refusal import ExecutionFailed

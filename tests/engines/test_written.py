@@ -10,7 +10,9 @@ import duckdb
 import pytest
 
 from engines.inspect import inspect_source
-from engines.snapshot import SnapshotRefused, TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.snapshot_findings import SnapshotRefused
+from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType
 from tests.engines.datasets import DRAW_KEY, column, dataset, people
 

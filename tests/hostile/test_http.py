@@ -23,7 +23,8 @@ from accountant.account import FilterKind, Limit
 from accountant.ledger import Ledger, utc_now
 from engines.private import PrivateEngine, PrivateLease
 from engines.shell import ShellEngine
-from engines.snapshot import TableSource, build_snapshot
+from engines.snapshot import build_snapshot
+from engines.table_source import TableSource
 from mechanisms.randomness import SystemBits
 from migrations.upgrade import upgrade
 from privacy.exact import Exact
