@@ -9,10 +9,11 @@ from __future__ import annotations
 import enum
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +32,13 @@ __all__ = [
     "Perturbed",
     "coarsen",
     "grid_step",
+    "integers",
     "narrow",
     "plain_text",
     "root_up",
 ]
 
-Integers = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 """Exact integers: int64, or Python integers in an array of objects where 64 bits are too few."""
 
 SCALE_BITS = 96
@@ -205,6 +207,14 @@ def coarsen(exact: Integers, grid: int) -> Integers:
         exact = exact.astype(object)
     result: Integers = (exact + grid // 2) // grid
     return narrow(result)
+
+
+def integers(values: Sequence[int] | Sequence[Sequence[int]]) -> Integers:
+    """The integers as an array: of 64 bits where they fit."""
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        return np.array(values, dtype=object)
 
 
 def narrow(values: Integers) -> Integers:

@@ -10,21 +10,31 @@ import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
+from typing import TypedDict, TypeVar
 
 from mechanisms.estimates import Column, estimate_column, linear_form
 from mechanisms.families import MEASUREMENTS
-from mechanisms.measurement import Integers, Measurement, narrow
+from mechanisms.measurement import Integers, Measurement, integers, narrow
 from privacy.policy import ColumnType
 from privacy.release import ColumnKind, ReleasedColumn
 from privacy.statistic import Estimate, Statistic
+from privacy.values import Json
 
-__all__ = ["NoisySums", "released_columns", "sums_from_plain", "sums_to_plain"]
+__all__ = ["NoisySums", "Stored", "released_columns", "sums_from_plain", "sums_to_plain"]
+
+Described = TypeVar("Described")
+
+
+class Stored(TypedDict):
+    """One `NoisySums` as JSON holds it."""
+
+    mechanism: str
+    measurement: Mapping[str, Json]
+    estimates: Sequence[Mapping[str, Json]]
+    sums: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ def released_columns(sums: Sequence[NoisySums], alpha: float) -> dict[str, Relea
     return columns
 
 
-def sums_to_plain(sums: Sequence[NoisySums]) -> list[dict[str, Any]]:
+def sums_to_plain(sums: Sequence[NoisySums]) -> list[Json]:
     """The sums as JSON holds them. Fractions are text, exact."""
     return [
         {
@@ -86,50 +96,53 @@ def sums_to_plain(sums: Sequence[NoisySums]) -> list[dict[str, Any]]:
     ]
 
 
-def sums_from_plain(stored: Sequence[Mapping[str, Any]]) -> tuple[NoisySums, ...]:
+def sums_from_plain(stored: Sequence[Stored]) -> tuple[NoisySums, ...]:
     """What `sums_to_plain` gave. Errors: KeyError, TypeError or ValueError for anything else."""
     result = []
     for one in stored:
         measurement = _typed(MEASUREMENTS[one["mechanism"]], one["measurement"])
         rows = one["sums"]
-        coordinates = measurement.statistic.coordinates
-        try:
-            values: Integers = np.array(rows, dtype=np.int64).reshape(len(rows), coordinates)
-        except OverflowError:
-            values = np.array(rows, dtype=object).reshape(len(rows), coordinates)
+        values = integers(rows).reshape(len(rows), measurement.statistic.coordinates)
         estimates = tuple(_typed(Estimate, estimate) for estimate in one["estimates"])
         result.append(NoisySums(measurement, narrow(values), estimates))
     return tuple(result)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Json:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, enum.Enum):
-        return value.value
+        return _plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     assert value is None or isinstance(value, int | str | bool), "only plain fields are stored"
     return value
 
 
-def _typed(kind: Any, value: Any) -> Any:
-    """A value of the annotated type. A field that the stored form does not have keeps its default.
+def _typed(kind: Callable[..., Described], value: Mapping[str, Json]) -> Described:
+    """What is described by fields of the annotated types. A field that the stored form does not have keeps its default.
 
     A field that this version does not know is an error: without it the noise would have another law.
     """
+    gone: Mapping[str, int] = Statistic.GONE if kind is Statistic else {}
+    if any(value.get(name, only) != only for name, only in gone.items()):
+        raise ValueError("a field that is gone has a value that it never had")
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: _field(hints[name], part) for name, part in value.items() if name not in gone})
+
+
+def _field(kind: object, value: Json) -> object:
+    """A value of the annotated type."""
     if value is None:
         return None
     if isinstance(kind, types.UnionType):
         kind = next(part for part in typing.get_args(kind) if part is not type(None))
     if kind is Fraction:
-        return Fraction(value)
+        return Fraction(str(value))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        gone = Statistic.GONE if kind is Statistic else {}
-        if any(value.get(name, only) != only for name, only in gone.items()):
-            raise ValueError("a field that is gone has a value that it never had")
-        hints = typing.get_type_hints(kind)
-        return kind(**{name: _typed(hints[name], part) for name, part in value.items() if name not in gone})
+        if not isinstance(value, Mapping):
+            raise TypeError("an object is stored as its fields")
+        return _typed(kind, value)
     return value

@@ -6,9 +6,9 @@ compute estimates. Anything that does not fit the plan is `ExecutionFailed`, wit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import TypeGuard, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mechanisms import gateway
 from mechanisms.calibrate import Calibration
 from mechanisms.interval import two_sided_alpha
-from mechanisms.measurement import Integers, plain_text
+from mechanisms.measurement import Integers, integers, plain_text
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.randomness import BitSource
 from mechanisms.released_table import ReleasedTable
@@ -26,6 +26,7 @@ from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
+from privacy.values import Cell
 
 __all__ = ["ROWS_MAX", "release"]
 
@@ -106,7 +107,7 @@ def _select(
     return [keys[ordered[i]] for i in kept.tolist()], noisy
 
 
-def _sortable(value: KeyValue) -> Any:
+def _sortable(value: KeyValue) -> KeyValue:
     return 0 if value is None else value
 
 
@@ -114,7 +115,7 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
     """Keys and sums (cells x coordinates) as the plan promised them, or ExecutionFailed."""
     columns, sums, count = exact.reveal()
     try:
-        lists = [list(columns[column.name]) for column in core.keys.columns]
+        lists = [_keys(columns[column.name], column.type) for column in core.keys.columns]
         given = {
             statistic.name: [_integers(sums[f"{statistic.name}_{i}"]) for i in range(statistic.coordinates)]
             for statistic in core.statistics
@@ -124,12 +125,6 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
     if any(len(values) != count for values in lists):
         raise ExecutionFailed
     if any(len(part) != count for parts in given.values() for part in parts):
-        raise ExecutionFailed
-    if any(
-        not _of_type(value, column.type)
-        for column, values in zip(core.keys.columns, lists, strict=True)
-        for value in values
-    ):
         raise ExecutionFailed
     keys: list[Key] = list(zip(*lists, strict=True)) if lists else [()] * count
     if len(set(keys)) != len(keys):
@@ -142,23 +137,29 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
     return keys, matrices
 
 
-def _of_type(value: Any, wanted: ColumnType) -> bool:
+def _keys(values: Sequence[Cell], wanted: ColumnType) -> list[KeyValue]:
+    """A column of keys of the declared type; anything else raises."""
+    keys = [value for value in values if _of_type(value, wanted)]
+    if len(keys) != len(values):
+        raise TypeError
+    return keys
+
+
+def _of_type(value: object, wanted: ColumnType) -> TypeGuard[KeyValue]:
     """Whether a key has the declared type; True and 1 would otherwise count as the same group."""
     return value is None or type(value) in wanted.python
 
 
-def _integers(values: Any) -> Integers:
+def _integers(values: Iterable[object]) -> Integers:
     """A column of exact integers; anything else raises."""
-    if isinstance(values, np.ndarray):
-        if values.dtype == np.int64 and values.ndim == 1:
-            return values
-        values = values.tolist()
-    if any(type(value) is not int for value in values):
-        raise TypeError
-    try:
-        return np.array(values, dtype=np.int64)
-    except OverflowError:
-        return np.array(values, dtype=object)
+    if isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1:
+        return values
+    given: list[int] = []
+    for value in values.tolist() if isinstance(values, np.ndarray) else values:
+        if type(value) is not int:
+            raise TypeError
+        given.append(value)
+    return integers(given)
 
 
 def _stacked(parts: Sequence[Integers], count: int, coordinates: int) -> Integers:
@@ -205,7 +206,8 @@ def _public_order(keys: list[Key], domain: tuple[Key, ...]) -> tuple[npt.NDArray
 
 def _placed(matrix: Integers, order: npt.NDArray[np.intp], cells: int) -> Integers:
     """Sums in the order of the domain, zero where the engine gave no group."""
-    result: Integers = np.zeros((cells, matrix.shape[1]), dtype=matrix.dtype)
+    wide = matrix.dtype != np.int64
+    result: Integers = np.zeros((cells, matrix.shape[1]), dtype=object if wide else np.int64)
     result[order] = matrix
     return result
 

@@ -7,12 +7,11 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mechanisms.estimates import simulate_column
+from mechanisms.interval import Floats
 from mechanisms.noisy_sums import NoisySums
 from mechanisms.randomness import BitSource, SystemBits
 from privacy.release import ReleasedColumn
@@ -31,7 +30,7 @@ slower: at the smallest price one query would keep the server busy for minutes w
 _BITS = SystemBits()
 
 
-def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) -> dict[str, npt.NDArray[Any]]:
+def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) -> dict[str, Floats]:
     """Simulated values of each estimate (draws x cells, NaN where undefined); those of one statistic share its noise.
 
     There are fewer draws than asked where more than `NUMBERS_MAX` numbers would be needed, and none for estimates of
@@ -41,7 +40,7 @@ def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) 
     if not cells or cells > _CELLS_MAX:
         return {}
     draws = min(draws, NUMBERS_MAX // (cells * sum(one.values.shape[1] for one in sums)))
-    columns: dict[str, npt.NDArray[Any]] = {}
+    columns: dict[str, Floats] = {}
     for one in sums:
         if draws < 1 or not one.estimates or one.measurement.variance() > SPREAD_MAX**2:
             continue
@@ -52,7 +51,7 @@ def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) 
     return columns
 
 
-def approximate_replicates(column: ReleasedColumn, draws: int, *, bits: BitSource = _BITS) -> npt.NDArray[Any]:
+def approximate_replicates(column: ReleasedColumn, draws: int, *, bits: BitSource = _BITS) -> Floats:
     """Draws of the column's values with normal errors of its standard errors (draws x rows, NaN where unknown).
 
     For releases that were stored without their sums (version 1). Errors of different columns are independent here,
@@ -64,5 +63,5 @@ def approximate_replicates(column: ReleasedColumn, draws: int, *, bits: BitSourc
     # Sum of twelve uniform numbers: normal enough for an error bar, and cheap.
     words = bits.words(12 * draws * len(values)).reshape(12, draws, len(values))
     normal = (words >> np.uint64(11)).astype(np.float64).sum(axis=0) / 2.0**53 - 6.0
-    result: npt.NDArray[Any] = values + errors * normal
+    result: Floats = values + errors * normal
     return result

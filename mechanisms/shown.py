@@ -9,14 +9,16 @@ the observed count on, is at most alpha / 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mechanisms.interval import Floats
+from mechanisms.measurement import Integers
 from mechanisms.truncated_geometric import selection_table
 
 __all__ = ["ShownEnds", "gaussian_shown_ends", "geometric_shown_ends"]
@@ -44,9 +46,8 @@ class ShownEnds:
     highs: _Numbers
     reach: int
 
-    def ends(self, counts: Any) -> tuple[Any, Any]:
+    def ends(self, counts: Integers) -> tuple[Integers, Integers]:
         """Lows and highs of noisy counts, all of them at the threshold or above; each interval holds its count."""
-        counts = np.asarray(counts)
         last = self.first + self.step * (len(self.lows) - 1)
         lows, highs = np.maximum(counts - self.reach, 1), counts + self.reach
         near = (counts < last).astype(np.bool_)
@@ -66,7 +67,7 @@ def gaussian_shown_ends(*, sigma: float, threshold: int, alpha: float, reach: in
     units = math.ceil((threshold + reach) / step) + counts + 2
     factor = 1 / (sigma * math.sqrt(2))
 
-    def tails(first: int) -> npt.NDArray[np.float64]:
+    def tails(first: int) -> Floats:
         """P(R >= first + step d) for d = -units..counts."""
         return np.array([0.5 * math.erfc((first + step * d - 0.5) * factor) for d in range(-units, counts + 1)])
 
@@ -94,7 +95,7 @@ def geometric_shown_ends(*, epsilon: Fraction, delta: Fraction, alpha: float, re
             above.append(above[-1] + part.weights[abs(x)])
         tail = np.array([float(weight / above[-1]) for weight in above])  # tail[i] = P(X >= k + 1 - i)
 
-        def tails(start: int, tail: npt.NDArray[np.float64] = tail, k: int = part.k, low: int = -units) -> Any:
+        def tails(start: int, tail: Floats = tail, k: int = part.k, low: int = -units) -> Floats:
             """P(X >= start + d) for d = -units..counts."""
             return tail[np.clip(k + 1 - start - np.arange(low, length + 1), 0, len(tail) - 1)]
 
@@ -106,8 +107,8 @@ def geometric_shown_ends(*, epsilon: Fraction, delta: Fraction, alpha: float, re
 
 
 def _inverted(
-    tails: npt.NDArray[np.float64],
-    tails_above: npt.NDArray[np.float64],
+    tails: Floats,
+    tails_above: Floats,
     counts: int,
     units: int,
     step: int,
@@ -124,7 +125,7 @@ def _inverted(
     i = np.arange(counts)
     half = alpha / 2
 
-    def last_true(holds: Any) -> _Numbers:
+    def last_true(holds: Callable[[_Numbers], npt.NDArray[np.bool_]]) -> _Numbers:
         """The greatest j for which the condition holds; it holds up to there and not beyond. -1 for none."""
         low, high = np.full(counts, -1), np.full(counts, units)
         for _ in range(units.bit_length() + 1):

@@ -91,7 +91,7 @@ class Described:
 
 @enum.unique
 class AggregateFunction(enum.Enum):
-    """The aggregates of the private core: what a call asks for, and what an estimate shows. Any other is refused."""
+    """The aggregates of the private core: what a call asks for, and what an estimate shows. All others are refused."""
 
     ROWS = Described(
         stored="rows",

@@ -58,7 +58,7 @@ class ContributionBound:
 class AskedContribution:
     """Contribution bounds that a request names for itself, in place of the declared ones; None leaves one as it is.
 
-    Any bound is safe: the sensitivity, and with it the noise, follows from the bound that is used.
+    Every bound is safe: the sensitivity, and with it the noise, follows from the bound that is used.
     """
 
     rows_per_unit: int | None = None

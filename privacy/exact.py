@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from privacy.values import Cell
 
 __all__ = ["Exact"]
 
@@ -17,12 +20,12 @@ class Exact:
 
     __slots__ = ("_keys", "_rows", "_sums")
 
-    def __init__(self, *, keys: dict[str, Any], sums: dict[str, Any], rows: int) -> None:
+    def __init__(self, *, keys: Mapping[str, Sequence[Cell]], sums: Mapping[str, Iterable[object]], rows: int) -> None:
         self._keys = keys
         self._sums = sums
         self._rows = rows
 
-    def reveal(self) -> tuple[dict[str, Any], dict[str, Any], int]:
+    def reveal(self) -> tuple[Mapping[str, Sequence[Cell]], Mapping[str, Iterable[object]], int]:
         """Keys, sums and number of groups. For `mechanisms` only."""
         return self._keys, self._sums, self._rows
 

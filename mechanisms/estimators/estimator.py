@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
@@ -25,7 +24,7 @@ GROUP_SIZES = (100, 1_000, 10_000)
 class Column:
     """Values of one estimate with their standard errors and interval ends, one per cell."""
 
-    values: tuple[Any, ...]
+    values: tuple[float | int | None, ...]
     standard_errors: tuple[float | None, ...]
     lows: tuple[float | int | None, ...]
     highs: tuple[float | int | None, ...]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Linear(Estimator):
         return tuple(ExpectedError(rows, error, reach, error) for rows in GROUP_SIZES)
 
 
-def _whole_ends(tops: Integers, bottom: int, reach: float, *, fractional: bool) -> tuple[list[Any], list[Any]]:
+def _whole_ends(tops: Integers, bottom: int, reach: float, *, fractional: bool) -> tuple[list[int], list[int]]:
     """Ends of the intervals of whole estimates.
 
     The true value is whole as well, so the ends are the whole numbers within reach of the unrounded estimate. That of

@@ -15,7 +15,7 @@ from mechanisms.measurement import Law, Measurement, grid_step, plain_text, root
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_gaussian
 from mechanisms.samplers.exact import require_scale
-from privacy.events import GaussianEvent, GaussianThresholdEvent
+from privacy.events import Event, GaussianEvent
 from privacy.statistic import Statistic
 
 __all__ = ["GaussianMeasurement"]
@@ -49,7 +49,7 @@ class GaussianMeasurement(Measurement):
         """Square of the greatest L2 change of the rounded sums, in squared integer units."""
         return _l2_squared_with_rounding(self.statistic, self.grid)
 
-    def event(self) -> GaussianEvent | GaussianThresholdEvent:
+    def event(self) -> Event:
         """Gaussian noise of the variance that is drawn."""
         return GaussianEvent(l2_squared=self.l2_squared, variance=self.scale_of_sums**2)
 

@@ -15,7 +15,7 @@ from mechanisms.measurement import SCALE_BITS, Law, Measurement, grid_step, plai
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_laplace
 from mechanisms.samplers.exact import require_scale
-from privacy.events import LaplaceEvent
+from privacy.events import Event, LaplaceEvent
 from privacy.numbers import dyadic_up
 from privacy.statistic import Statistic
 
@@ -48,7 +48,7 @@ class LaplaceMeasurement(Measurement):
         """Greatest L1 change of the rounded sums, in integer units."""
         return _l1_with_rounding(self.statistic, self.grid)
 
-    def event(self) -> LaplaceEvent:
+    def event(self) -> Event:
         """Laplace noise of the scale that is drawn."""
         return LaplaceEvent(l1_sensitivity=self.l1_sensitivity, scale=self.scale_of_sums)
 

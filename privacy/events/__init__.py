@@ -1,15 +1,15 @@
-"""Privacy events: one module per kind, listed here explicitly."""
+"""Privacy events, in a module for each form of their loss; what the modules list may be charged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from privacy.events import approximate, gaussian, laplace
+from privacy.events.approximate import TruncatedGeometricEvent
 from privacy.events.event import Event
-from privacy.events.gaussian import GaussianEvent
-from privacy.events.gaussian_threshold import GaussianThresholdEvent
+from privacy.events.gaussian import GaussianEvent, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceEvent
-from privacy.events.truncated_geometric import TruncatedGeometricEvent
+from privacy.values import Json
 
 __all__ = [
     "KINDS",
@@ -22,21 +22,20 @@ __all__ = [
     "event_to_json",
 ]
 
-KINDS: tuple[type[Any], ...] = (LaplaceEvent, GaussianEvent, TruncatedGeometricEvent, GaussianThresholdEvent)
+KINDS: tuple[type[Event], ...] = (*laplace.EVENTS, *gaussian.EVENTS, *approximate.EVENTS)
 """Every event that may be charged."""
 
 _BY_KIND = {kind.kind: kind for kind in KINDS}
 
 
-def event_to_json(event: Event) -> dict[str, Any]:
+def event_to_json(event: Event) -> dict[str, Json]:
     """The stored form of an event."""
     return {"kind": event.kind, "parameters": event.parameters()}
 
 
-def event_from_json(stored: Mapping[str, Any]) -> Event:
+def event_from_json(stored: Mapping[str, Json]) -> Event:
     """The event of a stored form. Raises ValueError for an unknown kind or parameters out of range."""
-    kind = _BY_KIND.get(stored.get("kind", ""))
+    kind = _BY_KIND.get(str(stored.get("kind", "")))
     if kind is None:
         raise ValueError("unknown kind of privacy event")
-    event: Event = kind.from_parameters(stored["parameters"])
-    return event
+    return kind.from_parameters(stored["parameters"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from privacy.loss import Loss
+from privacy.values import Json
 
 __all__ = ["Event", "fraction_from_text", "fraction_to_text"]
 
@@ -26,6 +27,11 @@ class Event(Protocol):
 
     def parameters(self) -> dict[str, str]:
         """Published parameters; exact."""
+        ...
+
+    @classmethod
+    def from_parameters(cls, parameters: Json) -> Self:
+        """Reads `parameters()` back. Raises ValueError for anything else."""
         ...
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from privacy.events.event import fraction_to_text
 from privacy.events.parameters import EPSILON_MAX, EPSILON_MIN, read_fractions, require_positive, require_ratio
 from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
+from privacy.values import Json
 
-__all__ = ["LaplaceEvent"]
+__all__ = ["EVENTS", "LaplaceEvent"]
 
 SMALL = Fraction(1, 10**12)
 """Below this epsilon the measures are replaced by their leading terms, which bound them from above."""
@@ -70,7 +70,7 @@ class LaplaceEvent:
         return {"l1_sensitivity": fraction_to_text(self.l1_sensitivity), "scale": fraction_to_text(self.scale)}
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, str]) -> LaplaceEvent:
+    def from_parameters(cls, parameters: Json) -> Self:
         """Reads `parameters()` back. Raises ValueError for anything else."""
         l1_sensitivity, scale = read_fractions(parameters, ("l1_sensitivity", "scale"))
         return cls(l1_sensitivity=l1_sensitivity, scale=scale)
@@ -88,3 +88,6 @@ def _loss(epsilon: Fraction) -> Loss:
             rho = min(rounded_up(exact + (-exact).exp() - 1), epsilon**2 / 2)
             mu_squared = rounded_up(8 * erfc_inverse(exact / 2) ** 2)
     return Loss(pure=epsilon, delta=Fraction(0), rho=rho, mu_squared=mu_squared)
+
+
+EVENTS = (LaplaceEvent,)

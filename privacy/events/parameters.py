@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from privacy.events.event import fraction_from_text
+from privacy.values import Json
 
 __all__ = ["EPSILON_MAX", "EPSILON_MIN", "read_fractions", "require_delta", "require_positive", "require_ratio"]
 
@@ -43,7 +44,7 @@ def require_ratio(value: Fraction, *, name: str, lowest: Fraction, highest: Frac
         raise ValueError(f"{name} is outside the range of losses that may be charged")
 
 
-def read_fractions(parameters: Mapping[str, str], names: tuple[str, ...]) -> tuple[Fraction, ...]:
+def read_fractions(parameters: Json, names: tuple[str, ...]) -> tuple[Fraction, ...]:
     """Stored parameters in the order of `names`. Raises ValueError when one is missing, unknown or no fraction."""
     if not isinstance(parameters, Mapping) or set(parameters) != set(names):
         raise ValueError("parameters do not belong to this kind of privacy event")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from server.cli.answers import answer_table, dataset_lines, estimate_lines, price_lines, warning_lines
 from server.cli.explaining import explained
 from server.cli.failure import usage_error
-from server.cli.options import Here, amount, argument, flag, option
+from server.cli.options import Here, amount, argument, flag, one_of, option
 from server.cli.output import print_json, print_raw, printable, say, table
 from server.cli.remote import Remote
 
@@ -24,6 +24,13 @@ _SQL_READ_MAX = 65_537
 
 _PRICES = ("epsilon", "own_epsilon", "half_width")
 _BOUNDS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+
+
+def _family(text: str) -> str:
+    """A family of noise, or the server's choice. The list of families is slow to load, and loaded when one is named."""
+    from mechanisms.families import NoiseFamily
+
+    return one_of(("auto", *(family.value for family in NoiseFamily)), text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +48,8 @@ class Question:
         "--half-width W", "How exact it shall be: ± of the widest interval; sets the price."
     )
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
-    noise: Literal["auto", "laplace", "gaussian"] | None = option(
-        "--noise", "The only kind of noise that may answer. Default: the server's choice."
+    noise: str | None = option(
+        "--noise FAMILY", "The only family of noise that may answer. Default: the server's choice.", parser=_family
     )
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
     rows_per_unit: int | None = option("--rows-per-unit N", "Rows of one unit that count here. Default: the dataset's.")

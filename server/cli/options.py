@@ -24,8 +24,19 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-__all__ = ["Here", "absolute", "amount", "argument", "default_home", "flag", "home_option", "operator",
-           "option", "spread"]  # fmt: skip
+__all__ = [
+    "Here",
+    "absolute",
+    "amount",
+    "argument",
+    "default_home",
+    "flag",
+    "home_option",
+    "one_of",
+    "operator",
+    "option",
+    "spread",
+]  # fmt: skip
 
 
 def option(declared: str, help: str, default: Any = None, **more: Any) -> Any:
@@ -60,7 +71,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         for key, (kind, default) in declared.items():
             if words := _words_of(kind):
                 assert isinstance(default, ParameterInfo)
-                default.parser = functools.partial(_word, words)
+                default.parser = functools.partial(one_of, words)
             flat[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
     @functools.wraps(command)
@@ -79,7 +90,7 @@ def _words_of(kind: Any) -> tuple[str, ...]:
     return tuple(str(word) for choice in choices if get_origin(choice) is Literal for word in get_args(choice))
 
 
-def _word(words: Sequence[str], text: str) -> str:
+def one_of(words: Sequence[str], text: str) -> str:
     """The word as it was typed. Errors: BadParameter, with the words there are and the one that is near."""
     from privacy.wording import nearest
 

@@ -1,12 +1,11 @@
-"""The event of selecting partitions with truncated geometric noise."""
+"""Events of which no more is known than an (epsilon, delta): their loss is that of randomised response."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from privacy.events.event import fraction_to_text
 from privacy.events.laplace import HALF_PI_UP, SMALL
@@ -20,31 +19,18 @@ from privacy.events.parameters import (
 )
 from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
+from privacy.values import Json
 
-__all__ = ["TruncatedGeometricEvent"]
+__all__ = ["EVENTS", "TruncatedGeometricEvent", "approximate_loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncatedGeometricEvent:
     """Partitions were selected so that the whole selection is (epsilon, delta)-DP, and nothing more is known of it.
 
-    The measures hold for every (epsilon, delta)-DP mechanism that does not interact, so no property of the noise but
-    this is used.
-
     Requires: epsilon positive, delta inside (0, 1), both for all partitions of one privacy unit together.
     Ensures: `loss().pure` is epsilon and `loss().delta` delta, exact; other measures are rounded up.
     Errors: ValueError for other parameters, and for an epsilon above 10^6 or below 10^-30.
-
-    Why: between two neighbours, an (epsilon, delta)-DP mechanism is a post-processing of "with probability delta
-    tell which of the two it is, else answer by randomised response, truly with probability e^eps / (1 + e^eps)"
-    (Kairouz, Oh and Viswanath 2015, Theorem 3.4 and its proof). The first case is `delta`; the second has
-
-    - rho = eps tanh(eps/2). The loss of randomised response is a two-point variable with the mean
-      m = eps tanh(eps/2), and by the inequality of Kearns and Saul (Berend and Kontorovich 2013, Theorem 4) it is
-      subgaussian with the variance 2m, so (a-1) D_a <= (a-1) m + (a-1)^2 m for every order a. Tight at order 1.
-    - mu = 2 Phi^-1(e^eps / (1 + e^eps)): the trade-off function is two straight lines that meet where both errors are
-      1 / (1 + e^eps). G_mu is convex, passes that point and the two ends, and so lies below both lines: by Dong,
-      Roth and Su 2022, Theorem 2.10, randomised response is a post-processing of that Gaussian.
     """
 
     kind: ClassVar[str] = "truncated_geometric/1"
@@ -59,21 +45,34 @@ class TruncatedGeometricEvent:
 
     def loss(self) -> Loss:
         """Loss of the whole selection."""
-        return _loss(self.epsilon, self.delta)
+        return approximate_loss(self.epsilon, self.delta)
 
     def parameters(self) -> dict[str, str]:
         """Epsilon and delta, exact."""
         return {"epsilon": fraction_to_text(self.epsilon), "delta": fraction_to_text(self.delta)}
 
     @classmethod
-    def from_parameters(cls, parameters: Mapping[str, str]) -> TruncatedGeometricEvent:
+    def from_parameters(cls, parameters: Json) -> Self:
         """Reads `parameters()` back. Raises ValueError for anything else."""
         epsilon, delta = read_fractions(parameters, ("epsilon", "delta"))
         return cls(epsilon=epsilon, delta=delta)
 
 
 @lru_cache(maxsize=4096)
-def _loss(epsilon: Fraction, delta: Fraction) -> Loss:
+def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
+    """The loss of every (epsilon, delta)-DP mechanism that does not interact: no other property of its noise is used.
+
+    Why: between two neighbours, an (epsilon, delta)-DP mechanism is a post-processing of "with probability delta
+    tell which of the two it is, else answer by randomised response, truly with probability e^eps / (1 + e^eps)"
+    (Kairouz, Oh and Viswanath 2015, Theorem 3.4 and its proof). The first case is `delta`; the second has
+
+    - rho = eps tanh(eps/2). The loss of randomised response is a two-point variable with the mean
+      m = eps tanh(eps/2), and by the inequality of Kearns and Saul (Berend and Kontorovich 2013, Theorem 4) it is
+      subgaussian with the variance 2m, so (a-1) D_a <= (a-1) m + (a-1)^2 m for every order a. Tight at order 1.
+    - mu = 2 Phi^-1(e^eps / (1 + e^eps)): the trade-off function is two straight lines that meet where both errors are
+      1 / (1 + e^eps). G_mu is convex, passes that point and the two ends, and so lies below both lines: by Dong,
+      Roth and Su 2022, Theorem 2.10, randomised response is a post-processing of that Gaussian.
+    """
     if epsilon < SMALL:
         # The leading terms bound the measures from above here as well.
         rho = epsilon**2 / 2
@@ -87,3 +86,6 @@ def _loss(epsilon: Fraction, delta: Fraction) -> Loss:
             exponent = exact + ((1 + small) / 2).ln()
             mu_squared = rounded_up(8 * erfc_inverse(exponent) ** 2)
     return Loss(pure=epsilon, delta=delta, rho=rho, mu_squared=mu_squared)
+
+
+EVENTS = (TruncatedGeometricEvent,)
