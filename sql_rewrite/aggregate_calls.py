@@ -1,4 +1,4 @@
-"""The aggregate calls of a private block: where they stand in its tree, and which typed aggregates they are."""
+"""The aggregate calls of a private block: where they are in its tree, and the typed aggregates that they mean."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
         "AVG(GREATEST(<lowest>, LEAST(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x), <highest>)))",
     ),
 }
-"""What to write instead of a sum of what is no number."""
+"""What to write instead of summing what is non-numeric."""
 
 
 NESTED = (exp.Query, exp.Subquery)

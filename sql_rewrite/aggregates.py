@@ -17,7 +17,7 @@ __all__ = ["BY_NAME", "BY_NODE", "called"]
 
 
 def _of_values(function: AggregateFunction) -> bool:
-    """Whether it is a call NAME(x) of numbers; the forms of COUNT are grammar, which the lift reads by itself."""
+    """Whether it is a call NAME(x) of numbers; the lift reads COUNT by itself, because its forms are grammar."""
     match function.statistic:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return False
@@ -30,7 +30,7 @@ def _of_values(function: AggregateFunction) -> bool:
 def _views() -> tuple[dict[type[exp.Expr], AggregateFunction], dict[str, AggregateFunction]]:
     """The aggregates of values by the parser's class of node, and by name where the parser has no class for it.
 
-    Errors: ValueError when two aggregates would be told apart by nothing, or a name is read as something else.
+    Errors: ValueError when nothing would distinguish two aggregates, or when a name is read as something else.
     """
     nodes: dict[type[exp.Expr], AggregateFunction] = {}
     names: dict[str, AggregateFunction] = {}
@@ -53,7 +53,7 @@ BY_NODE: Mapping[type[exp.Expr], AggregateFunction] = MappingProxyType(_nodes)
 """Aggregates of values by the class of the parser's node."""
 
 BY_NAME: Mapping[str, AggregateFunction] = MappingProxyType(_names)
-"""Aggregates of values that the parser knows by no class: they come as calls of any name."""
+"""Aggregates of values for which the parser has no class: they are calls of any name."""
 
 
 def called(node: exp.Expr) -> tuple[AggregateFunction, exp.Expr] | None:

@@ -1,9 +1,9 @@
-"""Outer queries that only choose columns of one core's table, sort its rows and cut them: no engine is needed for them.
+"""Outer queries that only select columns of one core's table, sort its rows and limit them: they need no engine.
 
     SELECT region, COUNT(*) AS n FROM patients GROUP BY region ORDER BY n DESC LIMIT 5
 
-is the most usual text above aggregates. What is recognised here is a form of the shell's own tree, after everything in
-it was checked; a tree with anything else in it is left to the engine.
+is the most common outer query. What is recognised here is the shell's own tree, after everything in it has been
+checked; a tree with anything else in it is left to the engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INNER = frozenset({"kind", "expressions", "from_"})
 
 
 def arrangement_of(tree: exp.Expr, core: str) -> Arrangement | None:
-    """What the tree does to the core's table; None when it does anything but choose, sort and cut."""
+    """What the tree does to the core's table; None when it does anything but select, sort and limit."""
     inner = _inner(tree, core)
     if inner is None:
         return None
@@ -65,7 +65,7 @@ def _filled(node: exp.Expr) -> set[str]:
 
 
 def _columns(inner: exp.Select) -> dict[str, str] | None:
-    """The columns of the core's table by the names that they have outside."""
+    """The columns of the core's table by their names in the outer query."""
     columns: dict[str, str] = {}
     for projection in inner.expressions:
         node = projection.this if isinstance(projection, exp.Alias) else projection
@@ -96,7 +96,7 @@ def _terms(
 
 
 def _sorted_by(node: exp.Expr, selected: list[str], names: Mapping[str, int], columns: Mapping[str, str]) -> str | None:
-    """The core's column that an ORDER BY names: by an output's place, by its name, or itself."""
+    """The core's column that an ORDER BY names: by an output's position, by its name, or directly."""
     if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
         place = int(node.name) - 1
         return selected[place] if 0 <= place < len(selected) else None
@@ -107,7 +107,7 @@ def _sorted_by(node: exp.Expr, selected: list[str], names: Mapping[str, int], co
 
 
 def _number(node: exp.Expr | None) -> int | bool | None:
-    """The number of a LIMIT or OFFSET, None without one; False when it is no plain number."""
+    """The number of a LIMIT or OFFSET, None without one; False when it is not a plain number."""
     if node is None:
         return None
     literal = node.expression

@@ -54,8 +54,8 @@ __all__ = ["BoundedCore", "BoundedStatistic", "bound", "bound_core"]
 class BoundedStatistic:
     """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
 
-    A unit's rows under `filter` are allotted; of them those under `present` count (COUNT(x) alone). `scaled` says that
-    the bound over all groups may bind.
+    A unit's rows under `filter` are allotted; of those, the ones under `present` count (COUNT(x) alone). `scaled` says
+    that the bound over all groups may bind.
     """
 
     statistic: Statistic
@@ -75,11 +75,11 @@ class BoundedCore:
     contribution: Contribution
     statistics: tuple[BoundedStatistic, ...]
     domains: tuple[tuple[KeyValue, ...] | None, ...]
-    """Public values of each key, or None: rows with other values do not take part."""
+    """Public values of each key, or None where they are not public."""
     described: CoreStatistics
 
     def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
-        """The columns of which values beyond their declared bounds count as the bound, with the bounds."""
+        """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
         return tuple(clipped_columns(bounded.argument for bounded in self.statistics))
 
 
@@ -242,7 +242,7 @@ class _Builder:
         return self._count(family.filter, None, "rows")
 
     def _values(self, condition: Expression | None, present: Expression) -> str:
-        """The statistic of COUNT(x) alone. Where units are scaled, by their rows whether x is there or not."""
+        """The statistic of COUNT(x) alone. Units are scaled by all their rows, with or without a value of x."""
         if self.contribution.scaled:
             return self._count(condition, present, "values")
         both = present if condition is None else build("and", (condition, present))
@@ -269,13 +269,13 @@ class _Builder:
         return self._shared[key]
 
     def _argument(self, family: _Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
-        """Statistics of one argument. Returns the name of moments that also count all rows, if they do."""
+        """Statistics of one argument. Returns the name of the moments that also count all rows, if there are any."""
         assert family.argument is not None
         sums, averages = family.needs(StatisticKind.SUM), family.needs(StatisticKind.MOMENTS)
         if not sums and not averages:
             statistic = self._values(family.filter, build("is_not_null", (family.argument,)))
             for aggregate in family.aggregates:
-                # The rows of this statistic are those where x is there: no other count of x is among them.
+                # This statistic counts the rows in which x is present, so it holds nothing but counts of x.
                 assert aggregate.function is AggregateFunction.VALUES
                 estimates[aggregate.name] = Estimate(aggregate.name, AggregateFunction.ROWS, statistic, integer=True)
             return None

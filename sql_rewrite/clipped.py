@@ -1,4 +1,4 @@
-"""Which columns of a core lose what lies beyond their declared bounds."""
+"""The columns of a core whose values are clipped to their declared bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["clipped_columns"]
 
 
 def clipped_columns(arguments: Iterable[Expression | None]) -> Iterator[tuple[str, Value, Value]]:
-    """Columns that the arguments clip, with the bounds; not those of which every value is known to lie within."""
+    """Columns that the arguments clip, with the bounds; except those whose values are all known to lie within."""
     for argument in arguments:
         for node in () if argument is None else walk(argument):
             # LEAST and GREATEST of the analyst are other operators.

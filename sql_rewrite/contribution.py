@@ -16,11 +16,11 @@ from sql_rewrite.plan import Core
 __all__ = ["FINE", "Bounding", "Contribution", "contribution_of"]
 
 FINE = 2**20
-"""Fewest integer units of one row that is scaled: rounding down then loses less than a millionth of a row."""
+"""Fewest integer units in one scaled row: rounding down then loses less than a millionth of a row."""
 
 
 class Bounding(enum.Enum):
-    """How the values of one unit in one group are held to the worth of its allotted rows. Counts are clipped always."""
+    """How the values of one unit in one group are held to the worth of its allotted rows. Counts are always clipped."""
 
     SCALED = "scaled"
     """Each row counts by the same part: what averages need, so that a unit weighs by its rows, not by its values."""

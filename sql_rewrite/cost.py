@@ -1,19 +1,19 @@
-"""What a query costs in time: nanoseconds of each operator for one row, at worst, and of all rows of one unit.
+"""What a query costs in time: worst-case nanoseconds of each operator for one row, and of all rows of one unit.
 
 Claim. Let two data sets differ in one privacy unit. On the reference machine the running times of one plan differ by
-at most `Work.unit_nanoseconds`, as far as the engine's table is right (`sql_rewrite/dialects/costs.py`). For the plan
-and its statement are the same, so
-the engine does the same for each row of the others; the unit has at most `rows_stored_per_unit` rows in a table
-(the snapshot keeps no more), each of them takes every branch of every CASE, every side of AND and OR and every FILTER
-at most once, and holds texts of at most `length_max` characters. The rows lie together (snapshots are ordered by unit),
-so they touch few vectors; a vector in which a single row needs an operator costs `vector`. Grouped by unit and key they
-lie apart, one group in a vector at worst. What makes the claim a measurement and not a proof: the table
-(`benchmarks/cost.py` reproduces it; SAFETY is the factor above it), caches, and the engine's own freedom to do things
-in another order.
+at most `Work.unit_nanoseconds`, as far as the engine's table is right (`sql_rewrite/dialects/costs.py`). The plan and
+its statement are the same, so the engine does the same for each row of the others; the unit has at most
+`rows_stored_per_unit` rows in a table (the snapshot keeps no more), each of them takes every branch of every CASE,
+every side of AND and OR and every FILTER at most once, and holds strings of at most `length_max` characters. The rows
+are adjacent (snapshots are ordered by unit), so they touch few vectors; a vector in which a single row needs an
+operator costs `vector`. Grouped by unit and key they are apart, in the worst case one group in each vector. What makes
+the claim a measurement and not a proof: the table (`benchmarks/cost.py` reproduces it; SAFETY is the factor above it),
+caches, and the engine's own freedom to do things in another order.
 
 `server/journey/moments.py` makes the tick of a plan ten times that long, and proves what then shows.
 
-The table holds worst cases: the dearest values of several alphabets for `character`, integers of 128 bits in `wide`.
+The table holds worst cases: the most expensive values of several alphabets for `character`, integers of 128 bits in
+`wide`.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ class Work:
     `unit_nanoseconds` is the most that the rows of one unit cost in all cores together, with SAFETY; `row_nanoseconds`
     what the declared numbers of rows cost, as far as they are declared; `operators` how many operators are planned, and
     `plan_nanoseconds` how long that takes.
-    `dearest` is the operator that costs a unit's rows most, in words, None where there is none.
+    `costliest` describes the operator on which a unit's rows cost most, None where there is none.
     """
 
     unit_nanoseconds: float
     row_nanoseconds: float
     operators: int
     plan_nanoseconds: float
-    dearest: str | None
+    costliest: str | None
     costs: EngineCosts = field(repr=False)
     """The table that all of it follows from."""
 
@@ -192,7 +192,7 @@ def characters(expression: Expression) -> int:
 
 
 USUAL_SHARE = 1 / 3
-"""What a row usually costs of what it may cost: plain shapes took about a quarter when they were tried."""
+"""The share of its worst case that a row usually costs: simple queries took about a quarter when this was measured."""
 
 TYPICAL_CHARACTERS = 32
 """Characters of a stored text where the time of a whole table is predicted; worst cases use `length_max`."""
@@ -202,7 +202,7 @@ def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> 
     """What the statements of these cores do. A function of the plan and of declarations."""
     unit = rows = 0.0
     operators = 0
-    dearest: tuple[float, Call] | None = None
+    costliest: tuple[float, Call] | None = None
     for bounded in cores:
         root = bounded.core.sources[0].table
         stored = root.rows_stored
@@ -222,14 +222,14 @@ def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> 
         for call in _calls(bounded):
             own = meter.own(call)
             took = stored * own.row + vectors * own.vector
-            if dearest is None or took > dearest[0]:
-                dearest = (took, call)
+            if costliest is None or took > costliest[0]:
+                costliest = (took, call)
     return Work(
         unit_nanoseconds=unit * SAFETY,
         row_nanoseconds=rows,
         operators=operators,
         plan_nanoseconds=operators * costs.plan,
-        dearest=None if dearest is None else shortened(describe(dearest[1])),
+        costliest=None if costliest is None else shortened(describe(costliest[1])),
         costs=costs,
     )
 
@@ -318,13 +318,13 @@ def check_work(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) 
             "ask for its aggregates in several queries",
         )
     if work.unit_nanoseconds > UNIT_NANOSECONDS_MAX:
-        named = "its expressions" if work.dearest is None else work.dearest
+        named = "its expressions" if work.costliest is None else work.costliest
         milliseconds = round(work.unit_nanoseconds / 1e6)
         raise refuse(
             "too_large",
             "the query is refused",
             f"The rows of one person may take {milliseconds:,} ms, which would show whether they are there; "
-            f"{UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed. The dearest part is {named}.",
+            f"{UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed. The most expensive part is {named}.",
             "work on a piece of a text, for example LEFT(x, 50)",
             "ask for its aggregates in several queries",
             "ask an administrator to declare a smaller length_max or rows_stored_per_unit",

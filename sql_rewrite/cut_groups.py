@@ -21,7 +21,7 @@ def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Fin
 
 
 def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iterator[Finding]:
-    """The same where the groups are known only from the answer: its `rows` are groups of its one core.
+    """The same where only the answer shows the groups: its `rows` are groups of its one core.
 
     Which groups are shown is released, so their number reveals nothing more.
     """
@@ -42,7 +42,7 @@ def _beyond(count: int, groups: int) -> Finding:
     )
     return Finding(
         code="groups_beyond_bound",
-        what="counts and sums of the groups leave something out",
+        what="counts and sums of the groups are too low",
         why=f"The answer has {count:,} groups, and a unit counts in at most {groups:,} of them (groups_per_unit): "
         "the others of a unit with more are dropped, and ± does not show it.",
         instead=(*covers, "group by fewer keys"),

@@ -43,7 +43,7 @@ def outside_declaration(operator: str, arguments: Sequence[Expression], position
                 declared, instead = found
                 yield Finding(
                     code="literal_outside_declaration",
-                    what=f'{describe(literal)} is compared with "{column.name}", which is declared never to have it',
+                    what=f'{describe(literal)} is compared with "{column.name}", which never has it by its declaration',
                     why=f'The dataset declares "{column.name}" {declared}.',
                     instead=instead,
                     position=position,
@@ -57,7 +57,7 @@ def _column(expression: Expression) -> ColumnRef | None:
 
 
 def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[str, tuple[str, ...]] | None:
-    """How the column is declared, and what to write instead, when the literal lies outside of that."""
+    """How the column is declared, and what to write instead, when the literal lies outside that."""
     value, bounds = literal.value, column.declared
     if equality and column.domain is not None and column.other is None and not _listed(value, column.domain):
         listed = [describe(Literal(key, column.type)) for key in column.domain if key is not None]
@@ -88,7 +88,7 @@ def _moment_number(value: Value, kind: ColumnType) -> Fraction | None:
 
 
 def _listed(value: Value, domain: Sequence[object]) -> bool:
-    # 2 = 2.0 is a fair comparison; True is no number.
+    # 2 = 2.0 is a fair comparison; True is not a number.
     if isinstance(value, bool):
         return any(key is value for key in domain)
     return any(key == value for key in domain if not isinstance(key, bool))

@@ -1,4 +1,4 @@
-"""Warnings about public groups of which nobody is a member: where they are counted, and where they were left out."""
+"""Warnings about empty public groups: where they are counted, and where they were left out."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Finding
         if public:
             yield Finding(
                 code="empty_groups_left_out",
-                what="groups whose noisy count may be that of nobody are left out",
-                why="Which ones, the noise decides too: small groups may be missing, and the numbers of groups just "
-                "large enough to be shown lean upwards.",
+                what="groups whose noisy count may be that of an empty group are left out",
+                why="The noise decides too which ones: small groups may be missing, and the numbers of groups just "
+                "large enough to be shown are biased upwards.",
                 instead=("ask without nonempty for every group",),
             )
         return
@@ -33,8 +33,8 @@ def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Finding
         if groups:
             yield Finding(
                 code="empty_groups_counted",
-                what=f"{counting.what} counts all {groups:,} public groups, also those of nobody",
-                why="Groups that are known beforehand always appear, with noise where nobody is in them.",
+                what=f"{counting.what} counts all {groups:,} public groups, including empty ones",
+                why="Groups that are known in advance always appear, and empty ones have noise alone.",
                 instead=(
                     '"nonempty": true in the request, or --nonempty, leaves out groups whose noisy count may be zero',
                 ),

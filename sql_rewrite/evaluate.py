@@ -1,4 +1,4 @@
-"""The reference meaning of expressions, in plain Python, and what it tells about public group keys.
+"""The reference meaning of expressions, in plain Python, and what follows from it for public group keys.
 
 DuckDB runs the lowered SQL on rows; this evaluator defines what it must return and is compared with it in tests.
 It runs on public values only: constants, and public keys at planning time. Results are the engine's bit for bit,
@@ -79,7 +79,7 @@ def _distinct(values: Iterable[KeyValue]) -> tuple[KeyValue, ...]:
 
 def _domain(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     if expression.type is ColumnType.NUMBER:
-        return None  # doubles are no group keys
+        return None  # doubles are not group keys
     if isinstance(expression, Literal):
         return (_key(expression.value),)
     mapped = _mapped(expression, limit)

@@ -79,7 +79,7 @@ class Interval:
 
 
 ANY = Interval(None, None)
-"""The interval of which nothing is known."""
+"""The interval of unknown values."""
 
 BIGINT = Interval(Fraction(-(2**63)), Fraction(2**63 - 1))
 """What a stored INTEGER may hold."""
@@ -144,7 +144,7 @@ class Literal:
             case ColumnType.TEXT:
                 assert isinstance(value, str)
                 assert len(value) <= TEXT_LITERAL_MAX
-                value.encode("utf-8")  # a lone surrogate is no text: UnicodeEncodeError is a ValueError
+                value.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError is a ValueError
             case ColumnType.BOOLEAN:
                 assert isinstance(value, bool)
             case ColumnType.DATE:
@@ -233,7 +233,7 @@ def columns_of(expression: Expression) -> tuple[ColumnRef, ...]:
 # --- equal plans and text for people -----------------------------------------------------------------------------
 
 Canonical = tuple["Canonical | str | None", ...]
-"""A nested tuple of texts: hashable, ordered, and a list of lists in JSON."""
+"""A nested tuple of strings: hashable, ordered, and a list of lists in JSON."""
 
 _COMMUTATIVE = frozenset({"=", "<>", "add", "multiply", "is_distinct_from", "is_not_distinct_from"})
 _SETS = frozenset({"and", "or", "least", "greatest"})
@@ -241,7 +241,7 @@ _MIRRORED = {">": "<", ">=": "<="}
 
 
 def canonical(expression: Expression) -> Canonical:
-    """A form that is equal for expressions which are the same up to order and spelling; for plan keys.
+    """A form that is equal for expressions that are the same up to order and spelling; for plan keys.
 
     Sides of commutative operators are sorted, AND, OR, LEAST, GREATEST and IN lists lose repeats, `a > b` is
     `b < a`, names are folded. Constants keep their type. Expressions with equal forms have equal values.

@@ -1,7 +1,7 @@
-"""A text that the lift reads and the engine does not: the refusal, at the place where the engine stopped.
+"""The refusal of a text that the lift reads and the engine does not, at the place where the engine stopped.
 
-The engine says where it stopped, as a number, and nothing else of what it says travels. What may have been meant is
-read off the words of the text.
+The engine reports where it stopped, as a number, and nothing else of its message is passed on. What may have been meant
+follows from the tokens of the text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDS = _CLAUSES | {Kind.R_PAREN, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT, Kind.
 def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | None) -> Refused:
     """The refusal of a text that the lift accepts, at whose character `place` the engine stopped; None where unknown.
 
-    `step`: "read" in the syntax, "bind" at a name, a type or a call behind it, "end" for want of time or memory.
+    `step`: "read" in the syntax, "bind" at a name, a type or a call behind it, "end" when time or memory ran out.
     """
     if step == "end":
         return refuse(
@@ -43,7 +43,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
             "write it flatter, or ask it in parts",
         )
     tree, text = parse(sql)
-    token = _unsaid(tree, text) if place is None else _token(text.tokens, place)
+    token = _unplaced(tree, text) if place is None else _token(text.tokens, place)
     if token is None:
         return refuse(_CODES[step], "the text could not be read as SQL", _WHY[step], "check its syntax")
     word = text.tokens[token]
@@ -74,8 +74,8 @@ _WHY = {
 }
 
 
-def _unsaid(tree: exp.Expr, text: Text) -> int | None:
-    """The word that the engine means where it says no place: it does so for very few constructs."""
+def _unplaced(tree: exp.Expr, text: Text) -> int | None:
+    """The token that the engine means where it reports no place, as it does for very few constructs."""
     for node in tree.walk():
         if isinstance(node, _COMPARED) and isinstance(node.this, _COMPARED):
             starts = [part.meta["start"] for part in node.expression.walk() if "start" in part.meta]
@@ -91,7 +91,7 @@ def _unsaid(tree: exp.Expr, text: Text) -> int | None:
 
 
 def _token(tokens: Sequence[Token], place: int) -> int | None:
-    """The word at a place of the text, or the next one behind it; the last one where there is none."""
+    """The token at a place of the text, or the next one after it; the last one where there is none."""
     if not tokens:
         return None
     found = bisect.bisect_left([token.end for token in tokens], place)
@@ -111,14 +111,14 @@ def _meant(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     if kind in _CLAUSES:
         return ("the order is SELECT, FROM, WHERE, GROUP BY, HAVING, QUALIFY, ORDER BY, LIMIT",)
     if kind is Kind.STRING:
-        return ('texts stand in single quotes, names in double ones: AS "name"',)
+        return ('strings stand in single quotes, names in double ones: AS "name"',)
     if word[:1].isalpha():
-        return (f'a word of the dialect is a name only in double quotes: "{word[:63]}"',)
+        return (f'a keyword of the dialect is a name only in double quotes: "{word[:63]}"',)
     return ()
 
 
 def _clause(tokens: Sequence[Token], place: int) -> TokenType | None:
-    """The kind of the clause that a word stands in."""
+    """The kind of the clause that contains a token."""
     depth = 0
     for token in reversed(tokens[:place]):
         depth += (token.token_type is Kind.R_PAREN) - (token.token_type is Kind.L_PAREN)

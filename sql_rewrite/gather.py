@@ -1,4 +1,4 @@
-"""Keys over columns whose values may lie outside of their declared keys: such values are gathered in `other`.
+"""Keys over columns whose values may lie outside their declared keys: such values are gathered in `other`.
 
     GROUP BY age          with keys 0 to 110 and other -1
     key                   CASE WHEN age IS NULL OR age BETWEEN 0 AND 110 THEN age ELSE -1 END
@@ -18,8 +18,9 @@ __all__ = ["gathered"]
 
 
 def gathered(key: Expression, limit: int) -> Expression:
-    """The key with its open columns gathered; the key itself where nothing has to be. Errors: TypeRefused (too_large).
+    """The key with its open columns gathered; the key itself where there is nothing to gather.
 
+    Errors: TypeRefused (too_large).
     Ensures: where the result has a domain, every stored row has a value in it.
     """
     if not any(column.other is not None for column in columns_of(key)) or map_domain(key, limit) is not None:

@@ -1,4 +1,4 @@
-"""The keys of a private block's GROUP BY: which rows of which values make one group, and which keys are refused."""
+"""The keys of a private block's GROUP BY: what it groups by, and which keys are refused."""
 
 from __future__ import annotations
 

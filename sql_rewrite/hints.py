@@ -1,7 +1,7 @@
-"""What to write instead of what is not answered: functions by the name that the analyst wrote, and rows.
+"""What to write instead of what is not answered: by the function's name as the analyst wrote it, or instead of rows.
 
 A hint that holds a query is a query that is accepted: it names the analyst's own column and table, and a test runs it.
-Where they are not known the hint is in words.
+Where they are not known the hint is a description.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Keys of which every value belongs to one privacy unit: a paid answer by them would have no group to show.
+"""Keys whose every value belongs to one privacy unit: a paid answer grouped by them would have no group to show.
 
 A column identifies when a value of it that is not NULL belongs to one row of a protected table: the unit's key, a key
 of a table, a column declared unique, the reference that leads to the unit. Each row has one owner, so each group is
-(rows of) one unit. A function of such a column identifies when different values stay different. That is no promise of
-privacy, which the noise keeps, but an answer that is empty beforehand should not be sold.
+(rows of) one unit. A function of such a column identifies when different values stay different. Privacy does
+not rest on this, but on the noise; but an answer that is known to be empty should not be charged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _CASTS = frozenset({"cast_text", "cast_number", "cast_integer", "cast_timestamp"
 def identifying_column(key: Expression) -> ColumnRef | None:
     """The column that makes every value of a key belong to one unit, or None.
 
-    Doubles hold whole numbers up to 2^53 exactly; larger ones may meet in one group, which makes it no larger than a
-    few units. So may texts that are written one after the other.
+    Doubles hold whole numbers up to 2^53 exactly; larger ones may fall into one group, which is then of a few units at
+    most. So may strings that are concatenated.
     """
     if isinstance(key, ColumnRef):
         return key if key.identifies else None
@@ -56,7 +56,7 @@ def _passed(call: Call) -> Expression | None:
 
 
 def _keeps_apart(argument: Expression, call: Call) -> bool:
-    """Whether a cast has another value for each value: of text, which may be read alike, it is not known."""
+    """Whether a cast keeps different values different: of text, which may be read alike, that is not known."""
     kinds = {"integer", "number", "boolean"}
     if call.type.value in ("integer", "number"):
         return argument.type.value in kinds and whole(argument)
@@ -69,6 +69,6 @@ def _rounds_tens(call: Call) -> bool:
 
 
 def _only_variable(arguments: tuple[Expression, ...]) -> Expression | None:
-    """The argument that is no constant, when there is one such."""
+    """The only argument that is not a constant, if there is exactly one."""
     variables = [argument for argument in arguments if not isinstance(argument, Literal)]
     return variables[0] if len(variables) == 1 else None

@@ -2,10 +2,10 @@
 
 A core's cells are public when each of its keys has a finite set of values that follows from declarations and the
 query text alone. All their combinations then appear in the answer, with noise even where nobody is. Otherwise no
-cell is public: a mixture of public and hidden keys would still tell which hidden values exist.
+cell is public: a mixture of public and hidden keys would still reveal which hidden values exist.
 
-A number is a key when all its values are whole (`whole`): FLOOR(age / 10) is an exact integer to everything below, and
-the double that the dialect gives it in the shell.
+A number is a key when all its values are whole (`whole`): FLOOR(age / 10) is an exact integer in everything below, and
+in the shell the double that the dialect makes of it.
 """
 
 from __future__ import annotations

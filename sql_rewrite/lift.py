@@ -55,7 +55,7 @@ def lift(
 ) -> Plan:
     """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
 
-    Errors: Refused with every finding that could be made out; depends on the text and public metadata only.
+    Errors: Refused with every finding that could be established; depends on the text and public metadata only.
     """
     tree, text = parse(sql)
     try:
@@ -93,7 +93,7 @@ class _Lift:
         self._derived = 0
 
     def _check_parameters(self) -> None:
-        """Refuses two parameters whose names differ in case alone: to DuckDB they are one, with one value."""
+        """Refuses two parameters whose names differ only in case: to DuckDB they are one, with one value."""
         known: dict[str, str] = {}
         for name in self.parameters:
             other = known.setdefault(name.lower(), name)
@@ -101,7 +101,7 @@ class _Lift:
                 raise refuse(
                     "unsupported_sql",
                     f"the parameters ${other[:63]} and ${name[:63]} are refused",
-                    "Their names differ in case alone, and DuckDB does not tell such names apart.",
+                    "Their names differ only in case, and DuckDB does not distinguish such names.",
                     "give one of them another name",
                     position=self.text.parameter(name),
                 )
@@ -225,7 +225,7 @@ class _Lift:
                 raise refuse(
                     "parse_error",
                     "a list of column names is refused",
-                    "It holds something that is no name.",
+                    "It contains something that is not a name.",
                     position=self.text.position(alias),
                 )
         return [identifier.name for identifier in columns]

@@ -11,10 +11,10 @@ The window of the choice ranks groups (dense_rank) by a hash of the unit's secre
 itself as tie-break: two keys with one hash must not share a rank. The choice is a function of the unit's own rows
 and of its draw alone, so it is the same on neighbouring data.
 
-An engine may find groups by a hash that everybody can compute. One unit with many hidden keys could hold such that fall
-in front of a group of others, and make each of their rows take longer. So groups of hidden keys have one more column,
-made from the keys and a number that is drawn for each run (`Salted`): what the hash of a group is, nobody knows
-beforehand. Where a unit has one row it has one key, and nothing is needed.
+An engine may find groups by a hash that anyone can compute. One unit with many hidden keys could hold keys that collide
+with a group of others, and make each of their rows take longer. So groups of hidden keys have one more column, made
+from the keys and a number that is drawn for each run (`Salted`): nobody knows the hash of a group in advance. A unit
+with one row has one key, and needs none of this.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
 
 KEY_CHARACTERS_MAX = 256
-"""Characters of all hidden text keys of one group together. Every group that occurs travels to the mechanism, so an
-answer's size tells how many there are: long keys would let a query choose the number at which it fails."""
+"""Characters of all hidden text keys of one group together. Every group that occurs is passed to the mechanism, so an
+answer's size reveals how many there are: long keys would let a query choose the number at which it fails."""
 
 
 def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB) -> Statement:
@@ -170,7 +170,7 @@ class _Lowering:
         return Cast(value, EngineType(key.type.value), safe=needs_wide(key))
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[Output]:
-        """Per row: the encoded value `t`, the filter `f`, and whether a value is there `h`, of one statistic."""
+        """Per row of one statistic: the encoded value `t`, the filter `f`, and `h`, whether there is a value."""
         name = bounded.statistic.name
         columns = []
         if bounded.argument is not None:
@@ -269,7 +269,7 @@ class _Lowering:
 
 
 def _bernstein(left: Scalar, t: Scalar) -> list[Scalar]:
-    """What a row adds to the three sums of degree 2, from T and what is left of the width."""
+    """What a row adds to the three sums of degree 2, from T and the remainder of the width."""
 
     def product(one: Scalar, two: Scalar) -> Scalar:
         return Arithmetic("*", one, two, EngineType.INTEGER, closed=False)
@@ -278,7 +278,7 @@ def _bernstein(left: Scalar, t: Scalar) -> list[Scalar]:
 
 
 def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:
-    """The argument without a clip of its own that the clip to the same bounds repeats: the engine plans both."""
+    """The argument without its own clip to the same bounds, which would be repeated: the engine plans both."""
     if isinstance(argument, Call) and argument.operator == "clip":
         inner, low, high = argument.arguments
         if isinstance(low, Literal) and isinstance(high, Literal) and (low.value, high.value) == (lowest, highest):

@@ -20,7 +20,7 @@ class ParameterList:
 
     def add(self, value: Value) -> int:
         """The number of the value."""
-        # repr tells 0.0 from -0.0 and the type tells True from 1; plain equality would not.
+        # repr distinguishes 0.0 from -0.0, and the type distinguishes True from 1; plain equality does not.
         key = (type(value), repr(value))
         number = self._numbers.get(key)
         if number is None:

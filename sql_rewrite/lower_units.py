@@ -1,7 +1,7 @@
 """What one unit adds to one group: its rows allotted, its sums held to the worth of the allotted rows.
 
-Four layers, each over the one before. The second is there only where the bound over all groups may bind, the
-third and fourth name what the integers of a vector are made of:
+Four layers, each over the one before. The second exists only where the bound over all groups may bind; the third and
+fourth name what the integers of a vector are made of:
 
     1  per unit and group: n rows under each filter, and per statistic its rows n, sums x of T and y of T^2
     2  per unit: m, the rows of all its groups, each clipped to r; NULL where they are not too many
@@ -315,7 +315,7 @@ def _at_most(value: Scalar, most: int) -> Scalar:
 
 
 def _extreme(which: ExtremeName, left: Scalar, right: Scalar) -> Scalar:
-    """The greater or lesser of two integers that are there."""
+    """The greater or lesser of two integers, neither of which is NULL."""
     return Extreme(which, (left, right), (False, False))
 
 

@@ -1,7 +1,7 @@
-"""How much text the operators of a query make of one row: memory that the engine's own limit does not count.
+"""How much text the operators of a query make from one row: memory that the engine's own limit does not count.
 
-Claim. While a statement runs, texts made by its operators take at most TEXT_ROW_BYTES_MAX bytes for each row that a
-thread has in hand, and a thread has at most one vector of 2,048 rows in hand.
+Claim. While a statement runs, strings made by its operators take at most TEXT_ROW_BYTES_MAX bytes for each row that a
+thread is working on, and a thread works on at most one vector of 2,048 rows.
 
 Argument. An operator that makes a text keeps the texts of one vector until the next one comes. A stored text has at
 most `length_max` characters (the snapshot keeps no longer ones), so a text of an expression has at most
@@ -54,7 +54,7 @@ def check_memory(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS
     raise refuse(
         "too_large",
         "the query is refused",
-        f"Its functions may make {found // 1024:,} KiB of text of one row, and {TEXT_ROW_BYTES_MAX // 1024} KiB are "
+        f"Its functions may make {found // 1024:,} KiB of text from one row, and {TEXT_ROW_BYTES_MAX // 1024} KiB are "
         "allowed: stored texts must not decide about memory.",
         "work on a piece of a text, for example LEFT(x, 50)",
         "ask for its aggregates in several queries",

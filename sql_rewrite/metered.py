@@ -1,14 +1,14 @@
 """The parser under a meter: reading any text ends after a known number of steps.
 
-The parser tries a rule, goes back and tries another one. Nested words such as `DATE(DATE(...` and joins without ON
+The parser tries a rule, goes back and tries another one. Nested keywords such as `DATE(DATE(...` and joins without ON
 double its work with every level, so a text of a hundred letters could keep it busy for hours. It is compiled: it
-cannot be subclassed, it does not notice Python's limit of recursion, and no other thread runs meanwhile.
+cannot be subclassed, it ignores Python's recursion limit, and no other thread runs meanwhile.
 
-But its rules look into tables of its class, and a table can be a property. Looking into one of the tables named in
-`METERED` is a step. Every cycle of calls between the parser's rules looks into one of them on its way (a test derives
-the calls from the parser's source and finds no other cycle than those of `EXEMPT`), so that between two steps there
-is no more work than the parser's rules, each once, over the words of the text. When the steps are used up, the look
-raises, and the parser, which catches only errors of its own, gives up.
+But its rules look things up in tables of its class, and a table can be a property. Each lookup in one of the tables
+named in `METERED` is a step. Every cycle of calls between the parser's rules contains such a lookup (a test derives the
+calls from the parser's source and finds no cycle except those of `EXEMPT`), so that between two steps there is no more
+work than the parser's rules, each once, over the tokens of the text. When the steps are used up, the lookup raises, and
+the parser, which catches only its own errors, gives up.
 
 Steps depend on the text only, not on the machine or its load: a text is always read or always refused.
 """
@@ -31,17 +31,17 @@ METERED: Final = (
     "QUERY_MODIFIER_TOKENS", "RANGE_PARSERS", "STATEMENT_PARSERS", "STRING_PARSERS", "TABLE_ALIAS_TOKENS",
     "TEXT_MATCH_EXCLUDED_TOKENS", "TYPE_TOKENS", "UNARY_PARSERS",
 )  # fmt: skip
-"""Tables of the parser; a look into one of them is a step."""
+"""Tables of the parser; a lookup in one of them is a step."""
 
 EXEMPT: Final = frozenset(("_parse_grouping_set", "_parse_grouping_sets", "_parse_interval"))
-"""Rules that call themselves without a step. Each call takes a word of its own, and none goes back by more than it."""
+"""Rules that call themselves without a step. Each call consumes a token of its own, and none goes back further."""
 
 STEPS_MAX = 100_000
 """Steps that a text may take. Texts at the limits that are answered take less than half of them."""
 
 
 class TooManySteps(Exception):
-    """The steps are used up. `start` and `end` are the place in the text that the parser had reached, if any."""
+    """The steps are used up. `start` and `end` say where in the text the parser was, if that is known."""
 
     def __init__(self, start: int | None, end: int | None) -> None:
         super().__init__("the text takes too many steps to read")
@@ -64,7 +64,7 @@ _WRITTEN: Final[Mapping[str, Callable[[DuckDBParser], exp.Expr]]] = DuckDBParser
 
 
 def _table(value: object) -> property:
-    """A table that counts the looks of a metered parser. Other parsers of the dialect find it as it was."""
+    """A table that counts the lookups of a metered parser. Other parsers of the dialect find it unchanged."""
 
     def look(parser: DuckDBParser) -> object:
         meter = parser.dialect

@@ -69,7 +69,7 @@ class Core:
     """One private aggregation: rows of `sources` that satisfy `where`, grouped by `keys`.
 
     `keys` and `aggregates` are in canonical order and named k0, k1 ... and a0, a1 ..., so that two texts of one
-    question give equal cores. `grouped` tells GROUP BY () from no grouping: both have one cell.
+    question give equal cores.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Core:
 class ShellOutput:
     """One column of the answer.
 
-    A released column names its core and column, and `identity` tells which hidden identity column holds the row of
+    A released column names its core and column, and `identity` says which hidden identity column holds the row of
     that core's table. `trace` is how it depends on released numbers. In a UNION ALL the hidden identity column
     `branch` holds the number of the branch that a row comes from, and `branches` are the outputs of those.
     """
@@ -120,7 +120,7 @@ class SortTerm:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """What an outer query does that only chooses columns of one released table, sorts its rows and cuts them.
+    """What an outer query does that only selects columns of one released table, sorts its rows and limits them.
 
     `columns` are those of the released table in the order of the answer, hidden ones (`row$`) last.
     """
@@ -139,7 +139,7 @@ class Shell:
     columns, then `identities` hidden columns that name the row. `trivial` is set when the answer is one
     core's table in its own order, so that no engine is needed: `outputs` then name its columns. `identified` is False
     where rows have no identity, so that no cell can be found again; `chosen` is True where noisy numbers decide which
-    rows the answer shows. `arrangement` says the same as `sql` where that only chooses columns, sorts and cuts.
+    rows the answer shows. `arrangement` says the same as `sql` where that only selects columns, sorts and limits.
     """
 
     sql: str
@@ -165,9 +165,9 @@ class Counting:
 class Plan:
     """A query after the lift: what touches rows, and what happens to the released numbers afterwards.
 
-    `warnings` is what the text itself gives cause to warn about; `plan_warnings` adds what follows from the cores.
+    `warnings` are about the text itself; `plan_warnings` adds what follows from the cores.
     `counting` is what depends on the number of groups. `nonempty` names for each core the aggregate that counts all its
-    rows, by which groups of nobody are left out; it is empty when the request does not ask for that.
+    rows, by which empty groups are left out; it is empty when the request does not ask for that.
     """
 
     dataset: Dataset

@@ -6,10 +6,10 @@ Claim: a row that satisfies WHERE has its key among the cells that are returned.
 each of its conjuncts is. A conjunct over columns whose every value is known (closed domains) is evaluated on all of
 them with the reference evaluator, which is the engine bit for bit for exact operators; a cell is left out only when no
 combination of values gives it and makes all such conjuncts true. Every other conjunct counts as true. Of an open
-column, whose values outside of its keys are gathered, `other` (and NULL, where that is `other`) stands for any value,
+column, whose values outside its keys are gathered, `other` (and NULL, where that is `other`) stands for any value,
 and a conjunct about it counts as true there. A conjunct that a NULL could not satisfy (strict operators give NULL for
 NULL) says that its columns are not NULL in any row that stays. All of this follows from the text and the declarations,
-so the cells tell nothing about rows.
+so the cells reveal nothing about rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _present(node: Expression, wanted: set[ColumnRef]) -> Expression:
 
 
 def _needed(condition: Expression) -> set[ColumnRef]:
-    """Columns that are not NULL in a row of which the condition is true."""
+    """Columns that are not NULL in a row that satisfies the condition."""
     if not isinstance(condition, Call):
         return _values(condition)
     match condition.operator:
@@ -73,7 +73,7 @@ def _needed(condition: Expression) -> set[ColumnRef]:
 
 
 def _values(expression: Expression) -> set[ColumnRef]:
-    """Columns that are not NULL in a row of which the expression is not NULL."""
+    """Columns that are not NULL in a row in which the expression is not NULL."""
     if isinstance(expression, ColumnRef):
         return {expression}
     if isinstance(expression, Call) and REGISTRY[expression.operator].strict:
@@ -82,11 +82,11 @@ def _values(expression: Expression) -> set[ColumnRef]:
 
 
 class Reachable:
-    """The cells of some public keys that rows can have of which all conditions are true."""
+    """The cells of some public keys that rows can have which satisfy all conditions."""
 
     def __init__(self, keys: Sequence[Expression], domains: Sequence[Cell], conditions: Sequence[Expression]) -> None:
         self._domains = domains
-        self._places: dict[str, int] = {}  # opaque keys: their form, and which they are
+        self._places: dict[str, int] = {}  # opaque keys: their form, and their place among the keys
         self._keys: list[Expression] = []
         for place, (key, domain) in enumerate(zip(keys, domains, strict=True)):
             mapped = all(closed_domain(column) is not None for column in columns_of(key)) and is_exact(key)
@@ -99,11 +99,11 @@ class Reachable:
         self._values = {column: self._alone(column) for column in self._columns(self._keys)}
 
     def _opaque(self, place: int, kind: ColumnType, domain: Cell) -> ColumnRef:
-        """A key whose values are known as they are, and not from its columns."""
+        """A key whose values are known directly, and not from its columns."""
         return ColumnRef(_KEY, f"k{place}", kind, nullable=None in domain, domain=domain)
 
     def _seen(self, condition: Expression) -> Expression:
-        """The condition with opaque keys in the place of the expressions that they are."""
+        """The condition with opaque keys instead of the expressions that they stand for."""
         place = self._places.get(repr(canonical(condition)))
         if place is not None:
             return self._keys[place]
@@ -186,7 +186,7 @@ def _cell(value: object) -> KeyValue:
 
 
 def conjuncts(where: Expression) -> tuple[Expression, ...]:
-    """The conditions of which all must be true."""
+    """The conditions that must all be true."""
     if isinstance(where, Call) and where.operator == "and":
         return tuple(part for argument in where.arguments for part in conjuncts(argument))
     return (where,)
@@ -199,7 +199,7 @@ def _may_hold(condition: Expression, row: Mapping[tuple[str, str], KeyValue]) ->
 
 
 def _names_keys(condition: Expression) -> bool:
-    """Whether the condition is that a column equals one of its keys: then no other value satisfies it."""
+    """Whether the condition says that a column equals one of its keys: then no other value satisfies it."""
     if not isinstance(condition, Call) or condition.operator not in ("=", "in"):
         return False
     columns = [argument for argument in condition.arguments if isinstance(argument, ColumnRef)]

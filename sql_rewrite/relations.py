@@ -1,7 +1,7 @@
 """The shapes of a statement: layers of named columns, each over the one before, which a dialect writes as text.
 
-A layer is a node as a value is one (sql_rewrite/scalars.py): it says which rows and columns it has, not how an engine
-is made to compute them. The values that only layers have are here too: rows as integers, sums, counts. Names of columns
+A layer is a node as a value is one (sql_rewrite/scalars.py): it says which rows and columns it has, not how an
+engine computes them. The values that only layers have are here too: rows as integers, sums, counts. Names of columns
 are ours: `u` is a unit's dense number, `d` its secret draw, `s` the salt of hidden keys; `k0`, `k1` are keys.
 """
 
@@ -127,7 +127,7 @@ class TableRows(Relation):
 
 @node
 class ChosenGroups(Relation):
-    """The rows of so many groups of each unit, chosen by a hash that is keyed with the unit's draw.
+    """The rows of at most `groups` groups of each unit, chosen by a hash that is keyed with the unit's draw.
 
     The choice is a function of the unit's own rows and its draw alone: groups are ranked by the hash of draw and keys,
     with the keys themselves as tie-break, because two keys with one hash must not share a rank.
@@ -140,7 +140,7 @@ class ChosenGroups(Relation):
 
 @node
 class HiddenKey:
-    """A key whose values are not public, of these all that a unit holds may be its own choice."""
+    """A key whose values are not public: a unit may have chosen all of its own."""
 
     name: str
     text: bool
@@ -150,7 +150,7 @@ class HiddenKey:
 class Salted(Relation):
     """The rows with a column `s` that follows from their hidden keys and a number that is drawn for each run.
 
-    Groups that have it as one more key lie where nobody can compute beforehand (sql_rewrite/lower.py says why).
+    With it as one more key, the place of a group cannot be computed in advance (sql_rewrite/lower.py says why).
     """
 
     rows: Relation
@@ -176,7 +176,7 @@ class Grouped(Relation):
 class WithTotals(Relation):
     """The rows, one for each unit and group, with totals of the unit over all its groups.
 
-    The totals are NULL for units of which none is beyond the limit. They are aggregates of 64 bits.
+    The totals are NULL for units that are not beyond the limit. They are aggregates of 64 bits.
     """
 
     rows: Relation

@@ -45,7 +45,7 @@ _SCALAR_NODES: tuple[type[exp.Expr], ...] = (
 )  # fmt: skip
 _ALLOWED = frozenset(_SCALAR_NODES)
 if not _ALLOWED <= FOLLOWED:
-    # An interval would be told for a function through which nobody said how noise goes.
+    # An interval would be reported for a function through which noise is not followed.
     raise ImportError(f"no trace of {', '.join(sorted(kind.__name__ for kind in _ALLOWED - FOLLOWED))}")
 _TYPES = frozenset(
     exp.DataType.Type[name]

@@ -1,9 +1,9 @@
-"""The words of a text where two readers could take them for something else: refused here, before the engine judges.
+"""Tokens that two readers could take for different things: refused here, before the engine judges the text.
 
-Whether a text is the dialect is for the engine to say: it binds each accepted text on empty tables
-(engines/handlers/judge.py). What it cannot say is that it reads the text as the lift does. Three kinds of words are
-left to that: signs that both read, each in its own way; parameters that the lift would read and nobody gives a value;
-and whatever stands between the words, because a reader who takes a space for a letter, or the end of a comment for its
+Whether a text is in the dialect, the engine decides: it binds each accepted text on empty tables
+(engines/handlers/judge.py). What it cannot decide is whether it reads the text as the lift does. That leaves three
+things: symbols that both read, each in its own way; parameters that the lift would read and that have no value; and
+whatever stands between the tokens, because a reader that takes a space for a letter, or the end of a comment for its
 middle, reads another text.
 """
 
@@ -34,7 +34,7 @@ RESERVED_BARE = frozenset(
         "week weeks when where window with within without year years"
     ).split()
 )
-"""Words of the dialect that cannot name a column of the answer without AS, and for the most part no other column."""
+"""Keywords of the dialect that cannot name a column of the answer without AS, and for the most part no other column."""
 
 _FOREIGN = frozenset((Kind.NOT, Kind.NULLSAFE_EQ, Kind.DIV, Kind.PARAMETER))
 _LEFT = frozenset(
@@ -51,17 +51,17 @@ _OPERATORS = frozenset(
 )  # fmt: skip
 _SPACES = frozenset("\t\n\r ")
 _QUOTED = frozenset((Kind.STRING, Kind.IDENTIFIER, Kind.HEREDOC_STRING, Kind.BYTE_STRING))
-"""Kinds of words that stand in quotes and may hold any letter."""
+"""Kinds of tokens that stand in quotes and may contain any letter."""
 
 
 def named(name: str) -> str:
-    """A name as SQL can write it: as it is where that is one plain word that is not reserved, else in double quotes."""
+    """A name as SQL can write it: as it is where that is a plain identifier and not reserved, else in double quotes."""
     plain = IDENTIFIER.match(name) and name.lower() not in RESERVED_BARE
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def check_words(tokens: Sequence[Token], text: Text) -> None:
-    """Refuses signs that the engine reads as well, in its own way, and parameters without a name.
+    """Refuses symbols that the engine reads too, but in its own way, and parameters without a name.
 
     Errors: Refused (parse_error, unsupported_sql).
     """
@@ -79,8 +79,8 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
             )
         if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and before in _OPERATORS):
             raise _parameter(text.token_position(token))
-        # The parser drops a sign, and ORDER BY +1 (a constant) would become ORDER BY 1 (a position). Of UNKNOWN it
-        # makes NULL, which it is beside IS, and a name everywhere else.
+        # The parser drops a plus sign, and ORDER BY +1 (a constant) would become ORDER BY 1 (a position). It reads
+        # UNKNOWN as NULL, which is right beside IS only: everywhere else it is a name.
         if kind is Kind.UNKNOWN or (kind is Kind.PLUS and before not in _LEFT):
             raise _misread(text.token_position(token))
         before = kind
@@ -96,9 +96,9 @@ def _foreign(token: Token, text: Text) -> bool:
 
 
 def check_gaps(tokens: Sequence[Token], text: Text) -> None:
-    """Refuses anything between words but plain spaces and comments as the engine reads them, and spaces within words.
+    """Refuses anything between tokens except plain spaces and the engine's comments, and spaces within tokens.
 
-    Called when everything else was accepted, so that a refusal names the better reason where there is one.
+    Called when everything else has been accepted, so that a refusal gives the better reason where there is one.
     Errors: Refused (parse_error).
     """
     sql, gap = text.sql, 0
@@ -114,7 +114,7 @@ def check_gaps(tokens: Sequence[Token], text: Text) -> None:
 
 
 def _letters(word: str) -> bool:
-    """Whether a word without quotes has no other letters than those of names: which others are spaces is disputed."""
+    """Whether a token without quotes consists of letters of names: which other characters are spaces is disputed."""
     return all(letter.isascii() or f"a{letter}".isidentifier() for letter in word)
 
 
@@ -142,7 +142,7 @@ def _unreadable(text: Text, start: int, stop: int) -> Refused:
     return refuse(
         "parse_error",
         "the text could not be read",
-        "Something between its words is neither space nor a comment of this dialect.",
+        "Something between its tokens is neither space nor a comment of this dialect.",
         "comments are -- to the end of the line, or /* ... */",
         position=text.span(start, stop),
     )

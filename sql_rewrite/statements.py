@@ -1,7 +1,7 @@
-"""Statements that are no query: refused by their first word, each with what to do instead.
+"""Statements that are not queries: refused by their first keyword, each with what to do instead.
 
-The words of the text decide, before it is parsed: a statement that the parser cannot read is refused with the same
-friendly reason as one that it can.
+The tokens decide, before the text is parsed: a statement that the parser cannot read is refused with the same helpful
+reason as one that it can.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_BEGINNING = "A query begins with SELECT, or with WITH."
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Statements of one kind: the words they begin with, why they are refused, and what to do instead."""
+    """Statements of one kind: the keywords they begin with, why they are refused, and what to do instead."""
 
     words: tuple[str, ...]
     why: str
@@ -85,7 +85,7 @@ _KINDS = (
     ),
     _Kind(
         ("pivot", "unpivot", "pivot_wider", "pivot_longer"),
-        "Which columns its answer has would depend on rows.",
+        "The columns of its answer would depend on rows.",
         ("write each column of the answer as COUNT(*) FILTER (WHERE key = 'value') AS value",),
     ),
     _Kind(
@@ -102,7 +102,7 @@ _KEYWORDS = ("select", "with", "from")
 
 
 def check_statement(sql: str, tokens: Sequence[Token], text: Text) -> None:
-    """Refuses a text that holds no query, more than one statement, or a statement of another kind.
+    """Refuses a text without a query, with more than one statement, or with a statement of another kind.
 
     Errors: Refused (parse_error, many_statements, not_a_query). Depends on the text only.
     """
@@ -111,7 +111,7 @@ def check_statement(sql: str, tokens: Sequence[Token], text: Text) -> None:
         nothing = not sql.replace(";", "").strip()
         raise refuse(
             "parse_error",
-            "the text is empty" if nothing else "the text holds nothing but comments",
+            "the text is empty" if nothing else "the text contains only comments",
             "There is no statement in it.",
             "write a SELECT query: COUNT(*), SUM, AVG of a table, with WHERE and GROUP BY",
             _DESCRIBED,
@@ -120,7 +120,7 @@ def check_statement(sql: str, tokens: Sequence[Token], text: Text) -> None:
         raise refuse(
             "many_statements",
             "the text is refused",
-            f"It holds {len(statements)} statements; one request is one statement.",
+            f"It contains {len(statements)} statements; a request takes one.",
             "send the statements one by one",
             "put intermediate results into WITH name AS (SELECT ...)",
             position=text.token_position(statements[1]),
@@ -145,13 +145,13 @@ def check_statement(sql: str, tokens: Sequence[Token], text: Text) -> None:
 
 
 def begins_query(tokens: Sequence[Token]) -> bool:
-    """Whether the first word is one with which a query may begin."""
+    """Whether the first token is one with which a query may begin."""
     first = next(_statements(tokens), None)
     return first is not None and (first.token_type is Kind.L_PAREN or first.text.lower() in _BEGINNINGS)
 
 
 def _statements(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The first word of each statement."""
+    """The first token of each statement."""
     fresh = True
     for token in tokens:
         if token.token_type is Kind.SEMICOLON:

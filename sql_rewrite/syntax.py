@@ -51,13 +51,13 @@ RUN_MAX = 100
 """Most tokens in a row that are neither a name nor a number nor a string: the parser's stack is that of a thread."""
 
 CALL_CHAIN_MAX = 64
-"""Most calls of a text that follow a bracket and a dot."""
+"""Most calls in a text that follow a bracket and a dot."""
 
 SUBSCRIPTS_MAX = 64
-"""Most square brackets of a text: the parser's work grows with the square of their number."""
+"""Most square brackets in a text: the parser's work grows with the square of their number."""
 
 CHAIN_MAX = 32
-"""Terms from which on a chain of AND or OR is read as a balanced tree."""
+"""A chain of AND or OR with at least so many terms is read as a balanced tree."""
 
 UNFORESEEN: Final = (SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError)
 """What the parser and the generator raise on arguments that they do not foresee."""
@@ -65,7 +65,7 @@ UNFORESEEN: Final = (SqlglotError, ValueError, TypeError, AttributeError, IndexE
 _UNWRITABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff]")
 """Control characters other than tab and the two line ends, and halves of surrogate pairs."""
 
-# The parser writes texts that it does not know to this log, literals included.
+# The parser logs texts that it does not know, including literals.
 logging.getLogger("sqlglot").disabled = True
 
 _DIALECT = sqlglot.Dialect.get_or_raise(DIALECT)
@@ -74,7 +74,7 @@ _DIALECT = sqlglot.Dialect.get_or_raise(DIALECT)
 def rendered(node: exp.Expr) -> str:
     """A node as text for people, when its place in the analyst's text is not known.
 
-    The generator has functions of its own that fail on arguments it does not foresee; a name must do then.
+    Some of the generator's functions fail on arguments that they do not foresee; the node's name has to do then.
     """
     try:
         return node.sql(dialect=DIALECT, comments=False)
@@ -141,7 +141,7 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
     except (TokenError, SqlglotError, ValueError, RecursionError):
         raise refuse(
             "parse_error",
-            "the text could not be split into words",
+            "the text could not be split into tokens",
             "A quote, a comment or a name is not closed, or a character is not known.",
             "check quotes and comments",
         ) from None
@@ -172,7 +172,7 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
 
 def _check_tokens(tokens: Sequence[Token], text: Text) -> None:
     if len(tokens) > TOKENS_MAX:
-        raise refuse("too_large", "the text is refused", f"It has more than {TOKENS_MAX} words.", "ask less at once")
+        raise refuse("too_large", "the text is refused", f"It has more than {TOKENS_MAX} tokens.", "ask less at once")
     if sum(token.token_type is Kind.L_BRACKET for token in tokens) > SUBSCRIPTS_MAX:
         raise refuse(
             "too_large", "the text is refused", f"It has more than {SUBSCRIPTS_MAX} square brackets.", "use IN (...)"
@@ -214,7 +214,7 @@ def _check_size(tree: exp.Expr, text: Text) -> None:
 
 
 def _balance(node: exp.And | exp.Or) -> None:
-    """Makes a flat tree of a long chain `a AND b AND c ...`, which the parser nests as often as it has terms.
+    """Makes a flat tree of a long chain `a AND b AND c ...`, which the parser nests once per term.
 
     Both connectors are associative, NULL included, so the chain means the same with any brackets.
     """

@@ -19,7 +19,7 @@ __all__ = ["IDENTIFIER", "Text"]
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z", re.ASCII)
 
-# The words of calls to which the parser gives no place, by the class of the node that it makes of them.
+# The names of calls whose place the parser does not keep, by the class of the node that it makes of them.
 _UNPLACED: dict[str, frozenset[str]] = {
     name: frozenset(words.split())
     for name, words in {
@@ -81,7 +81,7 @@ class Text:
         self._places: list[int] | None = None
 
     def position(self, node: exp.Expr | None) -> Position | None:
-        """Where a node stands in the text, a call with its name and its bracket; None when the tree does not know."""
+        """Where a node stands in the text, a call with its name and its brackets; None when the tree does not say."""
         if node is None:
             return None
         start, end = None, None
@@ -102,7 +102,7 @@ class Text:
         return self.span(start, self._closed(start, end + 1))
 
     def spelled(self, node: exp.Expr) -> str | None:
-        """A function's name as the analyst wrote it, with () when it is a call; None for what is not written so."""
+        """A function's name as the analyst wrote it, with () when it is a call; None for anything else."""
         if isinstance(node, exp.Identifier | exp.Literal | exp.Column):
             return None
         word = self._word(node)
@@ -122,7 +122,7 @@ class Text:
         return None
 
     def operator(self, node: exp.Expr) -> str | None:
-        """An operator between two operands as the analyst wrote it, in quotes; None for what is no such operator."""
+        """An operator between two operands as the analyst wrote it, in quotes; None for anything else."""
         if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Expr):
             return None
         starts = [part.meta["start"] for part in node.expression.walk() if "start" in part.meta]
@@ -136,7 +136,7 @@ class Text:
         return f'the operator "{" ".join(self.tokens[place].text.split())[:40]}"'
 
     def _word(self, node: exp.Expr) -> int | None:
-        """The place of the word that a function's node was made of."""
+        """The index of the token that names a function's node."""
         own = node.meta.get("start")
         if own is None and isinstance(node.parent, exp.IgnoreNulls | exp.RespectNulls):
             own = node.parent.meta.get("start")
@@ -154,9 +154,9 @@ class Text:
         return self._places
 
     def _call(self, node: exp.Expr, start: int | None) -> int | None:
-        """The place of the word of a call whose node the parser has given none. `start` is where its arguments begin.
+        """The index of the token that names a call whose node has no place. `start` is where its arguments begin.
 
-        The words that may make a node of its class are known; the nearest one before the arguments whose bracket is
+        The names that may make a node of its class are known; the nearest one before the arguments whose bracket is
         open there is the node's own. Nodes of the same class inside, with the same first argument, come first.
         """
         words = _UNPLACED.get(type(node).__name__, frozenset())
@@ -184,7 +184,7 @@ class Text:
         return None
 
     def called(self, place: int) -> int | None:
-        """The place of the word before the bracket that is closed at a place."""
+        """The index of the token before the bracket that is closed at an index."""
         depth = 0
         for before in range(place, 0, -1):
             kind = self.tokens[before].token_type
@@ -195,7 +195,7 @@ class Text:
         return None
 
     def closing(self, place: int) -> int:
-        """The place of the word that closes a call or a CASE which begins at a place."""
+        """The index of the token that closes a call or a CASE which begins at an index."""
         depth = 0
         for last in range(place, len(self.tokens)):
             kind = self.tokens[last].token_type
@@ -233,6 +233,6 @@ class Text:
 
 
 def _begins(node: exp.Expr, start: int) -> bool:
-    """Whether a node without a place of its own has its first argument there."""
+    """Whether a node without a place of its own has its first argument at that offset."""
     places = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return "start" not in node.meta and bool(places) and min(places) == start

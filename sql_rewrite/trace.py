@@ -1,4 +1,4 @@
-"""How a cell of the shell depends on released numbers: what decides which interval can be told for it.
+"""How a cell of the shell depends on released numbers, which decides what interval can be reported for it.
 
     n * 2.0          affine in one number of its own row
     a - b            affine in two
@@ -7,7 +7,7 @@
     n / SUM(n) ...   a quotient of affine parts
     RANK() OVER ...  a rank: it rises with the numbers of other rows and falls with its own, or the reverse
 
-Only what is seen in the tree counts: a doubt gives the weaker claim, never the stronger.
+Only what the tree shows counts: in doubt the weaker claim is made, never the stronger.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Trace:
 
     `rises`: 1 where the value never falls when a number that it reads rises, -1 where it never rises then, 0 when it
     reads none, None when that is not known. `extreme` is "max" or "min" where the value follows one number at a time,
-    the greatest or the least. `divisors` are the numbers that it divides by. `across` names the cores of which other
-    rows are read than the row's own. `chosen`: which rows are read depends on noisy numbers.
+    the greatest or the least. `divisors` are the numbers that it divides by. `across` names the cores whose rows
+    are read beside the row's own. `chosen`: which rows are read depends on noisy numbers.
     """
 
     reads: frozenset[Read] = frozenset()

@@ -2,7 +2,7 @@
 
 The rows of UNION ALL are those of its branches and keep their identity: `id$0` holds the number of the branch, then
 come the hidden columns of the first and of the second, NULL in the rows of the other. The rows of a set operation that
-removes repeats are nobody's.
+removes repeats have no identity.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def unparsed_text(error: ParseError, text: Text) -> Refused:
         if called is not None:
             return _call_refusal(called, text)
     if "<class" in description or "sqlglot" in description or "TokenType" in description:
-        description = ""  # words for the parser's programmers
+        description = ""  # meant for the parser's programmers
     if place == len(text.tokens) - 1 and highlight != ")":
         description = description or "The text ends where more was expected"
     if place is not None and [token.text.lower() for token in text.tokens[place : place + 2]] == _OTHERS_CLAUSE:
@@ -42,7 +42,7 @@ def unparsed_text(error: ParseError, text: Text) -> Refused:
             "parse_error",
             "WITH DIFFERENTIAL_PRIVACY is refused",
             "Other systems ask for noise with it; here every answer has noise.",
-            "leave the clause out: the request says what the answer may cost, or how exact it shall be",
+            "leave the clause out: the request says what the answer may cost, or how accurate it has to be",
             position=text.token_position(text.tokens[place], text.tokens[place + 1]),
         )
     hints = () if place is None else _hints(place, text)
@@ -63,7 +63,7 @@ _CLAUSES = ("select", "from", "where", "group", "having", "order", "limit", "joi
 
 
 def _about_arguments(description: str) -> bool:
-    """Whether the parser misses arguments of a function, or has too many: an operand of an operator is no argument."""
+    """Whether the parser misses arguments of a function, or has too many: operands of operators are not arguments."""
     missing = _MISSING.match(description)
     made = getattr(exp, missing[1], None) if missing else None
     function = isinstance(made, type) and issubclass(made, exp.Func | exp.Mod) and not issubclass(made, exp.Connector)
@@ -91,7 +91,7 @@ _FOREIGN = {
 
 
 def _hints(place: int, text: Text) -> tuple[str, ...]:
-    """What may have been meant where the parser stopped: a misspelt word before it, a comma, or another dialect."""
+    """What may have been meant where the parser stopped: a misspelt keyword before it, a comma, or another dialect."""
     stopped = text.tokens[place].text
     if stopped in _FOREIGN:
         return (_FOREIGN[stopped],)

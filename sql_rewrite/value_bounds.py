@@ -1,4 +1,4 @@
-"""The proved range of what an aggregate sums, or the refusal that says why there is none and what may help."""
+"""The proved range of what an aggregate sums, or a refusal that says why there is none and what may help."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
 
 
 def _without_calendar(argument: Expression) -> Expression:
-    """The argument with differences of dates that have no declared bounds as columns of which nothing is known.
+    """The argument with differences of dates without declared bounds replaced by columns of unknown range.
 
-    9,999 years are a range, and an average within it would be noise alone. Where the query clips it, it has another.
+    9,999 years are a range, but an average within it would be noise alone. Where the query clips it, it has another.
     """
     if isinstance(argument, Call) and has_calendar_range(argument):
         wide = Interval(Fraction(-(2**62)), Fraction(2**62)) if argument.type is ColumnType.INTEGER else None
@@ -70,12 +70,12 @@ def _without_calendar(argument: Expression) -> Expression:
         return argument
     try:
         return build(argument.operator, arguments)
-    except TypeRefused:  # beyond 128 bits with an argument of which nothing is known
+    except TypeRefused:  # beyond 128 bits with an argument of unknown range
         return ColumnRef("", "", ColumnType.NUMBER)
 
 
 def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
-    """Why an argument has no range, and what may help: the columns, or the operator, from which that comes."""
+    """Why an argument has no range, and what may help: the columns, or the operator, that lack one."""
     columns: dict[str, None] = {}
     stack: list[Expression] = [argument]
     while stack:
@@ -103,7 +103,7 @@ def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
 
 
 def _has_range(expression: Expression) -> bool:
-    """Whether a number's range is known and small enough for a sum; true for constants and for what is no number."""
+    """Whether a number's range is known and small enough for a sum; true for constants and for what is non-numeric."""
     if expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or isinstance(expression, Literal):
         return True
     interval = interval_of(_without_calendar(clip_columns(expression)))

@@ -59,7 +59,7 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "
-        f"({work.dearest or 'no operators'}); "
+        f"({work.costliest or 'no operators'}); "
         f"tick {moments.tick * 1e3:.1f} ms, first moment {moments.first * 1e3:.1f} ms"
     )
     described = [bounded.described for bounded in cores]

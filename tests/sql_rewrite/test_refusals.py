@@ -88,7 +88,7 @@ def test_nothing_is_called_empty(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["-- a comment", "/* a comment */", "-- one\n/* two */ ;"])
 def test_a_comment_is_called_a_comment(sql: str) -> None:
     """Shows that a text of comments is not called empty."""
-    assert ("parse_error", "the text holds nothing but comments") == (finding(sql).code, finding(sql).what)
+    assert ("parse_error", "the text contains only comments") == (finding(sql).code, finding(sql).what)
 
 
 @pytest.mark.parametrize("second", ["SELECT 1", "DROP TABLE people", "EXPLAIN SELECT 1", "nonsense ("])
