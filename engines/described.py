@@ -17,11 +17,29 @@ __all__ = [
     "Fingerprint",
     "SourceFile",
     "TwinTable",
+    "Written",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceFile:
+class Written:
+    """How values of a source are written.
+
+    `decimal` is the decimal mark of numbers in text, `thousands` the mark between groups of three digits (None where
+    there is none), `dates` the order of a day's parts, `true` and `false` the words of truth values (none for the usual
+    ones), `zone` the zone whose days and clock a moment has.
+    """
+
+    decimal: DecimalMark = "."
+    thousands: ThousandsMark | None = None
+    dates: DateOrder = "YYYY-MM-DD"
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile(Written):
     """The files of a source and how they are written; `name` is the table's, empty where none is declared yet.
 
     `paths` are the parts in order; none for one file, which is `path`. `source_table` is the table inside a database.
@@ -34,12 +52,6 @@ class SourceFile:
     source_table: str | None = None
     encoding: Encoding = "utf-8"
     nulls: tuple[str, ...] = ()
-    decimal: DecimalMark = "."
-    thousands: ThousandsMark | None = None
-    dates: DateOrder = "YYYY-MM-DD"
-    true: tuple[str, ...] = ()
-    false: tuple[str, ...] = ()
-    zone: str | None = None
 
     @property
     def files(self) -> tuple[str, ...]:

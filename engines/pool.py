@@ -23,7 +23,7 @@ from engines.process import START_SECONDS, Failure, Fault, Worker, WorkerOptions
 from engines.turns import Places
 from privacy.values import Json
 
-__all__ = ["Pool", "WorkerLease"]
+__all__ = ["Pool", "Pooled", "WorkerLease"]
 
 _Value = TypeVar("_Value")
 
@@ -370,3 +370,26 @@ class Pool:
 
     def _note(self, failure: Failure) -> Failure:
         return log_failure(self._options.kind, failure)
+
+
+class Pooled:
+    """What every engine on a pool of workers says of itself, and how it ends."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
+        """Waits until every worker has started. Returns whether all have."""
+        return self._pool.wait_ready(timeout_seconds=timeout_seconds)
+
+    def usable(self) -> bool:
+        """Whether workers start and live. Does not wait, and does not reveal whether they are busy."""
+        return self._pool.usable()
+
+    def process_ids(self) -> list[int]:
+        """The workers' process numbers, for operators."""
+        return self._pool.process_ids()
+
+    def close(self) -> None:
+        """Kills and reaps every worker."""
+        self._pool.close()

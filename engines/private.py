@@ -14,7 +14,7 @@ import numpy.typing as npt
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
-from engines.pool import Pool, WorkerLease
+from engines.pool import Pool, Pooled, WorkerLease
 from engines.process import Failure, WorkerOptions
 from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
@@ -60,7 +60,7 @@ class PrivateLease:
             self._incidents.note("engine_error", self._seen.pop())
 
 
-class PrivateEngine:
+class PrivateEngine(Pooled):
     """Runs statements in DuckDB, in worker processes. Safe to use from many threads.
 
     `workers` requests run at a time, each with `threads` threads and `memory_limit_mb` for the engine. Every worker may
@@ -92,7 +92,7 @@ class PrivateEngine:
             answer_bytes_max=_ANSWER_BYTES_MAX,
             settings={"open_max": _OPEN_SNAPSHOTS, "temporary_mb": _SPILL_MB},
         )
-        self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
+        super().__init__(Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory))
         self._probed = SLOW_NANOSECONDS
 
     def lease(self, *, owner: str = "") -> PrivateLease:
@@ -156,22 +156,6 @@ class PrivateEngine:
     def probe_nanoseconds(self) -> float:
         """What `measure` found; until then, and where it fails, SLOW_NANOSECONDS. Never waits."""
         return self._probed
-
-    def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
-        """Wait until every worker has started; whether it did."""
-        return self._pool.wait_ready(timeout_seconds=timeout_seconds)
-
-    def usable(self) -> bool:
-        """Whether workers start and live. Does not wait, and does not tell whether they are busy."""
-        return self._pool.usable()
-
-    def process_ids(self) -> list[int]:
-        """The workers' process numbers, for operators."""
-        return self._pool.process_ids()
-
-    def close(self) -> None:
-        """Kill and reap every worker."""
-        self._pool.close()
 
 
 def encode_parameters(parameters: Sequence[object]) -> list[tuple[str, str | bool | None]] | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
 from engines.incidents import Incidents
-from engines.pool import Pool
+from engines.pool import Pool, Pooled
 from engines.private import encode_parameters, encode_statement
 from engines.process import Failure, WorkerOptions
 from engines.texts import AskedText, Stopped, TextRefused, encode_text, read_stopped
@@ -72,7 +72,7 @@ class PlanFailed(Exception):
         super().__init__("a statement cannot be planned on an empty copy of the tables")
 
 
-class ShellEngine:
+class ShellEngine(Pooled):
     """Runs shell SQL in worker processes. Safe to use from many threads.
 
     Every run has a database of its own, in memory, with nothing but the tables of the call; nothing survives it.
@@ -103,7 +103,7 @@ class ShellEngine:
             answer_bytes_max=_ANSWER_BYTES_MAX,
             settings={"rows_max": rows_max, "cells_max": cells_max},
         )
-        self._pool = Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory)
+        super().__init__(Pool(options, size=workers, recycle_after=recycle_after, directory=temp_directory))
 
     def check(
         self,
@@ -211,22 +211,6 @@ class ShellEngine:
         if isinstance(answer, Failure):
             raise ExecutionFailed(started=answer.started)
         return answer
-
-    def wait_ready(self, *, timeout_seconds: float = 10.0) -> bool:
-        """Wait until every worker has started; whether it did."""
-        return self._pool.wait_ready(timeout_seconds=timeout_seconds)
-
-    def usable(self) -> bool:
-        """Whether workers start and live. Does not wait, and does not tell whether they are busy."""
-        return self._pool.usable()
-
-    def process_ids(self) -> list[int]:
-        """The workers' process numbers, for operators."""
-        return self._pool.process_ids()
-
-    def close(self) -> None:
-        """Kill and reap every worker."""
-        self._pool.close()
 
 
 def _run_request(

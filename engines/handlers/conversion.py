@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engines.described import SourceFile
+from engines.described import Written
 from engines.handlers.connection import literal
 from engines.handlers.layout import PLAIN_TYPES
-from engines.table_source import DateOrder, DecimalMark, ThousandsMark
+from engines.table_source import DateOrder, ThousandsMark
 
-__all__ = ["DATE_ORDERS", "THOUSANDS", "WHOLE_TYPES", "ZONED", "Conversion", "Written", "conversion", "written_of"]
+__all__ = ["DATE_ORDERS", "THOUSANDS", "WHOLE_TYPES", "ZONED", "Conversion", "conversion"]
 
 WHOLE_TYPES: tuple[str, ...] = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
@@ -55,35 +55,6 @@ DATE_ORDERS: dict[DateOrder, tuple[str, str]] = {
 
 THOUSANDS: dict[ThousandsMark, str] = {",": "[,]", ".": "[.]", "'": "['\u2019]", " ": "[ \u00a0\u202f]", "_": "[_]"}
 """Separators of thousands, and the pattern of the characters that each of them stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """How values of a source are written.
-
-    `decimal` is the decimal mark of numbers in text, `thousands` the mark between groups of three digits (None where
-    there is none), `dates` a name of `DATE_ORDERS`, `true` and `false` the words of truth values in lower case (empty
-    for the usual ones), `zone` the zone whose days and clock a moment has.
-    """
-
-    decimal: DecimalMark = "."
-    thousands: ThousandsMark | None = None
-    dates: DateOrder = "YYYY-MM-DD"
-    true: tuple[str, ...] = ()
-    false: tuple[str, ...] = ()
-    zone: str | None = None
-
-
-def written_of(source: SourceFile) -> Written:
-    """How the values of a source are written."""
-    return Written(
-        decimal=source.decimal,
-        thousands=source.thousands,
-        dates=source.dates,
-        true=tuple(word.strip().lower() for word in source.true),
-        false=tuple(word.strip().lower() for word in source.false),
-        zone=source.zone,
-    )
 
 
 def conversion(*, source_type: str, declared: str, column: str, written: Written = Written()) -> Conversion | None:
@@ -130,7 +101,7 @@ def _words(column: str, written: Written) -> Conversion:
     """Truth values in declared words, and in no others."""
     word = f"lower(trim({column}))"
     branches = " ".join(
-        f"WHEN {word} IN ({', '.join(map(literal, words))}) THEN {value}"
+        f"WHEN {word} IN ({', '.join(literal(listed.strip().lower()) for listed in words)}) THEN {value}"
         for value, words in (("true", written.true), ("false", written.false))
         if words
     )

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from engines.described import DescribedColumn
 from engines.handlers.connection import literal
+from privacy.policy import ColumnType
 
 __all__ = ["PLAIN_TYPES", "enumeration", "stored_type"]
 
-PLAIN_TYPES = {
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
+PLAIN_TYPES = {kind.value: kind.sql for kind in ColumnType}
 """The type of the values of a column: what an analyst sees, however they are stored."""
 
 

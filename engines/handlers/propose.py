@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import duckdb
 
-from engines.described import SourceFile
+from engines.described import SourceFile, Written
 from engines.handlers.connection import identifier, literal, one_number, one_row
-from engines.handlers.conversion import DATE_ORDERS, THOUSANDS, WHOLE_TYPES, Written, conversion
+from engines.handlers.conversion import DATE_ORDERS, THOUSANDS, WHOLE_TYPES, conversion
 from engines.handlers.sources import (
     INTERNAL,
     UNREADABLE,

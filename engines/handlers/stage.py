@@ -10,7 +10,7 @@ import duckdb
 from engines.columns import column_fault, matching_columns
 from engines.described import BuildRequest, BuildTable, DescribedColumn
 from engines.handlers.connection import identifier, literal, one_number, one_row
-from engines.handlers.conversion import ZONED, Conversion, conversion, written_of
+from engines.handlers.conversion import ZONED, Conversion, conversion
 from engines.handlers.layout import enumeration, stored_type
 from engines.handlers.sources import INTERNAL, UNREADABLE, Refused, relation_of
 from engines.snapshot_findings import SnapshotFinding
@@ -92,8 +92,7 @@ def _conversions(table: BuildTable, columns: Sequence[tuple[str, str, str]]) -> 
             continue
         _, engine, kind = columns[places[0]]
         taken.add(engine)
-        written = written_of(table)
-        rule = conversion(source_type=kind, declared=column.type, column=identifier(engine), written=written)
+        rule = conversion(source_type=kind, declared=column.type, column=identifier(engine), written=table)
         if rule is None:
             zoned = kind == ZONED and column.type in ("date", "timestamp")
             findings.append(SnapshotFinding("zone_missing" if zoned else "type_mismatch", table.name, column.name))
