@@ -43,7 +43,7 @@ from server.routes.refusals import problem_of_act
 from server.services import Services
 from server.settings import Settings
 from server.shutdown import noticing_signals
-from server.store.registry import UNAVAILABLE
+from server.store.errors import UNAVAILABLE
 from server.wire.words import Progress
 
 __all__ = ["ServiceFactory", "create_app"]

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from server.errors import Problem
 from server.roles import OVERSEEING, Role
 from server.services import Services
-from server.store.registry import KeyFault, KeyRefused
+from server.store.errors import KeyFault, KeyRefused
 
 __all__ = ["PUBLIC", "Access", "Caller", "access_of", "roles", "services_of", "undeclared_routes"]
 

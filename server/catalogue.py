@@ -41,7 +41,8 @@ from server.datasets.finding import ERROR
 from server.datasets.keys import parse_key
 from server.log import logger, where
 from server.services import DatasetRefused, OtherName
-from server.store.registry import EITHER, DatasetVersion, Registry, version_tag
+from server.store.registry import Registry
+from server.store.versions import EITHER, DatasetVersion, version_tag
 
 __all__ = ["Broken", "ServedDatasets", "lost_snapshots"]
 

@@ -15,7 +15,8 @@ from privacy.refusal import Finding
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
-from server.store.registry import EITHER, Registry
+from server.store.registry import Registry
+from server.store.versions import EITHER
 
 if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.

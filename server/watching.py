@@ -14,7 +14,7 @@ from collections.abc import Callable
 from server.catalogue import ServedDatasets
 from server.log import logger, where
 from server.services import Services
-from server.store.registry import version_tag
+from server.store.versions import version_tag
 
 __all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
 

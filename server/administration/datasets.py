@@ -18,7 +18,8 @@ from server.administration.refusal import (
     StoredVersion,
 )
 from server.services import DatasetRefused, OtherName, Registrar
-from server.store.registry import EITHER, NotReplaced, NotThere, VersionConflict
+from server.store.errors import NotReplaced, NotThere, VersionConflict
+from server.store.versions import EITHER
 
 __all__ = ["AttachDataset", "Document", "LocalFile", "Remover", "ServedFile", "attach", "remove"]
 

@@ -16,16 +16,9 @@ from server.administration.refusal import (
     UnsuitablePrincipal,
 )
 from server.roles import Role
-from server.store.registry import (
-    LastAdministrator,
-    NameTaken,
-    NewKey,
-    NotThere,
-    Principal,
-    Registry,
-    StoredKey,
-    check_new_key,
-)
+from server.store.errors import LastAdministrator, NameTaken, NotThere
+from server.store.people import NewKey, Principal, StoredKey, check_new_key
+from server.store.registry import Registry
 
 __all__ = ["ChangePrincipal", "CreateKey", "CreatePrincipal", "GrantKey", "Granted", "People"]
 

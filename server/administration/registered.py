@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from server.store.registry import EITHER, Registry, version_tag
+from server.store.registry import Registry
+from server.store.versions import EITHER, version_tag
 
 __all__ = ["RegisteredDatasets"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engines.stored import SnapshotReport
     from privacy.refusal import Finding
     from server.settings import Settings
-    from server.store.registry import DatasetVersion
+    from server.store.versions import DatasetVersion
 
 __all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
 

@@ -11,7 +11,7 @@ from server.cli.options import Here, argument, operator, option
 from server.cli.output import print_json, say, table
 
 if TYPE_CHECKING:
-    from server.store.registry import Principal, StoredKey
+    from server.store.people import Principal, StoredKey
 
 __all__ = ["create", "list_keys", "revoke"]
 

@@ -201,7 +201,7 @@ class _Up:
         """A key of that principal that works: the stored one, or a new one."""
         from server.administration.people import GrantKey, People
         from server.roles import Role
-        from server.store.registry import KeyRefused
+        from server.store.errors import KeyRefused
 
         registry = services.registry
         stored = self._place.stored_key(name)

@@ -22,7 +22,7 @@ from server.roles import OVERSEEING, Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.routes.common import visible_dataset as visible
 from server.services import Services
-from server.store.registry import EITHER, version_tag
+from server.store.versions import EITHER, version_tag
 from server.wire.answers import (
     DatasetAnswer,
     DatasetList,

@@ -14,7 +14,7 @@ from server.once import ONCE_TEXT, once
 from server.roles import Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
 from server.services import Services
-from server.store.registry import Principal, StoredKey
+from server.store.people import Principal, StoredKey
 from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList
 from server.wire.requests import KeyBody, PrincipalBody, PrincipalChangeBody
 

@@ -9,7 +9,8 @@ import pytest
 
 from accountant.ledger import utc_now
 from server.cli.home import Home
-from server.store.registry import KeyRefused, Registry
+from server.store.errors import KeyRefused
+from server.store.registry import Registry
 from tests.cli.support import cli, misused, refused
 
 

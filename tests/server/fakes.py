@@ -29,7 +29,8 @@ from privacy.unit import PrivacyUnit
 from server.admitted import InFlight, Settled
 from server.question import Question
 from server.services import DatasetRefused, OtherName
-from server.store.registry import EITHER, NotReplaced, NotThere, version_tag
+from server.store.errors import NotReplaced, NotThere
+from server.store.versions import EITHER, version_tag
 
 SECRET_LITERAL = "Zebedee-7731"
 """A literal that tests put into queries and look for where it must not be."""

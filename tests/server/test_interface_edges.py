@@ -14,7 +14,8 @@ from server.administration.refusal import FaultyDataset
 from server.routes.refusals import problem_of_act
 from server.services import DatasetRefused, OtherName, Services
 from server.settings import SettingsRefused, load_settings
-from server.store.registry import NotReplaced, NotThere, version_tag
+from server.store.errors import NotReplaced, NotThere
+from server.store.versions import version_tag
 from tests.journey.clinic import services_of, write_files
 from tests.server.conftest import World
 

@@ -10,15 +10,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from accountant.connection import open_engine
+from server.store.errors import KeyRefused, LastAdministrator, NameTaken, NotThere, VersionConflict
 from server.store.keys import digest_of, make_key, split_key
-from server.store.registry import (
-    KeyRefused,
-    LastAdministrator,
-    NameTaken,
-    NotThere,
-    Registry,
-    VersionConflict,
-)
+from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
     empty_postgresql_url,

@@ -1,0 +1,80 @@
+"""What the registry refuses. Texts name things, never secrets.
+
+RegistryError
+├── NameTaken        the name exists
+├── NotThere         no such principal, key or dataset
+├── LastAdministrator  the change would leave nobody who can administrate
+├── VersionConflict  the dataset version exists with another document or snapshot
+├── NotReplaced      something else is served than was to be replaced
+└── KeyRefused       the text is not a valid key
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+__all__ = [
+    "UNAVAILABLE",
+    "KeyFault",
+    "KeyRefused",
+    "LastAdministrator",
+    "NameTaken",
+    "NotReplaced",
+    "NotThere",
+    "RegistryError",
+    "VersionConflict",
+]
+
+UNAVAILABLE: tuple[type[Exception], ...] = (OperationalError, PoolTimeout)
+"""What is raised when the database cannot be reached in time."""
+
+
+class RegistryError(Exception):
+    """Every error of the registry. Texts name things, never secrets."""
+
+
+class NameTaken(RegistryError):
+    """The name exists already."""
+
+
+class NotThere(RegistryError):
+    """There is no such principal, key or dataset."""
+
+
+class LastAdministrator(RegistryError):
+    """The change would leave no principal that is an enabled administrator."""
+
+
+class VersionConflict(RegistryError):
+    """The version of the dataset is stored with other contents; versions never change."""
+
+
+class NotReplaced(RegistryError):
+    """Something else is served under the name than was to be replaced: `tag`, None for nothing."""
+
+    def __init__(self, name: str, tag: str | None) -> None:
+        self.name = name
+        self.tag = tag
+        super().__init__(name)
+
+
+class KeyFault(StrEnum):
+    """Why a request has no key that works."""
+
+    MISSING = "missing"
+    SCHEME = "scheme"
+    INVALID = "invalid"
+    REVOKED = "revoked"
+    EXPIRED = "expired"
+    DISABLED = "disabled"
+
+
+class KeyRefused(RegistryError):
+    """The text is not a key that works now. `reason` is told only to a caller who proved to hold the secret."""
+
+    def __init__(self, reason: KeyFault) -> None:
+        self.reason = reason
+        super().__init__(reason)

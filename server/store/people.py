@@ -1,0 +1,277 @@
+"""Principals and their API keys."""
+
+from __future__ import annotations
+
+import datetime
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy.exc import OperationalError
+
+from server.roles import Role
+from server.store.errors import KeyFault, KeyRefused, LastAdministrator, NameTaken, NotThere
+from server.store.keys import digest_of, make_key, split_key
+from server.store.tables import api_keys, principals
+from server.store.transactions import Transactions, iso
+
+__all__ = ["NAME", "NewKey", "People", "Principal", "StoredKey", "check_new_key"]
+
+NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z", re.ASCII)
+"""Names of principals. A principal keeps its name forever: the ledger refers to it."""
+
+_KEYS_PER_PRINCIPAL = 100
+
+_VERIFY = (
+    select(api_keys, principals.c.role, principals.c.created.label("since"), principals.c.disabled)
+    .join(principals, principals.c.name == api_keys.c.principal)
+    .where(api_keys.c.id == bindparam("key"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody or something that calls: a name, one role, times as ISO 8601 text in UTC."""
+
+    name: str
+    role: Role
+    created: str
+    disabled: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """What may be shown of a key. `last_used_day` is a date, so that keys do not tell when people work."""
+
+    id: str
+    principal: str
+    label: str
+    created: str
+    expires: str
+    last_used_day: str | None = None
+    revoked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key at its creation: the only moment at which its text exists on the server."""
+
+    key: StoredKey
+    text: str = field(repr=False)
+
+
+class People(Transactions):
+    """Who may call, and with which keys. `secret` is the server's part of the hash of keys."""
+
+    def __init__(self, url: str, *, secret: bytes, clock: Callable[[], datetime.datetime]) -> None:
+        assert len(secret) >= 32, "the secret for key hashes is too short"
+        super().__init__(url, clock=clock)
+        # Every request runs it: as text it takes half the time.
+        self._verify = str(_VERIFY.compile(dialect=self._engine.dialect))
+        self._secret = secret
+
+    # Principals
+
+    def create_principal(self, name: str, role: Role, *, actor: str) -> Principal:
+        """A new principal. Errors: NameTaken; ValueError for a name or role that is not allowed."""
+        if NAME.match(name) is None:
+            raise ValueError("a principal's name starts with a small letter and has small letters, digits, _ . - only")
+        known = _role(role)
+        with self._writing() as connection:
+            if self._find_principal(connection, name) is not None:
+                raise NameTaken("there is a principal of this name")
+            made = Principal(name=name, role=known, created=self._now())
+            values = {"name": name, "role": known.value, "created": made.created, "disabled": None}
+            connection.execute(insert(principals).values(**values))
+            self._log(connection, actor=actor, action="principal_created", subject=name)
+            connection.commit()
+        return made
+
+    def principal(self, name: str) -> Principal | None:
+        """The principal of that name."""
+        with self._engine.connect() as connection:
+            return self._find_principal(connection, name)
+
+    def principals(self, *, after: str = "", count: int = 100) -> tuple[Principal, ...]:
+        """Principals in order of their names, beginning after `after`."""
+        query = select(principals).where(principals.c.name > after).order_by(principals.c.name).limit(count)
+        with self._engine.connect() as connection:
+            return tuple(_principal(row) for row in connection.execute(query))
+
+    def change_principal(
+        self, name: str, *, actor: str, role: Role | None = None, disabled: bool | None = None
+    ) -> Principal:
+        """Another role, or disabled (its keys stop working at once) or enabled again.
+
+        Errors: NotThere, LastAdministrator, ValueError.
+        """
+        wanted = None if role is None else _role(role)
+        with self._writing() as connection:
+            # PostgreSQL: two administrators who disable each other at the same time wait for one another here.
+            administrators = select(principals).where(principals.c.role == Role.ADMIN.value).with_for_update()
+            others = [
+                row.name for row in connection.execute(administrators) if row.disabled is None and row.name != name
+            ]
+            before = self._find_principal(connection, name)
+            if before is None:
+                raise NotThere("there is no such principal")
+            now = self._now()
+            after = Principal(
+                name=name,
+                role=before.role if wanted is None else wanted,
+                created=before.created,
+                disabled=before.disabled if disabled is None else (before.disabled or now if disabled else None),
+            )
+            was_administrator = before.role is Role.ADMIN and before.disabled is None
+            stays_administrator = after.role is Role.ADMIN and after.disabled is None
+            if was_administrator and not stays_administrator and not others:
+                raise LastAdministrator("no other enabled administrator would be left")
+            values = {"role": after.role.value, "disabled": after.disabled}
+            connection.execute(update(principals).where(principals.c.name == name).values(**values))
+            if after.role != before.role:
+                self._log(connection, actor=actor, action=f"role_{after.role}", subject=name)
+            if after.disabled != before.disabled:
+                action = "principal_enabled" if after.disabled is None else "principal_disabled"
+                self._log(connection, actor=actor, action=action, subject=name)
+            connection.commit()
+        return after
+
+    # Keys
+
+    def create_key(self, principal: str, *, label: str, days: int, actor: str) -> NewKey:
+        """A new key that expires after `days`. Errors: NotThere; ValueError for label, days or too many keys."""
+        check_new_key(label=label, days=days)
+        identifier, secret, whole = make_key()
+        salt = secrets.token_bytes(16)
+        now = self._clock()
+        with self._writing() as connection:
+            if self._find_principal(connection, principal) is None:
+                raise NotThere("there is no such principal")
+            held = select(func.count()).select_from(api_keys).where(api_keys.c.principal == principal)
+            if connection.execute(held.where(api_keys.c.revoked.is_(None))).scalar_one() >= _KEYS_PER_PRINCIPAL:
+                raise ValueError(f"a principal has at most {_KEYS_PER_PRINCIPAL} keys that are not revoked")
+            key = StoredKey(
+                id=identifier,
+                principal=principal,
+                label=label,
+                created=iso(now),
+                expires=iso(now + datetime.timedelta(days=days)),
+            )
+            connection.execute(
+                insert(api_keys).values(
+                    id=key.id,
+                    principal=key.principal,
+                    label=key.label,
+                    salt=salt,
+                    digest=digest_of(secret, salt=salt, pepper=self._secret),
+                    created=key.created,
+                    expires=key.expires,
+                )
+            )
+            self._log(connection, actor=actor, action="key_created", subject=f"{principal}/{identifier}")
+            connection.commit()
+        return NewKey(key=key, text=whole)
+
+    def key(self, identifier: str) -> StoredKey | None:
+        """The key of that identifier, without its secret."""
+        with self._engine.connect() as connection:
+            row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).first()
+        return None if row is None else _key(row)
+
+    def keys(self, *, principal: str | None = None, after: str = "", count: int = 100) -> tuple[StoredKey, ...]:
+        """Keys in order of their identifiers, beginning after `after`; of one principal or of all."""
+        query = select(api_keys).where(api_keys.c.id > after).order_by(api_keys.c.id).limit(count)
+        if principal is not None:
+            query = query.where(api_keys.c.principal == principal)
+        with self._engine.connect() as connection:
+            return tuple(_key(row) for row in connection.execute(query))
+
+    def revoke_key(self, identifier: str, *, actor: str) -> StoredKey:
+        """Revokes a key; it stops working with the next request. Revoking twice changes nothing. Errors: NotThere."""
+        with self._writing() as connection:
+            row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).first()
+            if row is None:
+                raise NotThere("there is no such key")
+            if row.revoked is None:
+                values = {"revoked": self._now()}
+                connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(**values))
+                self._log(connection, actor=actor, action="key_revoked", subject=f"{row.principal}/{identifier}")
+                row = connection.execute(select(api_keys).where(api_keys.c.id == identifier)).one()
+            connection.commit()
+        return _key(row)
+
+    def verify_key(self, whole: str) -> tuple[Principal, StoredKey]:
+        """The principal and the key that a text stands for, now.
+
+        Errors: KeyRefused. Its reason is "invalid" unless the secret was right: a guesser learns nothing.
+        """
+        parts = split_key(whole)
+        if parts is None:
+            raise KeyRefused(KeyFault.INVALID)
+        identifier, secret = parts
+        with self._engine.connect() as connection:
+            row = connection.exec_driver_sql(self._verify, {"key": identifier}).first()
+        # An unknown identifier costs one hash too, so that the time does not tell whether it exists.
+        salt, expected = (bytes(16), bytes(32)) if row is None else (row.salt, row.digest)
+        right = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
+        if row is None or not right:
+            raise KeyRefused(KeyFault.INVALID)
+        now = self._now()
+        if row.revoked is not None:
+            raise KeyRefused(KeyFault.REVOKED)
+        if row.expires <= now:
+            raise KeyRefused(KeyFault.EXPIRED)
+        if row.disabled is not None:
+            raise KeyRefused(KeyFault.DISABLED)
+        key = _key(row)
+        if key.last_used_day != now[:10]:
+            self._note_use(identifier, now[:10])
+        return Principal(name=row.principal, role=Role(row.role), created=row.since), key
+
+    def _note_use(self, identifier: str, day: str) -> None:
+        try:
+            with self._writing() as connection:
+                connection.execute(update(api_keys).where(api_keys.c.id == identifier).values(last_used_day=day))
+                connection.commit()
+        except OperationalError:
+            # The day of last use is a convenience: a busy or read-only database must not lock people out of reads.
+            return
+
+    def _find_principal(self, connection: Connection, name: str) -> Principal | None:
+        row = connection.execute(select(principals).where(principals.c.name == name)).first()
+        return None if row is None else _principal(row)
+
+
+def _role(role: Role) -> Role:
+    """The role, also where somebody passes its value. Errors: ValueError."""
+    try:
+        return Role(role)
+    except ValueError:
+        raise ValueError(f"a role is one of {', '.join(Role)}") from None
+
+
+def _principal(row: Row[tuple[object, ...]]) -> Principal:
+    return Principal(name=row.name, role=Role(row.role), created=row.created, disabled=row.disabled)
+
+
+def _key(row: Row[tuple[object, ...]]) -> StoredKey:
+    return StoredKey(
+        id=row.id,
+        principal=row.principal,
+        label=row.label,
+        created=row.created,
+        expires=row.expires,
+        last_used_day=row.last_used_day,
+        revoked=row.revoked,
+    )
+
+
+def check_new_key(*, label: str, days: int) -> None:
+    """Errors: ValueError for a label or a life that no key may have."""
+    if not 1 <= days <= 3650:
+        raise ValueError("a key lives from 1 to 3650 days")
+    if len(label) > 100 or not label.isprintable():
+        raise ValueError("a label has at most 100 printable characters")

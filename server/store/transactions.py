@@ -1,0 +1,40 @@
+"""One transaction on the registry's database, with its line in the log of acts."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+from sqlalchemy import Connection, insert
+
+from accountant.connection import open_engine
+from server.store.tables import registry_events
+
+__all__ = ["Transactions", "iso"]
+
+
+class Transactions:
+    """The database of the registry and its clock."""
+
+    def __init__(self, url: str, *, clock: Callable[[], datetime.datetime]) -> None:
+        self._engine = open_engine(url, pool_size=4)
+        self._clock = clock
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self._engine.dispose()
+
+    def _writing(self) -> Connection:
+        return self._engine.connect().execution_options(immediate=True)
+
+    def _log(self, connection: Connection, *, actor: str, action: str, subject: str) -> None:
+        values = {"at": self._now(), "actor": actor, "action": action, "subject": subject}
+        connection.execute(insert(registry_events).values(**values))
+
+    def _now(self) -> str:
+        return iso(self._clock())
+
+
+def iso(moment: datetime.datetime) -> str:
+    assert moment.tzinfo is not None
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
