@@ -11,7 +11,7 @@ def text_wait_seconds(*, rows: int, characters: int) -> float:
     """The tick of a question with LOWER on a text column, in seconds on the reference machine.
 
     `rows` is how many rows of one unit are stored, `characters` how many each text may have. A question with other
-    functions, or with several of them, waits in proportion to their cost (sql_rewrite/dialects/duckdb_costs.py).
+    functions, or with several of them, waits in proportion to their cost (`sql_rewrite/dialects`).
     """
     # Here, as it reads the tables of the query language, which most files do not need.
     from sql_rewrite.cost import SAFETY
