@@ -36,7 +36,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, columns_of
-from sql_rewrite.functions import REGISTRY, build
+from sql_rewrite.functions import REGISTRY, TypeRefused, build
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 
@@ -142,7 +142,28 @@ def samples(name: str) -> list[Sample]:
         "cast_date": [(build("cast_date", (k,)), ()) for k in (T, S)],
         "cast_timestamp": [(build("cast_timestamp", (k,)), ()) for k in (D, S)],
     }  # fmt: skip
-    return made[name]  # a new operator needs its samples here, and its line in the table
+    return made[name] if name in made else [(call, ()) for call in _accepted(name)]
+
+
+def _accepted(name: str) -> list[Expression]:
+    """Uses of an operator without dear ones in the list: every column, pair and constant that it takes."""
+    columns = (X, I, S, B, D, T)
+    pairs = (
+        (X, Y),
+        (I, J),
+        (S, R),
+        (D, E),
+        (T, U),
+        *((part, constant) for part in columns for constant in (whole(2), words("ab"))),
+    )
+    calls: list[Expression] = []
+    for arguments in (*((part,) for part in columns), *pairs):
+        try:
+            calls.append(build(name, arguments))
+        except TypeRefused:
+            continue
+    assert calls, f"the dear uses of {name} must be listed"
+    return calls
 
 
 def _arguments(name: str) -> range:

@@ -52,11 +52,6 @@ UNIT_NANOSECONDS_MAX = 250_000_000
 OPERATORS_MAX = 3_000
 """Most operators of all statements of a query. DuckDB plans each in 25 microseconds, before any row is read."""
 
-_CHAINED = frozenset({"and", "or", "in", "gather", "coalesce", "least", "greatest", "concat"})
-"""Operators whose figures are for two arguments, and grow with each further one."""
-
-_LONGEST = {"cast_text": 40, "dayname": 9, "monthname": 9}
-
 _KEY_CHARACTERS = 256
 
 
@@ -128,8 +123,9 @@ class _Meter:
 
     def own(self, call: Call) -> _Sum:
         """One operator, once."""
-        cost = self._costs.cost_of(call.operator, REGISTRY[call.operator].cost)
-        times = max(1, len(call.arguments) - 1) if call.operator in _CHAINED else 1
+        entry = REGISTRY[call.operator]
+        cost = self._costs.cost_of(call.operator, entry.cost)
+        times = max(1, len(call.arguments) - 1) if entry.chained else 1
         if call.operator == "case":
             times = len(call.arguments) // 2
         wide = needs_wide(call) or any(needs_wide(argument) for argument in call.arguments)
@@ -163,27 +159,10 @@ class _Meter:
                 return max((len(value) for value in expression.domain if isinstance(value, str)), default=0)
             longest = LENGTH_MAX_DEFAULT if expression.length_max is None else expression.length_max
             return longest if self._typical is None else min(longest, self._typical)
-        if expression.operator in _LONGEST:
-            return _LONGEST[expression.operator]
+        made = REGISTRY[expression.operator].characters
+        assert made is not None, f"{expression.operator} gives text of any length"
         arguments = expression.arguments
-        texts = [self.characters(argument) for argument in arguments if argument.type is ColumnType.TEXT]
-        if expression.operator == "concat":
-            return sum(texts)
-        last = arguments[-1]
-        cut = expression.operator in ("left", "right") or (expression.operator == "substr" and len(arguments) == 3)
-        if cut and isinstance(last, Literal) and isinstance(last.value, int):
-            return min(last.value, texts[0])
-        if expression.operator == "replace":
-            # Not longer in bytes, but four characters may stand where one of four bytes stood.
-            old, new = (a.value for a in arguments[1:] if isinstance(a, Literal))
-            assert isinstance(old, str)
-            assert isinstance(new, str)
-            return texts[0] * max(1, -(-len(new) // max(1, len(old))))
-        if expression.operator == "gather":  # never longer than the keys: other values are not shown
-            return max(texts[1:])
-        if expression.operator in ("case", "coalesce", "least", "greatest", "nullif"):
-            return max(texts, default=0)
-        return texts[0] if texts else 40
+        return made(arguments, [self.characters(a) if a.type is ColumnType.TEXT else 0 for a in arguments])
 
 
 def characters(expression: Expression) -> int:

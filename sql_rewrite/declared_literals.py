@@ -7,7 +7,7 @@ rows. Declared keys are verified when data is attached; declared bounds are not,
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from privacy.bounds import date_at, number_of_date, number_of_timestamp, timestamp_at
@@ -25,7 +25,9 @@ _CONVERSIONS = frozenset({"as_number", "as_timestamp"})
 _SHOWN_MAX = 10
 
 
-def outside_declaration(operator: str, arguments: Sequence[Expression], position: Position | None) -> Iterator[Finding]:
+def outside_declaration(
+    operator: str, arguments: Sequence[Expression], position: Callable[[], Position | None]
+) -> Iterator[Finding]:
     """A warning for each constant of one comparison that the compared column is declared never to have.
 
     Of keys only equalities count: the order of texts says nothing about which of them exist.
@@ -46,7 +48,7 @@ def outside_declaration(operator: str, arguments: Sequence[Expression], position
                     what=f'{describe(literal)} is compared with "{column.name}", which never has it by its declaration',
                     why=f'The dataset declares "{column.name}" {declared}.',
                     instead=instead,
-                    position=position,
+                    position=position(),
                 )
 
 

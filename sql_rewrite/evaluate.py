@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.functions.date_parts import DAY_NAMES, MONTH_NAMES
 
 __all__ = ["closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
 
@@ -90,8 +89,8 @@ def _domain(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
         return (False, True, *null)
     if isinstance(expression, ColumnRef):
         return None
-    if expression.operator in ("dayname", "monthname"):
-        return (*(DAY_NAMES if expression.operator == "dayname" else MONTH_NAMES), *null)
+    if REGISTRY[expression.operator].values:
+        return (*REGISTRY[expression.operator].values, *null)
     if expression.operator in ("case", "coalesce"):
         merged = _merged(expression, limit)
         if merged is not None:

@@ -23,7 +23,8 @@ from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
-from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.refuse import refuse

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from privacy.refusal import Refused
-from sql_rewrite.lift_expression import ParameterValue, check_parameter, missing_parameter
+from sql_rewrite.lift_constant import check_parameter, missing_parameter
+from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, column
 from sql_rewrite.syntax import DIALECT, UNFORESEEN, consume, rendered

@@ -169,6 +169,14 @@ _MEANINGS = {
 }
 
 
+_WRITTEN_MAX = 40
+"""Most characters of a number, a truth value or a moment as text: 128 bits have 39 digits and a sign."""
+
+
+def _cast_characters(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:
+    return lengths[0] if arguments[0].type is TEXT else _WRITTEN_MAX
+
+
 def _operator(target: ColumnType) -> Operator:
     sources = ", ".join(kind.value.upper() for kind in _SOURCES[target])
     return Operator(
@@ -183,6 +191,7 @@ def _operator(target: ColumnType) -> Operator:
         range=_interval(target),
         ceiling=BIGINT if target is INTEGER else None,
         nullable=_nullable(target),
+        characters=_cast_characters,
         finite=target is not NUMBER,
         section="Conversion",
     )

@@ -15,6 +15,7 @@ from sql_rewrite.functions.operator import (
     Resolved,
     any_nullable,
     arity,
+    as_long,
     expect,
     integer_operands,
     narrow,
@@ -158,6 +159,8 @@ def _extreme(
         lower=lower,
         reference=lambda call, values: min(values, key=rank),
         range=lambda arguments, intervals: interval(intervals),
+        characters=as_long,
+        chained=True,
         section="Arithmetic",
     )
 
@@ -200,6 +203,7 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_case_lower,
         reference=_case,
         range=_case_range,
+        characters=as_long,
         nullable=_case_nullable,
         strict=False,
         section="NULL",
@@ -217,6 +221,8 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_coalesce_lower,
         reference=lambda call, values: next((value for value in values if value is not None), None),
         range=_coalesce_range,
+        characters=as_long,
+        chained=True,
         nullable=lambda arguments: all(argument.nullable for argument in arguments),
         strict=False,
         section="NULL",
@@ -236,6 +242,7 @@ OPERATORS: tuple[Operator, ...] = (
             None if values[0] is not None and values[1] is not None and values[0] == values[1] else values[2]
         ),
         range=lambda arguments, intervals: intervals[2],
+        characters=as_long,
         nullable=lambda arguments: True,
         strict=False,
         section="NULL",

@@ -142,6 +142,7 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_in_lower,
         reference=_in,
         strict=False,
+        chained=True,
         section="Comparison",
     ),
 )

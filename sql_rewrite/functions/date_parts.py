@@ -14,12 +14,12 @@ from sql_rewrite.functions.operator import Operator, Range, Resolve, Resolved, a
 from sql_rewrite.functions.values import midnight, of_day
 from sql_rewrite.scalars import DatePart, DatePartName
 
-__all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS"]
+__all__ = ["OPERATORS"]
 
 DATE, TIMESTAMP, INTEGER, TEXT = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER, ColumnType.TEXT
 
-DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTH_NAMES = (
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
     "January",
     "February",
     "March",
@@ -81,7 +81,10 @@ def _clock(
     return _part(name, forms, meaning, 0, upper, lambda value: reference(midnight(value)), kinds=(TIMESTAMP,))
 
 
-def _name(name: str, forms: str, meaning: str, reference: Callable[[datetime.date], str], cost: Cost) -> Operator:
+def _name(
+    name: str, forms: str, meaning: str, values: tuple[str, ...], index: Callable[[datetime.date], int], cost: Cost
+) -> Operator:
+    """One of the names, by its index."""
     return Operator(
         name=name,
         forms=forms,
@@ -91,7 +94,9 @@ def _name(name: str, forms: str, meaning: str, reference: Callable[[datetime.dat
         names=(name,),
         resolve=_resolve(forms, DATE, TIMESTAMP, to=TEXT),
         lower=plain_call(name),
-        reference=of_day(reference),
+        reference=of_day(lambda value: values[index(value)]),
+        characters=lambda arguments, lengths: max(map(len, values)),
+        values=values,
         cost=cost,
         section="Dates",
     )
@@ -150,9 +155,10 @@ OPERATORS: tuple[Operator, ...] = (
         "dayname",
         "DAYNAME(d)",
         "The weekday in English.",
-        lambda d: DAY_NAMES[d.weekday()],
+        _DAYS,
+        lambda d: d.weekday(),
         Cost(row=25, vector=2100),
     ),
-    _name("monthname", "MONTHNAME(d)", "The month in English.", lambda d: MONTH_NAMES[d.month - 1], Cost(row=11)),
+    _name("monthname", "MONTHNAME(d)", "The month in English.", _MONTHS, lambda d: d.month - 1, Cost(row=11)),
 )
 """Entries of the allow-list."""

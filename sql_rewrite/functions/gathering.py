@@ -95,6 +95,8 @@ def _gathering(
         reference=reference,
         range=_range,
         nullable=_nullable,
+        characters=lambda arguments, lengths: max(lengths[1:]),  # other values are not shown
+        chained=not between,
         strict=False,
         section="Group keys",
     )

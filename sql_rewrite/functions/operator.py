@@ -13,6 +13,7 @@ from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Va
 from sql_rewrite.scalars import Cast, EngineType, Function, Scalar
 
 __all__ = [
+    "Characters",
     "Lower",
     "Lowerer",
     "Operator",
@@ -23,6 +24,7 @@ __all__ = [
     "TypeRefused",
     "any_nullable",
     "arity",
+    "as_long",
     "constant",
     "constant_integer",
     "constant_text",
@@ -75,6 +77,8 @@ Resolve = Callable[[tuple[Expression, ...]], Resolved]
 Range = Callable[[Sequence[Expression], Sequence[Interval]], Interval]
 Lower = Callable[[Call, Lowerer], Scalar]
 Reference = Callable[[Call, Sequence[Value]], Value]
+Characters = Callable[[Sequence[Expression], Sequence[int]], int]
+"""The most characters of a text that an operator gives; the numbers are those of its arguments, 0 for other types."""
 
 
 def any_nullable(arguments: Sequence[Expression]) -> bool:
@@ -106,10 +110,13 @@ class Operator:
 
     For the plan: `resolve` checks types and counts, `range` maps the arguments' intervals to the result's, `ceiling` is
     what the result can never leave whatever is known of the arguments, `nullable` says whether the result may be NULL.
+    `characters` is the most characters of a result that is TEXT, from those of the arguments that are: memory and time
+    are bounded by it, so no operator gives text without. `values` are all that are not NULL, where they are few.
 
     For engines: `lower` says what an engine has to compute, in nodes that its dialect writes
     (sql_rewrite/scalars.py). `cost` belongs to a plain call (`plain_call`), and holds for every dialect whose own table
-    does not say otherwise; the cost of other nodes is that of their writer, in the dialect.
+    does not say otherwise; the cost of other nodes is that of their writer, in the dialect. Either is for two arguments
+    where the operator is `chained`, and grows with each further one.
 
     `reference` is the definition in Python: it gets the call and its arguments' values, infinities and NaN in its
     result mean NULL. `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called
@@ -135,12 +142,20 @@ class Operator:
     range: Range = no_range
     ceiling: Interval | None = None
     nullable: Callable[[Sequence[Expression]], bool] = any_nullable
+    characters: Characters | None = None
+    values: tuple[str, ...] = ()
     strict: bool = True
     loose: bool = False
     finite: bool = True
     exact: bool = True
     exact_text: Callable[[str], bool] | None = None
     cost: Cost | None = None
+    chained: bool = False
+
+
+def as_long(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:
+    """As long as its longest text."""
+    return max(lengths)
 
 
 def plain_call(name: str, *, cast: EngineType | None = None) -> Lower:

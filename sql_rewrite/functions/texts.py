@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import Cost
-from sql_rewrite.expressions import Call, Expression, Interval, Value
+from sql_rewrite.expressions import Call, Expression, Interval, Literal, Value
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.letters import case_agrees, lower_case, upper_case
 from sql_rewrite.functions.operator import (
@@ -17,6 +17,7 @@ from sql_rewrite.functions.operator import (
     Resolved,
     TypeRefused,
     arity,
+    as_long,
     constant_integer,
     constant_text,
     expect,
@@ -111,6 +112,23 @@ def _replace(call: Call, values: Sequence[Value]) -> str:
     return characters if old == "" else characters.replace(old, new)
 
 
+def _piece_characters(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:
+    """As many as the last argument says, where the text has them."""
+    last = arguments[-1]
+    assert isinstance(last, Literal)
+    return min(lengths[0], whole(last.value))
+
+
+def _substr_characters(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:
+    return _piece_characters(arguments, lengths) if len(arguments) == 3 else lengths[0]
+
+
+def _replace_characters(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:
+    """Not longer in bytes, but four characters may stand where one of four bytes stood."""
+    old, new = (a.value for a in arguments[1:] if isinstance(a, Literal))
+    return lengths[0] * max(1, -(-len(text(new)) // max(1, len(text(old)))))
+
+
 def _resolve_concat(forms: str) -> Resolve:
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, 1, GROWTH_MAX)
@@ -146,6 +164,7 @@ def _trim(name: str, forms: str, meaning: str, function: Callable[[str], str], c
         resolve=_resolve_text(forms),
         lower=plain_call(name),
         reference=of_text(function),
+        characters=as_long,
         cost=cost,
         section="Text",
     )
@@ -182,6 +201,7 @@ def _piece(name: str, forms: str, meaning: str, reference: Reference, cost: Cost
         resolve=_resolve_piece(forms),
         lower=plain_call(name),
         reference=reference,
+        characters=_piece_characters,
         cost=cost,
         section="Text",
     )
@@ -198,6 +218,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_text("LOWER"),
         lower=plain_call("lower"),
         reference=of_text(lower_case),
+        characters=as_long,
         exact_text=case_agrees,
         cost=Cost(row=27, vector=2800, character=15.7),
         section="Text",
@@ -212,6 +233,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_text("UPPER"),
         lower=plain_call("upper"),
         reference=of_text(upper_case),
+        characters=as_long,
         exact_text=case_agrees,
         cost=Cost(row=17, character=17.7),
         section="Text",
@@ -265,6 +287,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_substr,
         lower=plain_call("substr"),
         reference=_substr,
+        characters=_substr_characters,
         cost=Cost(row=24, vector=3200, character=5),
         section="Text",
     ),
@@ -277,6 +300,8 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_concat("||"),
         lower=lambda call, lowerer: Concatenation(tuple([lowerer.value(argument) for argument in call.arguments])),
         reference=lambda call, values: "".join(map(text, values)),
+        characters=lambda arguments, lengths: sum(lengths),
+        chained=True,
         section="Text",
     ),
     Operator(
@@ -290,6 +315,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_replace,
         lower=plain_call("replace"),
         reference=_replace,
+        characters=_replace_characters,
         cost=Cost(row=47, vector=3900, character=15, pattern=0.08),
         section="Text",
     ),

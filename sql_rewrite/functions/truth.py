@@ -56,6 +56,7 @@ def _junction(name: str, word: JunctionWord, meaning: str, reference: Reference)
         lower=lambda call, lowerer: Junction(word, tuple([lowerer.value(argument) for argument in call.arguments])),
         reference=reference,
         strict=False,
+        chained=True,
         section="Truth values",
     )
 

@@ -27,7 +27,8 @@ from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Expression
 from sql_rewrite.foreign import foreign_text
 from sql_rewrite.lift import lift
-from sql_rewrite.lift_expression import ExpressionLift, ParameterValue
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lower import lower
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression

@@ -340,6 +340,35 @@ def test_the_test_of_null_rules_sees_every_kind_of_operator() -> None:
     assert set(REGISTRY) - promised == {"nullif", "log2", "log10"}
 
 
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_texts_are_no_longer_than_the_operator_says(name: str) -> None:
+    """Time and memory are bounded by the length of texts: each operator that gives one says it, and keeps to it."""
+    for arguments in CASES[name]:
+        expression = build(name, arguments)
+        if not isinstance(expression, Call) or expression.type is not TEXT:
+            continue
+        characters = REGISTRY[expression.operator].characters
+        assert characters is not None
+        for row in edge_rows(expression):
+            parts = [evaluate(argument, row) for argument in expression.arguments]
+            value = evaluate(expression, row)
+            lengths = [len(part) if isinstance(part, str) else 0 for part in parts]
+            assert value is None or len(str(value)) <= characters(expression.arguments, lengths)
+
+
+@pytest.mark.parametrize("name", [name for name, operator in REGISTRY.items() if operator.values])
+def test_operators_give_the_values_that_they_list(name: str) -> None:
+    """Every listed value occurs, and no other: they are public keys without a look at rows."""
+    values = [
+        evaluate(build(name, arguments), row)
+        for arguments in CASES[name]
+        for day in range(365)
+        for row in [{("t", part): datetime.date(2024, 1, 1) + datetime.timedelta(days=day) for part in "de"}]
+        if arguments[0].type is DATE
+    ]
+    assert set(values) == set(REGISTRY[name].values)
+
+
 # --- random nesting ----------------------------------------------------------------------------------------------
 
 _LEAVES: dict[ColumnType, list[Expression]] = {

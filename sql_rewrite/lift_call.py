@@ -1,0 +1,208 @@
+"""Calls of functions. Which operator a call is follows from the names in the registry (`Operator.names`, `parts`).
+
+The parser makes a class of its own of most functions, with a slot for each argument; which ones, it is asked once, when
+this is imported.
+A call that has a syntax of its own (`EXTRACT(year FROM d)`), or means several operators (`LOG`), has a reader here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.functions import REGISTRY
+from sql_rewrite.lift_refusal import unlisted, unread, worded
+from sql_rewrite.lifter import Lifter, Reader
+from sql_rewrite.refuse import refuse
+from sql_rewrite.syntax import DIALECT, consume, populated
+
+__all__ = ["NAMES", "READERS"]
+
+_COLUMNS = ("x0", "x1", "x2")
+"""Arguments of the example of a call. Of one that takes any number, what follows goes where the last of them went."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function's operator, the slots of its arguments in order, and what the parser puts in others of every call."""
+
+    operator: str
+    slots: tuple[str, ...]
+    fixed: tuple[tuple[str, object], ...]
+    alike: bool
+
+
+def _calls() -> tuple[dict[type[exp.Expr], _Call], dict[str, _Call]]:
+    """The calls of all operators by their class, and by their name where the parser has no class for it.
+
+    The parser reads one example of each, `name(x0, x1)`.
+    """
+    listed = [(operator, name) for operator in REGISTRY.values() for name in operator.names]
+    examples = [f"{name}({', '.join(_COLUMNS[: operator.takes])})" for operator, name in listed]
+    classes: dict[type[exp.Expr], _Call] = {}
+    names: dict[str, _Call] = {}
+    parsed = sqlglot.parse_one(f"SELECT {', '.join(examples)}", dialect=DIALECT).expressions
+    for (operator, name), node in zip(listed, parsed, strict=True):
+        slots = {part.name: part.arg_key for part in node.find_all(exp.Column)}
+        anonymous = isinstance(node, exp.Anonymous)
+        others = () if anonymous else sorted(populated(node) - {*slots.values()})
+        call = _Call(
+            operator.name,
+            tuple(dict.fromkeys(slots[column] for column in _COLUMNS[: operator.takes])),
+            tuple((slot, node.args[slot]) for slot in others),
+            operator.alike,
+        )
+        known = names.setdefault(name, call) if anonymous else classes.setdefault(type(node), call)
+        assert known == call, f"{name} is a call of {known.operator} and of {call.operator}"
+    return classes, names
+
+
+_CALLS, _NAMED = _calls()
+_PARTS = {part: operator.name for operator in REGISTRY.values() for part in operator.parts}
+
+NAMES = frozenset({*_NAMED, "date_part", "datepart"})
+"""Functions that the parser has no class for, in lower case."""
+
+
+def _read(lifter: Lifter, node: exp.Expr) -> Expression:
+    return _read_as(lifter, node, _CALLS[type(node)])
+
+
+def _read_as(lifter: Lifter, node: exp.Expr, call: _Call) -> Expression:
+    consume(node, "this", *call.slots, *dict(call.fixed), text=lifter.text, what=worded(node))
+    if any(node.args.get(slot) != value for slot, value in call.fixed):
+        raise unread(lifter, node)
+    arguments: list[exp.Expr] = []
+    for slot in call.slots:
+        value = node.args.get(slot)
+        arguments += value if isinstance(value, list) else [] if value is None else [value]
+    if call.alike:
+        return lifter.make(node, call.operator, *lifter.siblings(arguments))
+    return lifter.make(node, call.operator, *[lifter.lift(argument) for argument in arguments])
+
+
+def _anonymous(lifter: Lifter, node: exp.Expr) -> Expression:
+    assert isinstance(node, exp.Anonymous)
+    name = str(node.this).lower()
+    if (
+        name in ("date_part", "datepart")
+        and len(node.expressions) == 2
+        and isinstance(node.expressions[0], exp.Literal)
+    ):
+        consume(node, "this", "expressions", text=lifter.text, what="a function call")
+        return _date_part(lifter, node, str(node.expressions[0].this), node.expressions[1])
+    if name not in _NAMED:
+        consume(node, "this", "expressions", text=lifter.text, what="a function call")
+        raise unlisted(lifter, node)
+    return _read_as(lifter, node, _NAMED[name])
+
+
+def _power(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", text=lifter.text, what="POWER")
+    position = lifter.text.position(node)
+    if position is not None and not position.text.lower().startswith(("pow", "(pow")):
+        raise refuse(
+            "unsupported_sql",
+            "the operators ^ and ** are refused",
+            "Their precedence differs between parsers.",
+            "POWER(a, b)",
+            position=position,
+        )
+    return lifter.make(node, "power", lifter.lift(node.this), lifter.lift(node.expression))
+
+
+def _log(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", text=lifter.text, what="LOG")
+    argument = node.expression
+    if argument is None:
+        return lifter.make(node, "log10", lifter.lift(node.this))
+    base = node.this
+    if isinstance(base, exp.Literal) and base.this in ("2", "10"):
+        return lifter.make(node, f"log{base.this}", lifter.lift(argument))
+    raise unread(lifter, node)
+
+
+def _trim(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "position", text=lifter.text, what="TRIM")
+    where = str(node.args.get("position") or "BOTH").upper()
+    operator = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}.get(where)
+    if operator is None:
+        raise unread(lifter, node)
+    return lifter.make(node, operator, lifter.lift(node.this))
+
+
+def _concat(lifter: Lifter, node: exp.Expr) -> Expression:
+    """CONCAT skips NULLs in the dialect, the operator || does not: each argument of CONCAT is coalesced."""
+    consume(node, "expressions", "coalesce", "safe", text=lifter.text, what="CONCAT")
+    empty = Literal("", ColumnType.TEXT)
+    parts = [lifter.make(node, "coalesce", lifter.lift(part), empty) for part in node.expressions]
+    return lifter.make(node, "concat", *parts)
+
+
+def _pipe(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", "safe", text=lifter.text, what="||")
+    return lifter.make(node, "concat", lifter.lift(node.this), lifter.lift(node.expression))
+
+
+def _extract(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", text=lifter.text, what="EXTRACT")
+    return _date_part(lifter, node, _unit(lifter, node, node.this), node.expression)
+
+
+def _unit(lifter: Lifter, node: exp.Expr, unit: object) -> str:
+    """The unit of a date function: a word or a text, never a computed value."""
+    if isinstance(unit, exp.Var | exp.Literal):
+        return str(unit.name)
+    raise refuse(
+        "unsupported_function",
+        f"{lifter.text.spelled(node) or 'a part of a date'} is refused",
+        "The part of the date is not one word, like year or 'year'.",
+        position=lifter.text.position(node),
+    )
+
+
+def _date_part(lifter: Lifter, node: exp.Expr, unit: str, value: exp.Expr) -> Expression:
+    operator = _PARTS.get(unit.lower())
+    if operator is None:
+        raise refuse(
+            "unsupported_function",
+            f"{lifter.text.spelled(node) or 'a part of a date'} is refused",
+            f'"{unit[:40]}" is not one of: ' + ", ".join(sorted(_PARTS)) + ".",
+            position=lifter.text.position(node),
+        )
+    return lifter.make(node, operator, lifter.lift(value))
+
+
+def _date_trunc(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "unit", text=lifter.text, what="DATE_TRUNC")
+    unit = node.args["unit"]
+    name = _unit(lifter, node, unit).lower()
+    return lifter.make(node, "date_trunc", Literal(name, ColumnType.TEXT), lifter.lift(node.this))
+
+
+def _date_diff(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", "unit", "date_part_boundary", text=lifter.text, what="DATE_DIFF")
+    unit = node.args.get("unit")
+    name = _unit(lifter, node, unit).lower()
+    start, end = lifter.siblings([node.expression, node.this])
+    return lifter.make(node, "date_diff", Literal(name, ColumnType.TEXT), start, end)
+
+
+READERS: Mapping[type[exp.Expr], Reader] = {
+    **dict.fromkeys(_CALLS, _read),
+    exp.Pow: _power,
+    exp.Log: _log,
+    exp.Trim: _trim,
+    exp.Concat: _concat,
+    exp.DPipe: _pipe,
+    exp.Extract: _extract,
+    exp.TimestampTrunc: _date_trunc,
+    exp.DateTrunc: _date_trunc,
+    exp.DateDiff: _date_diff,
+    exp.Anonymous: _anonymous,
+}

@@ -1,0 +1,125 @@
+"""The refusals of what is not read: subqueries, windows, functions outside the list, and all other syntax."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from privacy.refusal import Refused
+from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
+from sql_rewrite.lifter import Lifter
+from sql_rewrite.refuse import refuse
+
+__all__ = ["unlisted", "unread", "worded"]
+
+_VOLATILE = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Rand, exp.Uuid)
+_VOLATILE_NAMES = frozenset(
+    (
+        "now today random rand setseed uuid gen_random_uuid nextval currval current_setting getvariable "
+        "txid_current current_query current_user current_schema current_schemas current_database "
+        "get_current_time get_current_timestamp transaction_timestamp localtime localtimestamp "
+        "current_localtimestamp version"
+    ).split()
+)
+
+_WORDS: dict[type[exp.Expr], str] = {
+    exp.Bracket: "a subscript in square brackets",
+    exp.Dot: "a field behind a dot",
+    exp.Lambda: "a lambda function",
+    exp.Tuple: "a list in brackets",
+    exp.Star: "a star",
+    exp.Array: "a list",
+    exp.Struct: "a struct",
+}
+
+
+def unread(lifter: Lifter, node: exp.Expr) -> Refused:
+    """The refusal of a construct that no reader reads, by the name that the analyst wrote."""
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Func):
+        node = node.this
+    position = lifter.text.position(node)
+    name = lifter.text.spelled(node) or lifter.text.operator(node) or worded(node)
+    if isinstance(node, _VOLATILE) or name.removesuffix("()").lower() in _VOLATILE_NAMES:
+        return _volatile(lifter, name, node)
+    if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
+        return refuse(
+            "correlated_subquery",
+            "a subquery inside the private part is refused",
+            "Only aggregates, columns and scalar functions are answered there.",
+            "ask for its number in a query of its own, and write it (or $name, a parameter) in its place",
+            "to count people with such rows, count different units (COUNT(DISTINCT unit)) in the table of the rows",
+            position=position,
+        )
+    if isinstance(node, exp.Window):
+        return refuse(
+            "private_row_limit",
+            "a window function on private rows is refused",
+            "It couples rows of different people.",
+            "use the window on released numbers, in a query around the aggregation",
+            position=position,
+        )
+    if isinstance(node, exp.AggFunc):
+        return refuse(
+            "unsupported_function",
+            f"{name} is refused here",
+            "An aggregate stands where a value of one row is expected, or is not answered.",
+            *instead_of(name, f"{AGGREGATES}, outside WHERE and GROUP BY", lifter.about(node)),
+            position=position,
+        )
+    if isinstance(node, exp.Func):
+        return refuse(
+            "unsupported_function",
+            f"{name} is refused",
+            "It is not in the list of functions that are proved to give a value for every row.",
+            *instead_of(name, FUNCTIONS, lifter.about(node)),
+            position=position,
+        )
+    if isinstance(node, exp.Interval):
+        return refuse(
+            "unsupported_sql",
+            "INTERVAL is refused",
+            "Adding to dates is not answered yet.",
+            "write the date itself, for instance DATE '2024-12-31'",
+            "date_diff('day', a, b) < 30",
+            position=position or lifter.text.position(node.parent),
+        )
+    return refuse(
+        "unsupported_sql",
+        f"{name} is refused",
+        "This construct has no proved meaning in the private part of a query.",
+        "see docs/sql.md for what is answered",
+        position=position,
+    )
+
+
+def unlisted(lifter: Lifter, node: exp.Anonymous) -> Refused:
+    """The refusal of a call that the parser has no class for."""
+    name = str(node.this).lower()
+    if name in _VOLATILE_NAMES:
+        return _volatile(lifter, f"{name}()", node)
+    return refuse(
+        "unsupported_function",
+        f"{lifter.text.spelled(node) or name[:60] + '()'} is refused",
+        "It is not in the list of functions that are proved to give a value for every row.",
+        *instead_of(name, FUNCTIONS, lifter.about(node)),
+        position=lifter.text.position(node),
+    )
+
+
+def _volatile(lifter: Lifter, name: str, node: exp.Expr) -> Refused:
+    return refuse(
+        "volatile_function",
+        f"{name} is refused",
+        "Its value depends on the moment or the session, so equal queries would not be equal.",
+        "write the value itself, for instance DATE '2024-12-31'",
+        position=lifter.text.position(node),
+    )
+
+
+def worded(node: exp.Expr) -> str:
+    """A node's name for people: the SQL name of a function, else the words of its class."""
+    if isinstance(node, exp.Func) and type(node) not in _WORDS:
+        names = node.sql_names() if hasattr(node, "sql_names") else []
+        if names:
+            return str(names[0])
+    words = _WORDS.get(type(node)) or type(node).__name__
+    return words if " " in words else "".join((" " + c.lower()) if c.isupper() else c for c in words).strip()
