@@ -6,7 +6,7 @@
 | which sums it needs | `sql_rewrite/bound.py` |
 | what is suggested for another system's name | `sql_rewrite/hints.py` |
 | what /v1/capabilities announces | `server/matrix.py` |
-| its line in docs/sql.md | `tests/test_aggregates.py` compares |
+| its lines in docs/sql.md | `tests/test_aggregates.py` compares |
 | its value, error, simulation and expected error | its estimator, in `mechanisms/estimates.py` |
 
 An aggregate over existing statistics is a member here, an estimator in `mechanisms/estimators/`, and its line in
@@ -87,6 +87,21 @@ class Described:
     def forms(self) -> tuple[str, ...]:
         """Every way to write it."""
         return self.written or tuple(f"{name.upper()}(x)" for name in self.names)
+
+    @property
+    def beyond(self) -> str:
+        """What docs/sql.md says it does with a unit of more rows than are allotted to it in a group."""
+        match self.statistic:
+            case StatisticKind.COUNT:
+                return "counts the allotted rows"
+            case StatisticKind.SUM:
+                return "its whole sum, clipped to what the allotted rows could be worth at the bounds of x"
+            case StatisticKind.MOMENTS:
+                return "its own mean and spread, weighted by the allotted rows: units weigh by rows, never by values"
+            case StatisticKind.UNITS:
+                return "counts once in each of its groups"
+            case _:
+                assert_never(self.statistic)
 
 
 @enum.unique

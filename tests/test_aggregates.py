@@ -85,6 +85,16 @@ def test_docs_have_its_line(function: AggregateFunction) -> None:
     assert f"| {forms} | {function.described.meaning} |" in lines
 
 
+def test_docs_say_what_becomes_of_rows_beyond_the_bounds() -> None:
+    """The second table of docs/sql.md has a row for every way that aggregates treat them, with calls of that way."""
+    text = (CHECKOUT / "docs" / "sql.md").read_text("utf-8")
+    table = text.partition("| aggregate | of a unit with more rows than are allotted to it in a group |")[2]
+    rows = [line.strip("| ").split(" | ") for line in table.partition("\n\n")[0].splitlines()[2:]]
+    ways = {form: function.described.beyond for function, form in FORMS}
+    assert {(form, way) for names, way in rows for form in names.strip("`").split("`, `")} <= ways.items()
+    assert sorted(way for _, way in rows) == sorted(set(ways.values()))
+
+
 def test_every_aggregate_has_one_estimator() -> None:
     """None is left out, none is there twice, and each estimator says whose it is."""
     assert set(ESTIMATORS) == set(AggregateFunction)

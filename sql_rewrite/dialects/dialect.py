@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sql_rewrite import relations, scalars
 from sql_rewrite.dialects.costs import EngineCosts
@@ -48,7 +48,7 @@ class Dialect:
     costs: EngineCosts
     """How long the engine takes for what is written."""
 
-    _writers: dict[type[Node], Callable[[Any, Any], str]] = {}  # noqa: RUF012 - each subclass makes its own
+    _writers: dict[type[Node], Callable[..., str]] = {}  # noqa: RUF012 - each subclass makes its own
 
     def __init_subclass__(cls) -> None:
         marked = {getattr(member, _KIND): member for member in vars(cls).values() if hasattr(member, _KIND)}

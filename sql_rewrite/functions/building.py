@@ -162,7 +162,7 @@ def _type_interval(entry: Operator, arguments: Sequence[Expression], kind: Colum
         raise TypeRefused(
             "too_large",
             f'the result of "{entry.forms}" may leave the range of exact integers (126 bits)',
-            "A value that large would overflow in the engine, and an overflow would tell about rows.",
+            "A value that large would overflow in the engine, and an overflow would reveal something about rows.",
             (
                 "clip the columns first, for example GREATEST(0, LEAST(x, 1000000))",
                 "CAST one side to DOUBLE",

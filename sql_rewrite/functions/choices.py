@@ -150,7 +150,7 @@ def _extreme(
         name=name,
         forms=f"{word}(a, b, ...)",
         signature="values of one kind -> that kind",
-        meaning=f"{meaning}; NULL when any argument is NULL (DuckDB skips NULL, see below).",
+        meaning=f"{meaning}; NULL when any argument is NULL (DuckDB skips NULL, see above).",
         totality="Comparing values of one SQL type is defined for every pair.",
         names=(name,),
         takes=None,

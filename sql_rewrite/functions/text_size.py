@@ -49,7 +49,7 @@ def work(arguments: Sequence[Expression]) -> int:
     """What reading long constants costs beside the operator itself, in operators.
 
     A constant behind a condition on one person's row is read for that row alone: without a limit, the time of a
-    query would tell whether the row is there. Patterns are matched in text times pattern steps at worst.
+    query would reveal whether the row is there. Patterns are matched in text times pattern steps at worst.
     """
     long = sum(fixed(argument) for argument in arguments if argument.type is TEXT and not isinstance(argument, Literal))
     if not long:

@@ -1,4 +1,4 @@
-"""Values of expressions told apart by type, and references in Python made from functions of one type."""
+"""Values of expressions, narrowed to one type, and references in Python made of functions of that type."""
 
 from __future__ import annotations
 
