@@ -1,7 +1,7 @@
 """From released tables to the rows of an answer, with an error bar for every cell that has one.
 
 Three kinds of columns: keys have no error; released columns keep the interval of their mechanism; derived columns get
-theirs by running the shell again over other numbers (`derived.py`; post-processing, so it is free).
+theirs by running the shell again over other numbers (`derived/`; post-processing, so it is free).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from server.arranging import arranged
-from server.derived import Errors, shell_errors
+from server.derived.cells import Errors
+from server.derived.errors import shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from accountant.states import QueryStatus
-from server.wire.words import ColumnKindWord, FilterWord, OutcomeWord, ProgressWord, RoleWord, StatusWord
+from server.wire.words import ColumnKindWord, FilterWord, IntervalWord, OutcomeWord, ProgressWord, RoleWord, StatusWord
 
 __all__ = [
     "Amount",
@@ -91,7 +91,7 @@ class ColumnAnswer(AnswerModel):
     name: str
     type: str
     kind: ColumnKindWord
-    interval: Literal["noise", "simultaneous", "mapped", "linear", "bounds", "exact", "simulated"] | None = Field(
+    interval: IntervalWord | None = Field(
         default=None,
         description="Where the column's intervals come from (docs/api.md); null for keys and where there are none. "
         "Answers that version 0.1.0 stored do not have it.",

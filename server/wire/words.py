@@ -12,11 +12,13 @@ from accountant.account import FilterKind
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
 from privacy.release import ColumnKind
+from server.derived.cells import IntervalMethod
 from server.roles import Role
 
 __all__ = [
     "ColumnKindWord",
     "FilterWord",
+    "IntervalWord",
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
@@ -71,6 +73,7 @@ _STATES = _by_word(QueryStatus)
 _PROGRESS = _by_word(Progress)
 _KINDS = _by_word(ColumnKind)
 _OUTCOMES = _by_word(Outcome)
+_INTERVALS = _by_word(IntervalMethod)
 
 RoleWord = Annotated[Role, _one_of(_ROLES), _spelt(_ROLES)]
 FilterWord = Annotated[FilterKind, _one_of(_FILTERS), _spelt(_FILTERS)]
@@ -81,3 +84,4 @@ StatusWord = Annotated[QueryStatus, _one_of(_STATES), _spelt(_STATES)]
 ProgressWord = Annotated[Progress, _one_of(_PROGRESS), _spelt(_PROGRESS)]
 ColumnKindWord = Annotated[ColumnKind, _one_of(_KINDS), _spelt(_KINDS)]
 OutcomeWord = Annotated[Outcome, _one_of(_OUTCOMES), _spelt(_OUTCOMES)]
+IntervalWord = Annotated[IntervalMethod, _one_of(_INTERVALS), _spelt(_INTERVALS)]

@@ -14,7 +14,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType
 from privacy.release import ReleasedColumn
 from server.answer_rows import AnswerRows, assemble, shapes
-from server.derived import spread
+from server.derived.draws import spread
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +20,11 @@ from mechanisms.replicates import approximate_replicates, simulate
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind
+from server.derived.cells import Identity, finite_number
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import REPLICATE, ROW
 
-__all__ = ["Identity", "Scenario", "Scenarios", "finite_number", "result_of"]
-
-Identity = tuple[Any, ...]
-"""The hidden columns of an answer's row, which name the rows of released tables that it comes from."""
+__all__ = ["Scenario", "Scenarios", "result_of"]
 
 _ROWS_MAX = 40_000
 """Rows of all replicates together, for bounds and for simulations: some hundredths of a second each."""
@@ -43,7 +39,7 @@ class Scenario:
     """Other numbers for the released columns: by (core, column), for every row. `results` are the answer's rows."""
 
     numbers: dict[tuple[str, str], Floats]
-    results: dict[Identity, Sequence[Any]] = field(default_factory=dict)
+    results: dict[Identity, Sequence[object]] = field(default_factory=dict)
 
 
 class Scenarios:
@@ -63,7 +59,7 @@ class Scenarios:
         self._shell = shell
         self._timeout = timeout_seconds
         self._owner = owner
-        self._scenarios: dict[Any, Scenario] = {}
+        self._scenarios: dict[Hashable, Scenario] = {}
         self._columns = {
             (table.name, column.name): (table.rows, column)
             for table in released
@@ -84,7 +80,7 @@ class Scenarios:
             for key, (_, column) in self._columns.items()
         }
 
-    def make(self, key: Any, numbers: Callable[[], dict[tuple[str, str], Floats]]) -> Scenario:
+    def make(self, key: Hashable, numbers: Callable[[], dict[tuple[str, str], Floats]]) -> Scenario:
         """The scenario of that key; its numbers are made when it is asked for first."""
         if key not in self._scenarios:
             self._scenarios[key] = Scenario(numbers())
@@ -123,7 +119,9 @@ class Scenarios:
         matrices = {key: np.stack([scenario.numbers[key] for scenario in scenarios]) for key in self._columns}
         width = len(self._plan.outputs)
         for row in self._replicated(matrices, len(scenarios)):
-            scenarios[row[width]].results[tuple(row[width + 1 :])] = row
+            number = row[width]
+            assert isinstance(number, int)
+            scenarios[number].results[tuple(row[width + 1 :])] = row
 
     def simulate(self, alpha: float) -> None:
         """The shell over released sums with fresh noise, as often as intervals that miss with `alpha` need."""
@@ -131,7 +129,7 @@ class Scenarios:
             return
         wanted = max(_DRAWS_USUAL, math.ceil(4 / alpha))
         draws = min(wanted, _ROWS_MAX // self.total)
-        matrices: dict[tuple[str, str], Any] = {}
+        matrices: dict[tuple[str, str], Floats] = {}
         for table in self._released:
             if table.sums:
                 matrices |= {(table.name, name): matrix for name, matrix in simulate(table.sums, draws).items()}
@@ -157,7 +155,7 @@ class Scenarios:
                     found[identity, place].append(value)
         self.draws = found
 
-    def _replicated(self, matrices: Mapping[tuple[str, str], Any], count: int) -> Sequence[Sequence[Any]]:
+    def _replicated(self, matrices: Mapping[tuple[str, str], Floats], count: int) -> Sequence[Sequence[object]]:
         """Rows of the simulated form over `count` versions of the released numbers; none when it fails."""
         assert self._plan.simulation is not None
         tables = []
@@ -192,14 +190,5 @@ def result_of(scenario: Scenario | None, identity: Identity, place: int) -> floa
     return None if row is None else finite_number(row[place])
 
 
-def finite_number(value: Any) -> Any:
-    """A finite number as int or float, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        return None
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value if math.isfinite(value) else None
-
-
-def _finite_list(values: Any) -> list[float | None]:
+def _finite_list(values: Floats) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values.tolist()]

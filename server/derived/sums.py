@@ -1,0 +1,157 @@
+"""Intervals of weighted sums of linear numbers: by the exact law of their noise, or each number at its end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import assert_never
+
+import numpy as np
+
+from mechanisms.estimates import linear_form
+from mechanisms.interval import Floats
+from mechanisms.linear import weighted_quantiles
+from mechanisms.measurement import Law
+from mechanisms.noisy_sums import NoisySums
+from server.derived.cells import CellError, Identity, IntervalMethod, NoInterval, Way, finite_number, none
+from server.derived.numbers import Numbers, row_of
+from server.derived.scenarios import result_of
+from sql_rewrite.trace import Read
+
+__all__ = ["is_linear", "linear"]
+
+
+def is_linear(numbers: Numbers, read: Read) -> bool:
+    """Whether a number is linear in sums whose noise has a law that adds up, or selected the number's group."""
+    source = numbers.sources[read[0], read[1]]
+    if source.sums is None or not source.sums.linear(read[1]):
+        return False
+    return source.conditional or source.sums.measurement.law is not Law.OTHER
+
+
+def linear(numbers: Numbers, reads: Sequence[Read]) -> Way | None:
+    """A weighted sum of linear numbers: the weights come from the shell itself, at zero and at one.
+
+    None where there are too many weights to ask for.
+    """
+    columns = list(dict.fromkeys((core, name) for core, name, _ in reads))
+    cells: list[tuple[tuple[str, str], int | None]] = [(column, None) for column in columns]
+    conditional = any(numbers.sources[column].conditional for column in columns)
+    if any(at is None for _, _, at in reads) or len(columns) < len(reads):
+        # Several rows of one column: each cell by itself.
+        cells = [(column, row) for column in columns for row in range(numbers.sources[column].table.rows)]
+        if conditional:
+            return none(NoInterval.GIVEN_SHOWN)
+    if not numbers.scenarios.room_for(len(cells) + 1):
+        return None
+    zero = numbers.scenarios.zero()
+    units = [numbers.scenarios.unit(column, row) for column, row in cells]
+    known: dict[int, dict[Identity, CellError]] = {}
+
+    def weights(place: int) -> tuple[list[Identity], Floats]:
+        identities = [i for i in zero.results if finite_number(zero.results[i][place]) is not None]
+        matrix = np.zeros((len(identities), len(cells)))
+        for i, identity in enumerate(identities):
+            base = result_of(zero, identity, place) or 0.0
+            for j, unit in enumerate(units):
+                at_one = result_of(unit, identity, place)
+                matrix[i, j] = math.nan if at_one is None else at_one - base
+        return identities, matrix
+
+    def way(place: int, identity: Identity) -> CellError:
+        if place not in known:
+            identities, matrix = weights(place)
+            # Where noisy numbers chose rows, the intervals hold for all that there are.
+            alpha = numbers.alpha / (max(1, len(identities)) if numbers.plan.chosen else 1)
+            if conditional:
+                known[place] = _boxed(numbers, place, identities, matrix, reads, alpha)
+            else:
+                known[place] = _weighted(numbers, place, identities, matrix, cells, alpha)
+        return known[place].get(identity, CellError(reason=NoInterval.UNDEFINED))
+
+    return way
+
+
+def _weighted(
+    numbers: Numbers,
+    place: int,
+    identities: Sequence[Identity],
+    matrix: Floats,
+    cells: Sequence[tuple[tuple[str, str], int | None]],
+    alpha: float,
+) -> dict[Identity, CellError]:
+    """Errors of weighted sums: cells of one statistic and row share its noise, all others are independent."""
+    parts: dict[tuple[int, int | None], Floats] = {}
+    sums: dict[int, NoisySums] = {}
+    roundings: list[Floats] = []
+    variance, spread = np.zeros(len(identities)), np.zeros(len(identities))
+    for j, (key, row) in enumerate(cells):
+        one = numbers.sources[key].sums
+        assert one is not None
+        estimate = one.estimate(key[1])
+        assert estimate is not None
+        form = linear_form(one.measurement.statistic, estimate.kind)
+        assert form is not None
+        exact = [part * one.measurement.grid for part in form]
+        vector = matrix[:, j, None] * np.array([float(part) for part in exact])
+        sums[id(one)] = one
+        parts[id(one), row] = parts.get((id(one), row), 0) + vector
+        if estimate.integer and any(part.denominator != 1 for part in exact):
+            roundings.append(np.abs(matrix[:, j, None]) / 2)
+            spread = spread + matrix[:, j] ** 2 / 12
+    laplace: list[Floats] = []
+    for (whose, _), vector in parts.items():
+        measurement = sums[whose].measurement
+        squares = (vector**2).sum(axis=-1)
+        spread = spread + measurement.variance() * squares
+        scale = float(measurement.scale_of_sums / measurement.grid)
+        match measurement.law:
+            case Law.LAPLACE:
+                laplace.append(np.abs(vector) * scale)
+            case Law.NORMAL:
+                variance = variance + scale**2 * squares
+            case Law.OTHER:
+                raise AssertionError("simulated, or in a box")
+            case _:
+                assert_never(measurement.law)
+        roundings.append(np.abs(vector) * measurement.rounding)
+    reach = weighted_quantiles(
+        np.concatenate(laplace, axis=-1) if laplace else np.zeros((len(identities), 0)),
+        variance,
+        np.concatenate(roundings, axis=-1),
+        alpha,
+    )
+    values = numbers.shown(place)
+    found = {}
+    for identity, half, error in zip(identities, reach.tolist(), np.sqrt(spread).tolist(), strict=True):
+        value = values.get(identity)
+        if value is None or not math.isfinite(half):
+            found[identity] = CellError(reason=NoInterval.UNDEFINED)
+        else:
+            found[identity] = CellError(error, value - half, value + half, IntervalMethod.LINEAR)
+    return found
+
+
+def _boxed(
+    numbers: Numbers, place: int, identities: Sequence[Identity], matrix: Floats, reads: Sequence[Read], alpha: float
+) -> dict[Identity, CellError]:
+    """Errors of weighted sums of numbers of one row of which one selected it: each at its end, all at once."""
+    found = {}
+    values = numbers.shown(place)
+    ends = [numbers.ends_of(core, name, alpha / len(reads)) for core, name, _ in reads]
+    for i, identity in enumerate(identities):
+        value, low, high = values.get(identity), 0.0, 0.0
+        for j, (core, name, at) in enumerate(reads):
+            weight, both = float(matrix[i, j]), ends[j]
+            row = None if at is None else row_of(identity, at)
+            middle = None if row is None else numbers.sources[core, name].column.numbers[row]
+            if both is None or middle is None or value is None or not math.isfinite(weight):
+                value = None
+                break
+            moves = [weight * (float(side[row]) - float(middle)) for side in both]
+            low, high = low + min(moves), high + max(moves)
+        if value is None:
+            found[identity] = CellError(reason=NoInterval.UNDEFINED)
+        else:
+            found[identity] = CellError(None, value + low, value + high, IntervalMethod.BOUNDS)
+    return found
