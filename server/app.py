@@ -36,7 +36,7 @@ from server.log import coarse_seconds, configure_logs, duration_bucket, logger, 
 from server.methods import allowed_methods, as_get, without_body
 from server.metrics import Metrics
 from server.openapi import cached_document
-from server.routes import budgets, datasets, operations, people, queries
+from server.routes import budgets, datasets, operations, people, queries, releases
 from server.routes.common import running_response
 from server.routes.operations import server_version
 from server.routes.refusals import problem_of_act
@@ -103,7 +103,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
             "auto_configure": False,
         },
     )
-    for module in (queries, budgets, datasets, people, operations):
+    for module in (queries, releases, budgets, datasets, people, operations):
         for route in module.router.routes:
             app.router.routes.append(route)
     undeclared = undeclared_routes(list(app.router.routes))
@@ -279,7 +279,6 @@ def _unforeseen(state: RequestState) -> Response:
         "internal_error",
         what="the server failed",
         why="The request may have been charged, so it counts as charged." if spending else "Nothing was charged.",
-        instead=("Give the operator the request id.",),
         charged=spending,
     )
     return problem_response(problem, request_id=state["request_id"])

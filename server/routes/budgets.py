@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from fractions import Fraction
 from functools import lru_cache
@@ -22,7 +21,7 @@ from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
 from server.roles import Role
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, moment_text, not_found
 from server.services import Services
 from server.wire.answers import BudgetAnswer, BudgetList, EntryList
 from server.wire.requests import BudgetBody, BudgetChangeBody
@@ -90,7 +89,7 @@ def _budget(services: Services, account: Account) -> dict[str, object]:
         "reserved": any((reserved.pure != 0, reserved.rho != 0, reserved.mu_squared != 0, reserved.delta != 0)),
         "queries_left": None if dataset is None else int(remaining / dataset.limits.epsilon_default),
         "membership_guess": membership_guess(_guarantee(services, account, dataset)),
-        "created": account.created.astimezone(datetime.UTC).isoformat(timespec="seconds"),
+        "created": moment_text(account.created),
         "links": {"self": f"/v1/budgets/{account.id}", "entries": f"/v1/budgets/{account.id}/entries"},
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import re
@@ -17,22 +18,28 @@ from starlette.responses import Response
 from privacy.policy import Dataset
 from server.auth import Caller, services_of
 from server.body import parse_json, read_body, validate
-from server.errors import PROBLEMS, Problem
+from server.errors import Problem
+from server.formats import FORMATS, JSON, Format, Representation, Table, negotiate, represent
+from server.problem_kinds import PROBLEMS
 from server.services import Services
 from server.wire.words import Progress
 
 __all__ = [
+    "OTHER_FORMATS",
     "Description",
     "absent_dataset",
     "account_visible",
+    "asked_format",
     "body_of",
     "cached_response",
     "describe",
     "identifier",
     "in_thread",
     "json_response",
+    "moment_text",
     "not_found",
     "running_response",
+    "sent",
     "visible_dataset",
 ]
 
@@ -40,6 +47,8 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z", re.ASCII)
 _IMMUTABLE = "private, max-age=31536000, immutable"
+OTHER_FORMATS = tuple(format_.media_type for format_ in FORMATS if format_ is not JSON)
+"""Media types of results beside JSON."""
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -81,6 +90,23 @@ async def body_of(request: Request, model: type[Model], *, large: bool = False) 
     raw = await read_body(request, limit=limit, timeout_seconds=settings.body_timeout_seconds)
     value = parse_json(raw)
     return validate(model, value), value
+
+
+async def asked_format(request: Request) -> Format:
+    """The format that the request asks for. Errors: Problem not_acceptable."""
+    return await negotiate(request.headers.getlist("accept"))
+
+
+async def sent(sent_as: Format, content: bytes, read: Callable[[bytes], Table], name: str) -> Representation:
+    """Stored JSON as it is sent; every format but JSON is made on a thread."""
+    if sent_as is JSON:
+        return represent(sent_as, content, read, filename=name)
+    return await in_thread(lambda: represent(sent_as, content, read, filename=name))
+
+
+def moment_text(moment: datetime.datetime) -> str:
+    """A moment to the second, in UTC."""
+    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")
 
 
 def running_response(query_id: str, status: Progress) -> Response:

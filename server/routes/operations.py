@@ -22,10 +22,10 @@ from privacy.warning import WARNINGS
 from server import formats
 from server.auth import PUBLIC, Access, Caller, roles, services_of
 from server.body import DEPTH_MAX
-from server.errors import PROBLEMS
 from server.floor import RUNS
 from server.log import logger
 from server.metrics import CONTENT_TYPE_LATEST
+from server.problem_kinds import PROBLEMS
 from server.roles import OVERSEEING, Role
 from server.routes.common import Description, describe, in_thread, json_response, not_found
 from server.services import Check, Services

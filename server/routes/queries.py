@@ -1,56 +1,49 @@
-"""Questions: estimates, queries, their states, and stored releases. Only POST /v1/queries spends."""
+"""Questions: estimates, queries and their states. Only POST /v1/queries spends."""
 
 from __future__ import annotations
 
-import datetime
-import json
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from accountant.errors import BudgetExhausted, LedgerError
-from accountant.request import QueryRecord, StoredRelease
+from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.numbers import decimal_text
-from privacy.policy import Sharing
 from privacy.refusal import ExecutionFailed, Refused
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import problem_of_execution, problem_of_ledger
 from server.formats import (
-    FORMATS,
-    JSON,
     RESULT_HEADERS,
     Format,
-    Representation,
-    Table,
     answer_table,
-    negotiate,
-    release_table,
-    represent,
 )
 from server.once import idempotency_key
 from server.question import Question
-from server.roles import ASKING, READING, Role
+from server.roles import ASKING, READING
 from server.routes.common import (
+    OTHER_FORMATS,
     absent_dataset,
     account_visible,
+    asked_format,
     body_of,
     cached_response,
     describe,
     identifier,
     in_thread,
     json_response,
+    moment_text,
     not_found,
     running_response,
+    sent,
 )
 from server.services import Services
-from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, ReleaseAnswer, RunningAnswer
+from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import CONFIDENCE_DEFAULT, QueryBody
 from server.wire.words import Progress
 
@@ -109,8 +102,6 @@ _EXAMPLE_ANSWER = {
 }
 _EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/queries/q_7d1f"}}
 
-_FORMATS = tuple(format_.media_type for format_ in FORMATS if format_ is not JSON)
-_RELEASE_HEADERS = ("Noisegate-Release", "Noisegate-Query", "Noisegate-Confidence")
 _ANSWER_HEADERS = {name: text for name, text in RESULT_HEADERS.items() if name != "Noisegate-Release"}
 
 _REFUSALS = (
@@ -227,7 +218,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
         },
         answers={200: (QueryAnswer, _EXAMPLE_ANSWER), 202: (RunningAnswer, _EXAMPLE_RUNNING)},
         headers={"Location": "Address of the query.", "Retry-After": "With 202: seconds until the next poll."},
-        formats=_FORMATS,
+        formats=OTHER_FORMATS,
         format_headers=_ANSWER_HEADERS,
         problems=(*_REFUSALS, "not_acceptable", "idempotency_conflict", "execution_failed", "charge_unknown"),
     ),
@@ -237,7 +228,7 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     deadline = time.monotonic()
     services = services_of(request)
     # A format that cannot be sent is refused before anything is read or charged.
-    sent_as = await _format(request)
+    sent_as = await asked_format(request)
     key = idempotency_key(request)
     body, raw = await body_of(request, QueryBody)
     deadline += body.wait_ms / 1000
@@ -280,18 +271,6 @@ async def _broken_or(refused: Refused, services: Services, caller: Caller, datas
     return refused
 
 
-async def _format(request: Request) -> Format:
-    """The format that the request asks for. Errors: Problem not_acceptable."""
-    return await negotiate(request.headers.getlist("accept"))
-
-
-async def _sent(sent_as: Format, content: bytes, read: Callable[[bytes], Table], name: str) -> Representation:
-    """Stored JSON as it is sent; every format but JSON is made on a thread."""
-    if sent_as is JSON:
-        return represent(sent_as, content, read, filename=name)
-    return await in_thread(lambda: represent(sent_as, content, read, filename=name))
-
-
 async def _await_answer(
     request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
 ) -> Response:
@@ -315,9 +294,9 @@ async def _await_answer(
 
 
 async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:
-    sent = await _sent(sent_as, content, answer_table, query_id)
+    body = await sent(sent_as, content, answer_table, query_id)
     headers = {"Cache-Control": "no-store", "Content-Location": f"/v1/queries/{query_id}", "Vary": "Accept"}
-    return Response(sent.content, media_type=sent.media_type, headers={**headers, **sent.headers})
+    return Response(body.content, media_type=body.media_type, headers={**headers, **body.headers})
 
 
 async def _own_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
@@ -379,7 +358,7 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
             for part in record.charged
             if overseen or part.account == record.account
         ],
-        "created": _moment(record.created),
+        "created": moment_text(record.created),
         "links": {"self": f"/v1/queries/{record.id}"},
     }
 
@@ -397,18 +376,18 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
             "ETag": "Strong tag of the answer in this format.",
             "Retry-After": "With 202: seconds until the next poll.",
         },
-        formats=_FORMATS,
+        formats=OTHER_FORMATS,
         format_headers=_ANSWER_HEADERS,
         problems=("not_acceptable", "not_found", "execution_failed", "query_void"),
     ),
 )
 async def get_query(request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*READING))]) -> Response:
     """GET /v1/queries/{query_id}."""
-    sent_as = await _format(request)
+    sent_as = await asked_format(request)
     record = await _own_query(services_of(request), caller, query_id)
     if record.state is QueryStatus.SETTLED and record.answer is not None:
-        sent = await _sent(sent_as, record.answer, answer_table, record.id)
-        return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
+        body = await sent(sent_as, record.answer, answer_table, record.id)
+        return cached_response(request, body.content, media_type=body.media_type, headers=body.headers)
     if record.state is QueryStatus.RESERVED:
         return running_response(record.id, Progress.RESERVED)
     if record.state is QueryStatus.FAILED_VOID:
@@ -435,57 +414,3 @@ async def cancel_query(request: Request, query_id: str, caller: Annotated[Caller
     state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
     charged = state != QueryStatus.FAILED_VOID and bool(record.charged)
     return json_response({"id": record.id, "status": "unknown" if state is None else state, "charged": charged})
-
-
-@router.get(
-    "/v1/releases/{release_id}",
-    **describe(
-        "getRelease",
-        "Read a stored release",
-        "A noisy table that was paid for once: immutable, free to read and to cache. Visible to whom it was released, "
-        "to those who were charged for reading it, to overseers, and to everybody with a budget for the dataset where "
-        "its policy shares releases for nothing. The header "
-        "`Accept` chooses the format; JSON is the default.",
-        tag="Queries",
-        answers={200: (ReleaseAnswer, None), 304: ("", None)},
-        headers={"ETag": "Strong tag of the release in this format."},
-        formats=_FORMATS,
-        format_headers={name: RESULT_HEADERS[name] for name in _RELEASE_HEADERS},
-        problems=("not_acceptable", "not_found"),
-    ),
-)
-async def get_release(request: Request, release_id: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
-    """GET /v1/releases/{release_id}."""
-    services = services_of(request)
-    sent_as = await _format(request)
-
-    def find() -> tuple[StoredRelease, Literal["own", "shared"]] | None:
-        release = services.ledger.release(identifier(release_id, "release"))
-        if release is None:
-            return None
-        if caller.oversees or release.principal == caller.name:
-            return release, "own"
-        dataset = services.catalogue.get(release.dataset)
-        free = dataset is not None and dataset.limits.releases_shared is Sharing.FREE
-        if free and account_visible(services, caller, release.dataset):
-            return release, "shared"
-        return (release, "shared") if services.ledger.has_read(caller.name, release.id) else None
-
-    found = await in_thread(find)
-    if found is None:
-        raise not_found("release")
-    release, why = found
-    head = {
-        "id": release.id,
-        "dataset": release.dataset,
-        "created": None if release.created is None else _moment(release.created),
-        # Whose query paid for it is nobody else's business.
-        "query": release.query_id if why == "own" else None,
-    }
-    content = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"release":' + release.body + b"}"
-    sent = await _sent(sent_as, content, release_table, release.id)
-    return cached_response(request, sent.content, media_type=sent.media_type, headers=sent.headers)
-
-
-def _moment(moment: datetime.datetime) -> str:
-    return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")

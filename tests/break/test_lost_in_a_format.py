@@ -100,7 +100,7 @@ def test_a_format_that_fails_loses_nothing(
     question = body("SELECT COUNT(*) AS n FROM people WHERE age < 47")
     headers = {"Idempotency-Key": accept, "Accept": accept}
     with monkeypatch.context() as patch:
-        patch.setattr("server.routes.queries.represent", _broken)
+        patch.setattr("server.routes.common.represent", _broken)
         failed = api.post("/v1/queries", json=question, headers=headers)
     assert failed.status_code == 500
     assert failed.json()["charged"] is not False

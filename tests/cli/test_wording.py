@@ -13,7 +13,7 @@ import pytest
 from server.cli.answers import warning_lines
 from server.cli.client import _problem_failure
 from server.cli.wording import as_commands
-from server.errors import PROBLEMS
+from server.problem_kinds import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 HTTP = re.compile(r"/v1/|\b(?:GET|POST|PUT|PATCH|DELETE) /|\bheader\b|\bIdempotency-Key\b|in the request\b")

@@ -32,8 +32,8 @@ from privacy.policy import Dataset
 from privacy.statement import Statement
 from server.answer import Journey
 from server.app import create_app
-from server.errors import PROBLEMS
 from server.jobs import JobPool
+from server.problem_kinds import PROBLEMS
 from server.services import Services
 from server.settings import load_settings
 from server.store.registry import Registry

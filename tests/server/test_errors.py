@@ -9,7 +9,8 @@ import re
 import pytest
 
 from privacy.refusal import CODES, Finding
-from server.errors import PROBLEMS, Problem, problem_body, problem_response
+from server.errors import Problem, problem_body, problem_response
+from server.problem_kinds import PROBLEMS
 from tests.server.conftest import World
 from tests.server.fakes import check_words
 

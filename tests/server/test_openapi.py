@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from server.errors import PROBLEMS
 from server.openapi import document_text, openapi_document, request_models
+from server.problem_kinds import PROBLEMS
 from tests.server.conftest import World
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

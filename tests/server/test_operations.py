@@ -14,8 +14,8 @@ from accountant.errors import LedgerUnavailable
 from privacy.refusal import CODES
 from server import log
 from server.app import create_app
-from server.errors import PROBLEMS
 from server.jobs import JobPool
+from server.problem_kinds import PROBLEMS
 from server.services import Check, Services
 from server.settings import Settings, load_settings
 from tests.server.conftest import World
