@@ -56,15 +56,9 @@ async def read_body(request: Request, *, limit: int, timeout_seconds: float) -> 
             why="Compressed bodies are not read.",
             instead=("Send the body without Content-Encoding.",),
         )
-    too_large = Problem(
-        "body_too_large",
-        what=f"the body is larger than {limit} bytes",
-        instead=(f"Send at most {limit} bytes.",),
-        headers={"Connection": "close"},
-    )
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 12 or int(declared) > limit):
-        raise too_large
+        raise _too_large(limit)
     chunks: list[bytes] = []
     size = 0
     try:
@@ -72,7 +66,7 @@ async def read_body(request: Request, *, limit: int, timeout_seconds: float) -> 
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:
-                    raise too_large
+                    raise _too_large(limit)
                 chunks.append(chunk)
     except TimeoutError:
         raise Problem(
@@ -84,6 +78,15 @@ async def read_body(request: Request, *, limit: int, timeout_seconds: float) -> 
     except ClientDisconnect:
         raise Problem("request_timeout", what="the connection was closed before the body was complete") from None
     return b"".join(chunks)
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        "body_too_large",
+        what=f"the body is larger than {limit} bytes",
+        instead=(f"Send at most {limit} bytes.",),
+        headers={"Connection": "close"},
+    )
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -21,10 +21,19 @@ from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
 from server.roles import Role
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, moment_text, not_found
+from server.routes.common import (
+    body_of,
+    describe,
+    identifier,
+    in_thread,
+    json_response,
+    moment_text,
+    not_found,
+    page_response,
+)
 from server.services import Services
 from server.wire.answers import BudgetAnswer, BudgetList, EntryList
-from server.wire.requests import BudgetBody, BudgetChangeBody
+from server.wire.requests import DATASET_PATTERN, BudgetBody, BudgetChangeBody
 
 __all__ = ["router"]
 
@@ -118,9 +127,7 @@ async def _visible_account(services: Services, caller: Caller, budget_id: str) -
 async def list_budgets(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*Role))],
-    dataset: Annotated[
-        str | None, Query(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]{0,62}$", description="Of this dataset only.")
-    ] = None,
+    dataset: Annotated[str | None, Query(pattern=DATASET_PATTERN, description="Of this dataset only.")] = None,
 ) -> Response:
     """GET /v1/budgets."""
     services = services_of(request)
@@ -246,12 +253,12 @@ async def list_entries(
     services = services_of(request)
     account = await _visible_account(services, caller, budget_id)
     entries = await in_thread(lambda: services.ledger.entries(account.id, after=after, count=count + 1))
-    page = list(entries[:count])
-    return json_response(
-        {
-            "entries": [_entry(entry, overseen=caller.oversees) for entry in page],
-            "next": page[-1].account_sequence if len(entries) > count else None,
-        }
+    return page_response(
+        "entries",
+        entries,
+        count,
+        body=lambda entry: _entry(entry, overseen=caller.oversees),
+        after=lambda entry: entry.account_sequence,
     )
 
 

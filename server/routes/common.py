@@ -38,12 +38,14 @@ __all__ = [
     "json_response",
     "moment_text",
     "not_found",
+    "page_response",
     "running_response",
     "sent",
     "visible_dataset",
 ]
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}\Z", re.ASCII)
 _IMMUTABLE = "private, max-age=31536000, immutable"
@@ -61,6 +63,16 @@ def json_response(value: object, *, status: int = 200, headers: Mapping[str, str
     content = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     return Response(
         content, status, media_type="application/json", headers={"Cache-Control": "no-store", **(headers or {})}
+    )
+
+
+def page_response(
+    name: str, found: Sequence[Item], count: int, *, body: Callable[[Item], object], after: Callable[[Item], object]
+) -> Response:
+    """A page of a list. `found` has one more than `count` where there is another page, which begins after `next`."""
+    shown = found[:count]
+    return json_response(
+        {name: [body(item) for item in shown], "next": after(shown[-1]) if len(found) > count else None}
     )
 
 

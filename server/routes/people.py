@@ -12,11 +12,11 @@ from server.administration.people import ChangePrincipal, CreateKey, CreatePrinc
 from server.auth import Caller, roles, services_of
 from server.once import ONCE_TEXT, once
 from server.roles import Role
-from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
+from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found, page_response
 from server.services import Services
 from server.store.people import Principal, StoredKey
 from server.wire.answers import KeyAnswer, KeyList, MeAnswer, NewKeyAnswer, PrincipalAnswer, PrincipalList
-from server.wire.requests import KeyBody, PrincipalBody, PrincipalChangeBody
+from server.wire.requests import NAME_PATTERN, KeyBody, PrincipalBody, PrincipalChangeBody
 
 __all__ = ["router"]
 
@@ -83,10 +83,7 @@ async def list_principals(
     """GET /v1/principals."""
     registry = services_of(request).registry
     found = await in_thread(lambda: registry.principals(after=after, count=count + 1))
-    page = found[:count]
-    return json_response(
-        {"principals": [_body(item) for item in page], "next": page[-1].name if len(found) > count else None}
-    )
+    return page_response("principals", found, count, body=_body, after=lambda principal: principal.name)
 
 
 @router.post(
@@ -173,17 +170,14 @@ async def change_principal(
 async def list_keys(
     request: Request,
     caller: Annotated[Caller, Depends(roles(Role.ADMIN))],
-    principal: Annotated[
-        str | None, Query(pattern=r"^[a-z][a-z0-9_.-]{0,62}$", description="Of this principal only.")
-    ] = None,
+    principal: Annotated[str | None, Query(pattern=NAME_PATTERN, description="Of this principal only.")] = None,
     count: _Count = 100,
     after: _After = "",
 ) -> Response:
     """GET /v1/keys."""
     registry = services_of(request).registry
     found = await in_thread(lambda: registry.keys(principal=principal, after=after, count=count + 1))
-    page = found[:count]
-    return json_response({"keys": [_body(item) for item in page], "next": page[-1].id if len(found) > count else None})
+    return page_response("keys", found, count, body=_body, after=lambda key: key.id)
 
 
 @router.post(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -39,12 +40,13 @@ from server.routes.common import (
     json_response,
     moment_text,
     not_found,
+    page_response,
     running_response,
     sent,
 )
 from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
-from server.wire.requests import CONFIDENCE_DEFAULT, QueryBody
+from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, QueryBody
 from server.wire.words import Progress
 
 __all__ = ["router"]
@@ -191,7 +193,7 @@ async def create_estimate(request: Request, caller: Annotated[Caller, Depends(ro
     body, raw = await body_of(request, QueryBody)
     question = _question(caller, body, raw, key=None)
     try:
-        return json_response(await services.jobs.call(lambda: services.journey.estimate(question), owner=caller.name))
+        return json_response(await services.jobs.call(partial(services.journey.estimate, question), owner=caller.name))
     except Refused as refused:
         raise await _broken_or(refused, services, caller, question.dataset) from None
 
@@ -238,7 +240,7 @@ async def create_query(request: Request, caller: Annotated[Caller, Depends(roles
     request.state.spending = True
     try:
         started = await services.jobs.start(
-            lambda: journey.admit(question),
+            partial(journey.admit, question),
             journey.complete,
             journey.abandon,
             owner=caller.name,
@@ -322,9 +324,7 @@ async def list_queries(
     request: Request,
     caller: Annotated[Caller, Depends(roles(*READING))],
     count: Annotated[int, Query(ge=1, le=200, description="Queries per page.")] = 50,
-    after: Annotated[
-        str | None, Query(pattern=r"^[A-Za-z0-9_.-]{1,80}$", description="`next` of the page before.")
-    ] = None,
+    after: Annotated[str | None, Query(pattern=ACCOUNT_PATTERN, description="`next` of the page before.")] = None,
 ) -> Response:
     """GET /v1/queries."""
     services = services_of(request)
@@ -333,12 +333,12 @@ async def list_queries(
         # A place in the list of others would tell when they asked.
         await _own_query(services, caller, after)
     records = await in_thread(lambda: services.ledger.queries(whose, after=after, count=count + 1))
-    page = list(records[:count])
-    return json_response(
-        {
-            "queries": [_state(record, overseen=caller.oversees) for record in page],
-            "next": page[-1].id if len(records) > count else None,
-        }
+    return page_response(
+        "queries",
+        records,
+        count,
+        body=lambda record: _state(record, overseen=caller.oversees),
+        after=lambda record: record.id,
     )
 
 

@@ -16,7 +16,10 @@ from server.body import NOT_TEXT
 from server.wire.words import FilterWord, NoiseWord, RoleWord
 
 __all__ = [
+    "ACCOUNT_PATTERN",
     "CONFIDENCE_DEFAULT",
+    "DATASET_PATTERN",
+    "NAME_PATTERN",
     "SQL_LENGTH_MAX",
     "WAIT_MS_DEFAULT",
     "WAIT_MS_MAX",
