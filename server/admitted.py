@@ -9,7 +9,7 @@ __all__ = ["InFlight", "Settled"]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A query whose answer is stored: it was asked before, or repeats what was told."""
+    """A query whose answer is stored: it was asked before, or repeats an earlier answer."""
 
     query_id: str
     answer: bytes

@@ -1,4 +1,4 @@
-"""Which part of an answer's bytes is the same whenever the answer is told again.
+"""Which part of an answer's bytes is the same whenever the answer is sent again.
 
 An answer begins with its identifier and ends with accounting, provenance and links. Between them are the columns, rows,
 errors and intervals: most of it, and the same in every repeat. The ledger keeps them once (`SharedAnswer`).

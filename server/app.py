@@ -239,7 +239,7 @@ class _Edge:
         method = _method(scope)
         metrics: Metrics = self._state.metrics
         metrics.requests.labels(route, method, str(status)).inc()
-        # In the log's coarse steps: the sum of exact times would tell each of them to who reads it twice.
+        # In the log's coarse steps: the sum of exact times would reveal each of them to anyone who reads it twice.
         metrics.request_seconds.labels(route).observe(coarse_seconds(seconds))
         fields = {"request_id": request_id, "method": method, "route": route, "status": status}
         code = state.get("problem_code")
@@ -272,7 +272,7 @@ def _method(scope: Scope) -> str:
 
 
 def _unforeseen(state: RequestState) -> Response:
-    """The answer to a failure that nobody foresaw. A request that may have been charged counts as charged."""
+    """The answer to an unforeseen failure. A request that may have been charged counts as charged."""
     spending = bool(state.get("spending"))
     state["problem_code"] = "internal_error"
     problem = Problem(
@@ -298,7 +298,7 @@ def _too_many(state: RequestState) -> Response:
 
 
 def _cut_short(state: RequestState) -> Response:
-    """The answer to a request that the shutdown ended. Nobody who may have been charged is told otherwise."""
+    """The answer to a request that the shutdown ended. What may have been charged is never said not to be."""
     if "query_id" in state:
         return running_response(state["query_id"], Progress.RUNNING)
     if state.get("spending"):

@@ -98,7 +98,7 @@ def build_services(settings: Settings) -> Services:
             jobs=jobs,
             checks=(
                 Check("ledger", ledger.check_writable),
-                # Anybody may ask: neither check may take a worker or wait for one, which would tell running times.
+                # Anybody may ask: neither check may take a worker or wait for one, which would reveal running times.
                 Check("engine", lambda: _ready(private.usable())),
                 Check("shell", lambda: _ready(shell.usable())),
                 Check("snapshots", catalogue.require_snapshots),

@@ -304,7 +304,7 @@ class ServedDatasets:
         return _Entry(_with_public_keys(dataset, snapshot), snapshot)
 
     def _policy_version(self, name: str, document: Mapping[str, object]) -> int:
-        """The number of an equal file of before, else the next one."""
+        """The version number of an equal earlier file, else the next one."""
         versions = self._registry.dataset_versions(name)
         for version in versions:
             if version.document == document:

@@ -82,7 +82,7 @@ class Problem(Exception):
 
     @classmethod
     def of(cls, findings: Sequence[Finding]) -> Problem:
-        """The problem of several findings: the first one gives code, words and place."""
+        """The problem of several findings: the first one gives code, words and position."""
         first = findings[0]
         return cls(first.code, first.what, first.why, first.instead, position=first.position, findings=tuple(findings))
 
@@ -161,7 +161,7 @@ def problem_response(problem: Problem, *, request_id: str) -> Response:
 
 
 def problem_of_refusal(refused: Refused) -> Problem:
-    """A refusal with all its findings; the first one gives code, words and place. Nothing was spent."""
+    """A refusal with all its findings; the first one gives code, words and position. Nothing was spent."""
     return Problem.of(refused.findings)
 
 
@@ -217,8 +217,8 @@ def exhausted_words(nominal: Nominal | None, delta_fits: Fraction | None) -> tup
 def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool = False) -> Problem:
     """What the ledger said, for the caller. `spending` is whether the request could have made a reservation.
 
-    `own_account` is whether the account that is exhausted belongs to the caller: only then it is named and what
-    remains is told, because what remains elsewhere tells what others asked.
+    `own_account` is whether the account that is exhausted belongs to the caller: only then it is named and its
+    remainder reported, because the remainder of other accounts reveals what others asked.
     """
     if isinstance(error, BudgetExhausted):
         whose = "your budget" if own_account else "the dataset's budget, which you share with others,"

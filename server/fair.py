@@ -43,7 +43,7 @@ class FairThreads:
             if future.set_running_or_notify_cancel():
                 try:
                     result = function(*args, **kwargs)
-                except BaseException as error:  # noqa: BLE001 - whoever waits for the future is told
+                except BaseException as error:  # noqa: BLE001 - passed on to whoever waits for the future
                     future.set_exception(error)
                 else:
                     future.set_result(result)

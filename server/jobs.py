@@ -53,7 +53,7 @@ class Started(Generic[A]):
 class JobPool:
     """Threads for queries. `threads` run at a time, `queue` more may wait; beyond that the intake says 429.
 
-    Who asks is called the owner: threads are given to owners in turn, and no owner may take the last part of the queue.
+    A caller is an owner here: threads are given to owners in turn, and no owner may take the last part of the queue.
     """
 
     def __init__(self, *, threads: int, queue: int) -> None:
@@ -71,7 +71,7 @@ class JobPool:
 
     @property
     def in_flight(self) -> int:
-        """Queries that hold a place now."""
+        """Queries that hold a slot now."""
         return self._taken.total()
 
     @property
@@ -114,7 +114,7 @@ class JobPool:
         except BaseException:
             self._give_back(owner)
             raise
-        # Shielded: the place is given back by the thread, also when this request is cancelled.
+        # Shielded: the slot is given back by the thread, also when this request is cancelled.
         return await asyncio.shield(_quiet(future))
 
     def running(self, query_id: str) -> Future[bytes] | None:
@@ -181,7 +181,7 @@ class JobPool:
         return left
 
     def settle(self) -> None:
-        """Waits for what ends by itself once its engine is closed; at most until the deadline, or a moment longer."""
+        """Waits for what ends by itself once its engine is closed: until the deadline, or half a second."""
         with self._lock:
             pending = list(self._running.values())
         left = self._deadline.left() if self.stopping else 0.0
@@ -262,7 +262,7 @@ def _with_stack(threads: int, *, name: str) -> ThreadPoolExecutor:
 
 
 def _quiet(future: Future[T]) -> asyncio.Future[T]:
-    """The future for this event loop. When nobody is left to hear of its failure, nobody is told."""
+    """The future for this event loop. A failure that nobody waits for any more is not reported."""
     wrapped = asyncio.wrap_future(future)
     wrapped.add_done_callback(lambda done: done.cancelled() or done.exception())
     return wrapped

@@ -1,6 +1,6 @@
 """Logs: one JSON object per line, from a list of allowed fields, without texts, literals, values or exceptions' words.
 
-An exception is logged as its class and the places in this program where it passed: its message may repeat a
+An exception is logged as its class and its path through this program: its message may repeat a
 cell, a literal or a password, and so may the variables around it.
 """
 
@@ -46,7 +46,7 @@ ALLOWED_FIELDS = frozenset(
         "category",
     }
 )
-"""Every field that a line may have; others are dropped, and their number is told."""
+"""Every field that a line may have; others are dropped, and their number is logged."""
 
 _ROOT = Path(__file__).resolve().parent.parent
 _UVICORN_LOGGERS = ("uvicorn", "uvicorn.error")
@@ -99,7 +99,7 @@ class Log:
         self._lock = threading.Lock()
 
     def log(self, level: int, event: str, **fields: object) -> None:
-        """One line, if the level is told."""
+        """One line, if lines of that level are logged."""
         if level < self._level:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
@@ -127,9 +127,9 @@ class Log:
 
 
 class _Records(logging.Handler):
-    """What the standard library's logging is told.
+    """Records of the standard library's logging, as lines of ours.
 
-    Rooms below this one log an event with `fields`, which are filtered like ours. Of libraries the place only: the
+    Rooms below this one log an event with `fields`, which are filtered like ours. Of libraries only the location: the
     web server's own lines about its life are passed with their text.
     """
 
@@ -150,7 +150,7 @@ _logger = Log(level=logging.WARNING, stream=sys.stderr)
 
 
 def logger() -> Log:
-    """The program's log. Until `configure_logs` it tells warnings only, in the same form."""
+    """The program's log. Until `configure_logs` it logs warnings only, in the same form."""
     return _logger
 
 

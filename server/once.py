@@ -50,7 +50,7 @@ async def once(
     *,
     unkept: str | None = None,
 ) -> Response:
-    """Carries an act out, or answers what was answered when the same request was carried out under the same key.
+    """Carries an act out, or sends the answer that was sent when the same request was carried out under the same key.
 
     The request is its path, its If-Match and its body. `act` runs on a thread. `unkept` names a member of the answer
     that is not kept: it is null in a retry. Errors: Problem; ActRefused, those of `server.administration.once` too.
@@ -70,11 +70,11 @@ async def once(
             kept=lambda response: _kept(response, unkept),
         )
     )
-    return _told(done) if isinstance(done, Reply) else done
+    return _sent_again(done) if isinstance(done, Reply) else done
 
 
-def _told(reply: Reply) -> Response:
-    """The answer of before."""
+def _sent_again(reply: Reply) -> Response:
+    """The earlier answer."""
     return Response(
         reply.body.encode(),
         reply.status,

@@ -34,7 +34,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         ref_template="#/components/schemas/{model}",
     )
     components = document.setdefault("components", {})
-    # Errors of the framework never reach a caller: they are told as problems.
+    # Errors of the framework never reach a caller: they are sent as problems.
     components["schemas"] = dict(sorted(schemas["$defs"].items()))
     components["securitySchemes"] = {
         "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key of this server: ngk_..."}
@@ -55,7 +55,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             else:
                 operation["security"] = []
             if operation["operationId"] == "createQuery":
-                # Programs that let people try operations ask first where an estimate tells the price.
+                # Programs that let people try operations ask first where an estimate reports the price.
                 operation["x-spends"] = True
                 operation.setdefault("parameters", []).append(
                     {

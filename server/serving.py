@@ -41,11 +41,11 @@ class ServingLock:
             except BlockingIOError:
                 return False
         self._held = True
-        # What the process before told of itself is no longer so; nobody may send a key there.
+        # What the earlier process reported of itself no longer holds; nobody may send a key there.
         os.ftruncate(self._descriptor, 0)
         return True
 
-    def tell(self, **record: object) -> None:
+    def report(self, **record: object) -> None:
         """Writes where this process serves, for other commands; nothing when another process has the lock."""
         if not self._held:
             return
@@ -61,9 +61,9 @@ class ServingLock:
 
 
 def serving_record(path: Path) -> dict[str, object] | None:
-    """What the process that holds the lock of a home tells: url, pid, datasets with their versions.
+    """What the process that holds the lock of a home reports: url, pid, datasets with their versions.
 
-    {} when it told nothing yet, None when no process serves the home.
+    {} when it has reported nothing yet, None when no process serves the home.
     """
     if not path.is_file():
         return None
@@ -100,7 +100,7 @@ def serve_many(settings: Settings, lock: ServingLock) -> None:
 
     os.environ["NOISEGATE_HOME"] = str(settings.home)
     os.environ["NOISEGATE_HOST"], os.environ["NOISEGATE_PORT"] = settings.host, str(settings.port)
-    lock.tell(url=public_url(settings.host, settings.port), pid=os.getpid())
+    lock.report(url=public_url(settings.host, settings.port), pid=os.getpid())
     uvicorn.run("server.asgi:application", factory=True, **uvicorn_options(settings))
 
 
@@ -147,7 +147,7 @@ def serve(
         # From here on a signal ends the server instead of interrupting us; uvicorn passes it on to these in the end.
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, stop)
-        watched(services, changed=lambda served: lock.tell(url=url, pid=os.getpid(), datasets=served))
+        watched(services, changed=lambda served: lock.report(url=url, pid=os.getpid(), datasets=served))
         waiter = threading.Thread(target=_when_started, args=(server, url, ready, stopping), daemon=True)
         waiter.start()
         logger().info("started", version=server_version(), instance=settings.instance)

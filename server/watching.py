@@ -33,7 +33,7 @@ def catalogue_of(services: Services) -> ServedDatasets:
 
 
 class DatasetWatch:
-    """A thread that keeps the catalogue equal to the registry. `changed` is told what is served, at the start too."""
+    """A thread that keeps the catalogue equal to the registry. `changed` gets what is served, at the start too."""
 
     def __init__(self, services: Services, *, changed: Callable[[Versions], None] = lambda versions: None) -> None:
         self._registry = services.registry

@@ -92,7 +92,7 @@ Errors = list[list[CellError]]
 """Errors of an answer, row by row."""
 
 Way = Callable[[int, Identity], CellError]
-"""What gives the errors of a column: of the cell at that place in the row of that identity."""
+"""What gives the errors of a column: of the cell in that column of the row of that identity."""
 
 
 def none(reason: NoInterval) -> Way:

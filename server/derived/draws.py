@@ -54,7 +54,7 @@ def spread(values: Sequence[float], alpha: float) -> CellError:
 
     Of n simulated values and one more of the same law, the new one lies outside the k-th from either side with
     probability 2k / (n + 1): k is the greatest for which that is at most alpha, without one the interval is unknown.
-    Values that are all equal (a flag that the noise does not move) tell that another one is rare, not that there is
+    Values that are all equal (a flag that the noise does not move) show that another one is rare, not that there is
     none: with 95 % confidence its probability is below 3/n (Hanley and Lippman-Hand 1983). So their standard error is
     unknown, and the one value is the interval only where that is less than the interval may miss.
     """

@@ -135,14 +135,14 @@ class Admission:
             self.void(query_id)
 
     def take(self, query_id: str, principal: str | None = None) -> bool:
-        """Ends a query's waiting, for one caller only: it runs, or it is voided. False for all who come later."""
+        """Ends a query's waiting, for one caller only: it runs, or it is voided. Returns False to all later ones."""
         with self._lock:
             if principal is not None and self._waiting.get(query_id) != principal:
                 return False
             return self._waiting.pop(query_id, None) is not None
 
     def void(self, query_id: str) -> bool:
-        """Gives the charge of a query back that no engine saw; whether the ledger has it."""
+        """Gives back the charge of a query that no engine saw. Returns whether the ledger has it."""
         try:
             self._ledger.void(query_id)
         except LedgerError as error:
@@ -154,10 +154,10 @@ class Admission:
     def _repeat(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str
     ) -> Reserved | None:
-        """Steps 4 to 8 in one transaction, for an answer that was told before and whose releases still serve.
+        """Steps 4 to 8 in one transaction, for an earlier answer whose releases still serve.
 
-        No row is read and no shell runs: the answer is that of before under a new identifier. None when this process
-        has not told it, or when the ledger would take other releases or charge.
+        No row is read and no shell runs: it is the earlier answer under a new identifier. None when this process has
+        no such answer, or when the ledger would take other releases or charge.
         """
         key = repeat_key(question, prepared, path[0])
         told = None if question.reuse == "none" else self._repeats.get(key)
@@ -210,7 +210,7 @@ class Admission:
     def _paying(self, question: Question) -> tuple[Dataset, tuple[Account, ...]]:
         """The dataset and the path of accounts that pays; a stranger learns nothing, not even that it exists."""
         dataset = self._served.get(question.dataset)
-        # Read in either case: the time of the refusal must not tell whether the dataset exists.
+        # Read in either case: the time of the refusal must not reveal whether the dataset exists.
         paths = self._ledger.spendable(question.dataset, question.principal)
         if dataset is None or not paths:
             raise Refused(

@@ -48,7 +48,7 @@ class Preparing:
 
     def prepare(self, question: Question, dataset: Dataset) -> Prepared:
         """Steps 2 and 3. Errors: Refused."""
-        # Each analyst's own: how long it takes must not tell that somebody else asked the same.
+        # Each analyst's own: how long it takes must not reveal that somebody else asked the same.
         key = (question.principal, text_key(question, dataset))
         with self._lock:
             known = self._kept.get(key)

@@ -111,7 +111,7 @@ def _hopeless(
 
 
 def _rows_of(estimate: Estimate) -> _RowsOf | None:
-    """What tells with how many rows an estimate is noise alone; None of counts, which say something at any number."""
+    """What computes with how many rows an estimate is noise alone; None for counts, which always say something."""
     match estimate.kind.statistic:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return None

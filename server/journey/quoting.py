@@ -38,7 +38,7 @@ class Quoting:
     def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
         """Errors: Refused for a price below the floor, and for columns that would be noise alone.
 
-        Neither where stored releases answer for nothing; noise alone is told where it is asked for.
+        Neither where stored releases answer for nothing; noise alone is answered where it is asked for.
         """
         if priced.below_floor and not all(reusable.serve()):
             raise pricing.below_floor(

@@ -293,7 +293,7 @@ class _StoredError:
 
 
 def _stored_errors(prepared: Prepared, quote: Quote, question: Question) -> dict[tuple[str, str], _StoredError]:
-    """Errors of the stored releases that would be told for nothing, by core and column: they are what one gets."""
+    """Errors of the stored releases that would serve for nothing, by core and column: they are what one gets."""
     result: dict[tuple[str, str], _StoredError] = {}
     if quote.priced is None:
         return result
@@ -322,7 +322,7 @@ def _expected(
     question: Question,
     stored: Mapping[tuple[str, str], _StoredError],
 ) -> list[dict[str, object]]:
-    """The error of each column: that of the stored release where one is told again, otherwise the expected one.
+    """The error of each column: that of the stored release where one serves, otherwise the expected one.
 
     The expected one of a ratio, which depends on how many rows a group has, is given for some numbers.
     """
@@ -337,15 +337,15 @@ def _expected(
     result: list[dict[str, object]] = []
     for output in prepared.plan.shell.outputs:
         core, column = (output.core or "", output.column or "") if output.kind == ColumnKind.RELEASED else ("", "")
-        told = stored.get((core, column))
+        known = stored.get((core, column))
         result.append(
             {
                 "name": output.name,
                 "kind": output.kind,
-                "standard_error": errors.get(core, {}).get(column) if told is None else told.standard_error,
-                "half_width": widths.get(core, {}).get(column) if told is None else told.half_width,
-                "by_rows": _by_rows(ratios.get(core, {}).get(column, ()) if told is None else ()),
-                "stored": told is not None,
+                "standard_error": errors.get(core, {}).get(column) if known is None else known.standard_error,
+                "half_width": widths.get(core, {}).get(column) if known is None else known.half_width,
+                "by_rows": _by_rows(ratios.get(core, {}).get(column, ()) if known is None else ()),
+                "stored": known is not None,
             }
         )
     return result

@@ -167,7 +167,7 @@ async def visible_dataset(services: Services, caller: Caller, name: str) -> Data
     Errors: Problem not_found when there is none, or not for the caller; unavailable when it cannot be served.
     """
     dataset = services.catalogue.get(identifier(name, "dataset"))
-    # The account is looked up in either case, so that the time does not tell which reason it was.
+    # The account is looked up in either case, so that the time does not reveal which reason it was.
     visible = await in_thread(lambda: account_visible(services, caller, name))
     if not visible:
         raise not_found("dataset")

@@ -266,7 +266,7 @@ async def _broken_or(refused: Refused, services: Services, caller: Caller, datas
     """
     if all(finding.code != "unknown_dataset" for finding in refused.findings):
         return refused
-    # Looked up in either case, as the journey does: the time must not tell a stranger whether the dataset exists.
+    # Looked up in either case, as the journey does: the time must not reveal to a stranger whether the dataset exists.
     visible = await in_thread(lambda: account_visible(services, caller, dataset))
     if visible and dataset in services.catalogue.unavailable():
         return absent_dataset(services, dataset)
@@ -330,7 +330,7 @@ async def list_queries(
     services = services_of(request)
     whose = None if caller.oversees else caller.name
     if after is not None and not caller.oversees:
-        # A place in the list of others would tell when they asked.
+        # A position in the list of others would reveal when they asked.
         await _own_query(services, caller, after)
     records = await in_thread(lambda: services.ledger.queries(whose, after=after, count=count + 1))
     return page_response(
@@ -343,7 +343,7 @@ async def list_queries(
 
 
 def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
-    # What an account above paid is a share of its use, which tells what others asked.
+    # What an account above paid is a share of its use, which reveals what others asked.
     return {
         "id": record.id,
         "dataset": record.dataset,

@@ -311,7 +311,7 @@ def test_home_that_is_served(home: Path) -> None:
     lock = ServingLock(home / "serving.lock")
     try:
         assert lock.take()
-        lock.tell(url="http://127.0.0.1:9", pid=4_000_000)
+        lock.report(url="http://127.0.0.1:9", pid=4_000_000)
         refused(cli("up", "--home", str(home), "--port", "0"), "http://127.0.0.1:9", "kill 4000000")
         assert Home(home).url() == "http://127.0.0.1:9"
     finally:
