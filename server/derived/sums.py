@@ -139,12 +139,13 @@ def _boxed(
     found = {}
     values = numbers.shown(place)
     ends = [numbers.ends_of(core, name, alpha / len(reads)) for core, name, _ in reads]
+    middles = [numbers.sources[core, name].column.numbers for core, name, _ in reads]
     for i, identity in enumerate(identities):
         value, low, high = values.get(identity), 0.0, 0.0
-        for j, (core, name, at) in enumerate(reads):
+        for j, (_, _, at) in enumerate(reads):
             weight, both = float(matrix[i, j]), ends[j]
             row = None if at is None else row_of(identity, at)
-            middle = None if row is None else numbers.sources[core, name].column.numbers[row]
+            middle = None if row is None else middles[j][row]
             if both is None or middle is None or value is None or not math.isfinite(weight):
                 value = None
                 break
