@@ -52,6 +52,11 @@ ServiceFactory = Callable[[Settings], Services]
 _PROBES = ("/healthz", "/readyz")
 """What is answered on every connection, however many there are."""
 
+_FORESEEN = (
+    Problem, ActRefused, Refused, ExecutionFailed, LedgerError, RequestValidationError, HTTPException, *UNAVAILABLE,
+)  # fmt: skip
+"""What becomes a problem with words of its own; everything else is an unforeseen failure."""
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z", re.ASCII)
 
 _DESCRIPTION = """\
@@ -203,7 +208,7 @@ class _Edge:
 
         try:
             if "in_reserve" in state and scope["path"] not in _PROBES:
-                await _too_many(state)(scope, receive, send_with_headers)
+                await _answer(state, _too_many())(scope, receive, send_with_headers)
             else:
                 await self._app(inner, receive, send_with_headers)
         except asyncio.CancelledError:
@@ -220,7 +225,7 @@ class _Edge:
                 where=where(error),
             )
             if status == 0:
-                await _unforeseen(state)(scope, receive, send_with_headers)
+                await _answer(state, _unforeseen(state))(scope, receive, send_with_headers)
         finally:
             seconds = time.monotonic() - begun
             self._record(scope, _template(inner), state, request_id=request_id, status=status, seconds=seconds)
@@ -271,30 +276,31 @@ def _method(scope: Scope) -> str:
     return method if method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS") else "other"
 
 
-def _unforeseen(state: RequestState) -> Response:
-    """The answer to an unforeseen failure. A request that may have been charged counts as charged."""
-    spending = bool(state.get("spending"))
-    state["problem_code"] = "internal_error"
-    problem = Problem(
+def _answer(state: RequestState, problem: Problem) -> Response:
+    state["problem_code"] = problem.code
+    return problem_response(problem, request_id=state["request_id"])
+
+
+def _unforeseen(state: RequestState) -> Problem:
+    """An unforeseen failure. A request that may have been charged counts as charged."""
+    spending = state.get("spending", False)
+    return Problem(
         "internal_error",
         what="the server failed",
         why="The request may have been charged, so it counts as charged." if spending else "Nothing was charged.",
         charged=spending,
     )
-    return problem_response(problem, request_id=state["request_id"])
 
 
-def _too_many(state: RequestState) -> Response:
-    """The answer on a connection beyond the limit (server/connections.py)."""
-    problem = Problem(
+def _too_many() -> Problem:
+    """A connection beyond the limit (server/connections.py)."""
+    return Problem(
         "unavailable",
         what="the server has too many connections",
         why="All of them are busy. Nothing was charged.",
         instead=("Send the request again in a moment, and keep fewer connections open.",),
         headers={"Retry-After": "5"},
     )
-    state["problem_code"] = problem.code
-    return problem_response(problem, request_id=state["request_id"])
 
 
 def _cut_short(state: RequestState) -> Response:
@@ -316,76 +322,59 @@ def _cut_short(state: RequestState) -> Response:
             instead=("Look whether it was made, and send the request again.",),
             headers={"Retry-After": "5"},
         )
-    state["problem_code"] = problem.code
-    return problem_response(problem, request_id=state["request_id"])
+    return _answer(state, problem)
 
 
 # Problems
 
 
-def _respond(request: Request, problem: Problem) -> Response:
-    request.state.problem_code = problem.code
-    return problem_response(problem, request_id=request.state.request_id)
-
-
 def _add_handlers(app: FastAPI) -> None:
-    async def on_problem(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return _respond(request, error)
+    async def on_error(request: Request, error: Exception) -> Response:
+        state: RequestState = request.scope["state"]
+        if isinstance(error, (LedgerError, *UNAVAILABLE)):
+            event = "ledger" if isinstance(error, LedgerError) else "store"
+            logger().warning(event, request_id=state["request_id"], exception=type(error).__name__)
+        return _answer(state, _problem_of(error, request, state))
 
-    async def on_act(request: Request, error: Exception) -> Response:
-        assert isinstance(error, ActRefused)
-        return _respond(request, problem_of_act(error.refusal))
+    for kind in _FORESEEN:
+        app.add_exception_handler(kind, on_error)
 
-    async def on_refusal(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refused)
-        return _respond(request, problem_of_refusal(error))
 
-    async def on_execution(request: Request, error: Exception) -> Response:
-        assert isinstance(error, ExecutionFailed)
-        return _respond(request, problem_of_execution(error))
+def _problem_of(error: Exception, request: Request, state: RequestState) -> Problem:
+    match error:
+        case Problem():
+            return error
+        case ActRefused():
+            return problem_of_act(error.refusal)
+        case Refused():
+            return problem_of_refusal(error)
+        case ExecutionFailed():
+            return problem_of_execution(error)
+        case LedgerError():
+            return problem_of_ledger(error, spending=state.get("spending", False))
+        case RequestValidationError():
+            return Problem.of(findings_of(error.errors(), known=_parameters(request)))
+        case HTTPException():
+            return _http_problem(error, request)
+        case _ if state.get("spending"):
+            return _unforeseen(state)
+        case _:
+            return Problem(
+                "unavailable",
+                what="the registry cannot be used at the moment",
+                why="Nothing was charged.",
+                instead=("Try again later.",),
+                headers={"Retry-After": "5"},
+            )
 
-    async def on_ledger(request: Request, error: Exception) -> Response:
-        assert isinstance(error, LedgerError)
-        logger().warning("ledger", request_id=request.state.request_id, exception=type(error).__name__)
-        spending = bool(getattr(request.state, "spending", False))
-        return _respond(request, problem_of_ledger(error, spending=spending))
 
-    async def on_store(request: Request, error: Exception) -> Response:
-        logger().warning("store", request_id=request.state.request_id, exception=type(error).__name__)
-        if getattr(request.state, "spending", False):
-            return _unforeseen(request.scope["state"])
-        problem = Problem(
-            "unavailable",
-            what="the registry cannot be used at the moment",
-            why="Nothing was charged.",
-            instead=("Try again later.",),
-            headers={"Retry-After": "5"},
-        )
-        return _respond(request, problem)
-
-    async def on_validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        route = request.scope.get("route")
-        known: set[str] = set()
-        if isinstance(route, APIRoute):
-            for field in (*route.dependant.query_params, *route.dependant.path_params):
-                known |= {field.name, str(field.alias)}
-        return _respond(request, Problem.of(findings_of(error.errors(), known=known)))
-
-    async def on_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return _respond(request, _http_problem(error, request))
-
-    app.add_exception_handler(Problem, on_problem)
-    app.add_exception_handler(ActRefused, on_act)
-    app.add_exception_handler(Refused, on_refusal)
-    app.add_exception_handler(ExecutionFailed, on_execution)
-    app.add_exception_handler(LedgerError, on_ledger)
-    app.add_exception_handler(RequestValidationError, on_validation)
-    app.add_exception_handler(HTTPException, on_http)
-    for kind in UNAVAILABLE:
-        app.add_exception_handler(kind, on_store)
+def _parameters(request: Request) -> set[str]:
+    """The names of the parameters of the request's route: the only ones that a message may repeat."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute):
+        return set()
+    fields = (*route.dependant.query_params, *route.dependant.path_params)
+    return {name for field in fields for name in (field.name, str(field.alias))}
 
 
 def _http_problem(error: HTTPException, request: Request) -> Problem:

@@ -183,7 +183,9 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
                     aggregate.text: error
                     for core in prepared.cores
                     for aggregate, error in zip(
-                        core.core.aggregates, _errors(point, core.described.name).values(), strict=True
+                        core.core.aggregates,
+                        point.calibration.predicted_errors(core.described.name).values(),
+                        strict=True,
                     )
                 },
                 "by_rows": {
@@ -331,7 +333,7 @@ def _expected(
     ratios: dict[str, dict[str, tuple[ExpectedError, ...]]] = {}
     if priced is not None:
         for name in (core.described.name for core in prepared.cores):
-            errors[name] = _errors(priced, name)
+            errors[name] = priced.calibration.predicted_errors(name)
             widths[name] = priced.calibration.predicted_half_widths(name, question.confidence)
             ratios[name] = priced.calibration.expected_errors(name, question.confidence)
     result: list[dict[str, object]] = []
@@ -353,10 +355,6 @@ def _expected(
 
 def _by_rows(expected: Sequence[ExpectedError]) -> list[dict[str, object]]:
     return [dataclasses.asdict(error) for error in expected]
-
-
-def _errors(priced: Priced, core: str) -> dict[str, float | None]:
-    return priced.calibration.predicted_errors(core)
 
 
 def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
