@@ -24,7 +24,7 @@ from accountant.errors import (
 )
 from accountant.filter import FilterKind, Limit, Sums, split_limit
 from accountant.reading import Read, choose_candidate
-from accountant.request import CoreCharge, ReserveRequest, SharedAnswer, StoredRelease
+from accountant.request import CoreCharge, ReserveRequest, Reuse, SharedAnswer, StoredRelease
 from accountant.states import EntryKind, QueryStatus
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
@@ -268,10 +268,10 @@ class Reserve:
         needs.queries.add(self.request.query_id)
         if self.request.idempotency_key is not None:
             needs.keys.add((self.request.principal, self.request.idempotency_key))
-        if self.request.reuse != "none":
-            owner = "" if self.request.reuse == "any" else self.request.principal
+        if self.request.reuse != Reuse.NONE:
+            owner = "" if self.request.reuse == Reuse.ANY else self.request.principal
             needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
-        if self.request.reuse == "charged":
+        if self.request.reuse == Reuse.CHARGED:
             needs.shared.update((self.request.account, *serving) for core in self.cores for serving in core.serving)
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
@@ -331,7 +331,7 @@ class Reserve:
                 reused[core.core_key] = release.id
                 continue
             other = None
-            if self.request.reuse == "charged":
+            if self.request.reuse == Reuse.CHARGED:
                 other = choose_candidate(
                     [
                         candidate
@@ -353,13 +353,13 @@ class Reserve:
 
     def _free(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> ReleaseHead | None:
         """The best release that serves for nothing: one's own, everybody's, or one that was charged for before."""
-        if self.request.reuse == "none":
+        if self.request.reuse == Reuse.NONE:
             return None
-        owner = None if self.request.reuse == "any" else self.request.principal
+        owner = None if self.request.reuse == Reuse.ANY else self.request.principal
         for key, least in core.serving:
             best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
             # The batch knows what the account read whenever one of its requests may use that: this one must, too.
-            charged = self.request.reuse == "charged"
+            charged = self.request.reuse == Reuse.CHARGED
             read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least) if charged else None
             known = [release for release in (best, read) if release is not None]
             if known:

@@ -6,8 +6,9 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from accountant.states import QueryStatus
 from privacy.events import Event
@@ -24,7 +25,20 @@ __all__ = [
     "storable",
 ]
 
-Reuse = Literal["any", "charged", "own", "none"]
+
+class Reuse(StrEnum):
+    """Which stored releases may serve a query in place of fresh ones."""
+
+    ANY = "any"
+    """Everybody's, for nothing."""
+
+    CHARGED = "charged"
+    """Everybody's: those of others for a charge to the reader's own accounts."""
+
+    OWN = "own"
+    NONE = "none"
+
+
 """Which stored releases may serve: everybody's for nothing; others' for a charge to the reader's own accounts; only
 one's own; none."""
 
@@ -86,7 +100,7 @@ class ReserveRequest:
     body_hash: str
     cores: tuple[CoreCharge, ...]
     idempotency_key: str | None = None
-    reuse: Reuse = "own"
+    reuse: Reuse = Reuse.OWN
     description: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -99,7 +113,7 @@ class ReserveRequest:
         for text in (self.query_id, self.principal, self.account, self.idempotency_key or ""):
             if not storable(text):
                 raise ValueError("a text cannot hold NUL or half of a surrogate pair")
-        if self.reuse not in ("any", "charged", "own", "none"):
+        if self.reuse not in tuple(Reuse):
             raise ValueError('reuse is "any", "charged", "own" or "none"')
         if len(self.cores) > _CORES_MAX:
             raise ValueError(f"one query has at most {_CORES_MAX} cores")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TypeVar
 
 from engines.shell import ShellColumn, ShellEngine, ShellTable
 from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily
@@ -24,8 +24,9 @@ from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
+from privacy.values import Cell
 from server.arranging import arranged
-from server.derived.cells import Errors
+from server.derived.cells import Errors, IntervalMethod, NoInterval
 from server.derived.errors import shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
@@ -43,12 +44,17 @@ _ANSWER_ROWS_MIN = 10_000
 without telling more, for nothing, and every row is kept with its answer."""
 
 
+Number = TypeVar("Number", bound=float)
+Plain = str | float | bool | None
+"""A cell as JSON holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class IntervalReason:
-    """Why cells of a column have no interval: a code of `derived.REASONS`. `rows` is None when it is all of them."""
+    """Why cells of a column have no interval: its code. `rows` is None when it is all of them."""
 
     column: int
-    code: str
+    code: NoInterval
     rows: tuple[int, ...] | None
 
 
@@ -60,11 +66,11 @@ class AnswerRows:
     """
 
     columns: tuple[tuple[str, str, str], ...]
-    rows: list[list[Any]]
+    rows: list[list[Plain]]
     standard_errors: list[list[float | None]]
     lows: list[list[float | int | None]]
     highs: list[list[float | int | None]]
-    methods: tuple[str | None, ...] = ()
+    methods: tuple[IntervalMethod | None, ...] = ()
     reasons: tuple[IntervalReason, ...] = ()
 
 
@@ -126,11 +132,11 @@ def assemble(
             standard_errors=[[_at(c.standard_errors, i) for c in chosen] for i in range(count)],
             lows=[[_at(c.lows, i) for c in chosen] for i in range(count)],
             highs=[[_at(c.highs, i) for c in chosen] for i in range(count)],
-            methods=tuple(None if c.role == ColumnKind.KEY else "noise" for c in chosen),
+            methods=tuple(None if c.role == ColumnKind.KEY else IntervalMethod.NOISE for c in chosen),
             reasons=_unknown(chosen, count),
         )
     assert types is not None
-    found: Sequence[tuple[Any, ...]]
+    found: Sequence[tuple[Cell, ...]]
     if shell_plan.arrangement is not None:
         found = arranged(released[0], shell_plan.arrangement)
     else:
@@ -167,7 +173,7 @@ def assemble(
 def _unknown(columns: Sequence[ReleasedColumn], count: int) -> tuple[IntervalReason, ...]:
     """Columns of a stored release whose intervals nobody knows at this confidence."""
     return tuple(
-        IntervalReason(place, "stored_without_sums", None)
+        IntervalReason(place, NoInterval.STORED_WITHOUT_SUMS, None)
         for place, column in enumerate(columns)
         if count and column.role == ColumnKind.RELEASED and all(low is None for low in column.lows)
     )
@@ -175,7 +181,7 @@ def _unknown(columns: Sequence[ReleasedColumn], count: int) -> tuple[IntervalRea
 
 def _reasons(errors: Errors) -> tuple[IntervalReason, ...]:
     """Why cells have no interval, by column and reason."""
-    found: dict[tuple[int, str], list[int]] = {}
+    found: dict[tuple[int, NoInterval], list[int]] = {}
     for number, row in enumerate(errors):
         for place, cell in enumerate(row):
             if cell.reason is not None:
@@ -191,16 +197,16 @@ def _shell_table(table: ReleasedTable) -> ShellTable:
     return ShellTable(table.name, (*columns, ShellColumn(ROW, ColumnType.INTEGER, tuple(range(table.rows)))))
 
 
-def _at(values: Sequence[Any], place: int) -> Any:
+def _at(values: Sequence[Number | None], place: int) -> Number | None:
     if not values:
         return None
     value = values[place]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Cell) -> Plain:
     """A value as JSON holds it: dates as ISO text, decimals as numbers, infinities as null."""
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+    if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
@@ -264,7 +270,7 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
     """
     stored = json.loads(body)
     notes = tuple(MechanismNote(**{**note, "estimates": tuple(note["estimates"])}) for note in stored["notes"])
-    # Releases of before did not store their family: it is that of any of their mechanisms.
+    # Earlier versions did not store the family: it is that of any of their mechanisms.
     family = NoiseFamily(stored["family"]) if stored.get("family") else _family_of(notes)
     before, after = float(Fraction(stored["confidence"])), float(confidence)
     sums = sums_from_plain(stored["statistics"]) if stored["version"] >= 2 else None
@@ -273,7 +279,7 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
     for column in stored["columns"]:
         type_ = ColumnType(column["type"])
         if column["name"] in known:
-            # The values are those that were told; only their errors are computed again.
+            # The values are those that were released; only their errors are computed again.
             values = tuple(_read(value, type_) for value in column["values"])
             columns.append(replace(known[column["name"]], values=values))
             continue
@@ -309,13 +315,15 @@ def _family_of(notes: Sequence[MechanismNote]) -> NoiseFamily | None:
     return next((BY_MECHANISM[note.mechanism].name for note in notes), None)
 
 
-def _widened(values: Sequence[Any], edges: Sequence[Any], factor: float | None, *, side: int) -> tuple[Any, ...]:
+def _widened(
+    values: Sequence[float | None], edges: Sequence[float | None], factor: float | None, *, side: int
+) -> tuple[float | None, ...]:
     """The edges further from the values, whole ones to the next whole number outside; None when nobody knows."""
     if factor == 1.0 or not edges:
         return tuple(edges)
     if factor is None:
         return (None,) * len(edges)
-    widened: list[Any] = []
+    widened: list[float | None] = []
     for value, edge in zip(values, edges, strict=True):
         if value is None or edge is None:
             widened.append(None)
@@ -328,11 +336,9 @@ def _widened(values: Sequence[Any], edges: Sequence[Any], factor: float | None, 
     return tuple(widened)
 
 
-def _read(value: Any, type_: ColumnType) -> Any:
-    if value is None:
-        return None
-    if type_ is ColumnType.DATE:
+def _read(value: Plain, type_: ColumnType) -> Cell:
+    if isinstance(value, str) and type_ is ColumnType.DATE:
         return datetime.date.fromisoformat(value)
-    if type_ is ColumnType.TIMESTAMP:
+    if isinstance(value, str) and type_ is ColumnType.TIMESTAMP:
         return datetime.datetime.fromisoformat(value)
     return value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
 
+from accountant.request import Reuse
 from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
 
@@ -32,7 +32,7 @@ class Question:
     epsilon: Fraction | None
     half_width: Fraction | None
     confidence: Fraction
-    reuse: Literal["any", "own", "none"] | None
+    reuse: Reuse | None
     max_staleness_s: int | None
     account: str | None
     idempotency_key: str | None

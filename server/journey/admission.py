@@ -15,7 +15,7 @@ from typing import Protocol
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
-from accountant.request import Reserved
+from accountant.request import Reserved, Reuse
 from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
@@ -160,11 +160,11 @@ class Admission:
         no such answer, or when the ledger would take other releases or charge.
         """
         key = repeat_key(question, prepared, path[0])
-        told = None if question.reuse == "none" else self._repeats.get(key)
+        told = None if question.reuse is Reuse.NONE else self._repeats.get(key)
         if told is None:
             return None
         reuse = Reusable(self._stored, question, prepared.plan.dataset, told.charges, path[0]).reuse
-        if reuse == "none":
+        if reuse is Reuse.NONE:
             return None
         asked = Asked(
             query_id=query_id,

@@ -22,7 +22,7 @@ from server.question import Question
 
 __all__ = ["Reusable", "Stored"]
 
-_SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: "own", Sharing.CHARGED: "charged", Sharing.FREE: "any"}
+_SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: Reuse.OWN, Sharing.CHARGED: Reuse.CHARGED, Sharing.FREE: Reuse.ANY}
 
 
 class Stored:
@@ -37,13 +37,13 @@ class Stored:
     ) -> dict[str, StoredRelease]:
         """The releases that would serve for nothing, by core key: also those that the account paid to read."""
         result: dict[str, StoredRelease] = {}
-        if reuse == "none":
+        if reuse is Reuse.NONE:
             return result
-        owner = None if reuse == "any" else principal
+        owner = None if reuse is Reuse.ANY else principal
         for charge in charges:
             for key, least in charge.served_by:
                 release = self._ledger.find_release(key, quality=least, principal=owner)
-                if release is None and reuse == "charged":
+                if release is None and reuse is Reuse.CHARGED:
                     release = self._ledger.find_read(account.id, key, quality=least)
                 if release is not None:
                     result[charge.core_key] = release
@@ -85,13 +85,13 @@ class Reusable:
         if self._question.max_staleness_s is not None:
             oldest = self._stored.now() - datetime.timedelta(seconds=self._question.max_staleness_s)
             if any(release.created is not None and release.created < oldest for release in self.found.values()):
-                return "none"
+                return Reuse.NONE
         return self._allowed
 
     @cached_property
     def serving(self) -> Mapping[str, StoredRelease]:
         """Releases that serve for nothing, by core key."""
-        return {} if self.reuse == "none" else self.found
+        return {} if self.reuse is Reuse.NONE else self.found
 
     def serve(self) -> list[bool]:
         """Of each core, whether a stored release serves it for nothing."""
@@ -100,9 +100,9 @@ class Reusable:
     @property
     def _allowed(self) -> Reuse:
         """Which stored releases may serve, as the policy lets others' ones do."""
-        if self._question.reuse in ("own", "none"):
-            return "own" if self._question.reuse == "own" else "none"
+        if self._question.reuse in (Reuse.OWN, Reuse.NONE):
+            return self._question.reuse
         asked = _SHARED[self._dataset.limits.releases_shared]
         # How old a release is that nobody chose yet is not known: one's own can be looked at. Said here for all who
         # ask: what the ledger does not reuse must not pass the floor as reusable.
-        return "own" if asked == "charged" and self._question.max_staleness_s is not None else asked
+        return Reuse.OWN if asked is Reuse.CHARGED and self._question.max_staleness_s is not None else asked

@@ -24,7 +24,6 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding
 from privacy.release import ColumnKind, MechanismNote
 from server.answer_rows import from_stored
-from server.derived.cells import NoInterval
 from server.errors import exhausted_words, finding_body
 from server.estimands import estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
@@ -76,7 +75,7 @@ def answer(asked: Asked, paid: Paid, told: Told, account: Account) -> bytes:
                 "column": reason.column,
                 "rows": None if reason.rows is None else list(reason.rows),
                 "code": reason.code,
-                "why": NoInterval[reason.code.upper()].said,
+                "why": reason.code.said,
             }
             for reason in rows.reasons
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -13,7 +13,7 @@ from privacy.bounds import BOUND_MAX, AskedContribution
 from privacy.numbers import ATTO, PICO, parse_decimal
 from server.administration.budgets import REASON_MAX
 from server.body import NOT_TEXT
-from server.wire.words import FilterWord, NoiseWord, RoleWord
+from server.wire.words import FilterWord, NoiseWord, ReuseWord, RoleWord
 
 __all__ = [
     "ACCOUNT_PATTERN",
@@ -222,7 +222,7 @@ class QueryBody(RequestModel):
         Field(description="Leave out public groups whose noisy count may be zero; all rows are counted for it."),
     ] = False
     reuse: Annotated[
-        Literal["any", "own", "none"] | None,
+        ReuseWord | None,
         Field(description="Which stored releases may answer: everybody's, the caller's, none. Default: the policy's."),
     ] = None
     max_staleness_s: Annotated[

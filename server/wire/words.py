@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import PlainValidator, WithJsonSchema
 
 from accountant.account import FilterKind
+from accountant.request import Reuse
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
 from privacy.release import ColumnKind
@@ -24,6 +25,7 @@ __all__ = [
     "OutcomeWord",
     "Progress",
     "ProgressWord",
+    "ReuseWord",
     "RoleWord",
     "StatusWord",
 ]
@@ -69,6 +71,7 @@ def _by_word(kind: type[Kind]) -> dict[str, Kind]:
 _ROLES = _by_word(Role)
 _FILTERS = _by_word(FilterKind)
 _NOISES = {"auto": None, **_by_word(NoiseFamily)}
+_REUSES = {reuse.value: reuse for reuse in (Reuse.ANY, Reuse.OWN, Reuse.NONE)}
 _STATES = _by_word(QueryStatus)
 _PROGRESS = _by_word(Progress)
 _KINDS = _by_word(ColumnKind)
@@ -79,6 +82,9 @@ RoleWord = Annotated[Role, _one_of(_ROLES), _spelt(_ROLES)]
 FilterWord = Annotated[FilterKind, _one_of(_FILTERS), _spelt(_FILTERS)]
 NoiseWord = Annotated[NoiseFamily | None, _one_of(_NOISES), _spelt(_NOISES)]
 """None is "auto": the server's choice."""
+
+ReuseWord = Annotated[Reuse, _one_of(_REUSES), _spelt(_REUSES)]
+"""Whether reading what others paid for is charged is the policy's to say."""
 
 StatusWord = Annotated[QueryStatus, _one_of(_STATES), _spelt(_STATES)]
 ProgressWord = Annotated[Progress, _one_of(_PROGRESS), _spelt(_PROGRESS)]

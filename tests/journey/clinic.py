@@ -14,6 +14,7 @@ from typing import Any
 
 from accountant.account import FilterKind, Limit
 from accountant.ledger import Ledger
+from accountant.request import Reuse
 from migrations.upgrade import upgrade
 from server.admitted import Settled
 from server.build import build_services
@@ -138,7 +139,7 @@ def told(journey: JourneySteps, asked: Question) -> bytes:
 
 def question(sql: str, principal: str, **options: Any) -> Question:
     """A question of a principal to the clinic."""
-    epsilon = options.pop("epsilon", "1")
+    epsilon, reuse = options.pop("epsilon", "1"), options.pop("reuse", None)
     values: dict[str, Any] = {
         "principal": principal,
         "dataset": "clinic",
@@ -147,7 +148,7 @@ def question(sql: str, principal: str, **options: Any) -> Question:
         "epsilon": None if epsilon is None else Fraction(epsilon),
         "half_width": None,
         "confidence": Fraction(95, 100),
-        "reuse": None,
+        "reuse": None if reuse is None else Reuse(reuse),
         "max_staleness_s": None,
         "account": None,
         "idempotency_key": None,
