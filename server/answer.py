@@ -25,11 +25,12 @@ from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
+from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, ToRun
 from server.journey.repeats import Repeats
 from server.journey.reuse import Stored
-from server.journey.running import Pace, Running
+from server.journey.running import Running
 from server.journey.wire_answer import estimate
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
@@ -67,7 +68,7 @@ class Journey:
             stored=Stored(ledger, now),
             repeats=repeats,
             free=free,
-            clock=lambda: self.pace.clock(),
+            pace=self.pace,
         )
         self.running = Running(
             ledger=ledger,

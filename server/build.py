@@ -19,7 +19,7 @@ from mechanisms.randomness import SystemBits
 from server.answer import Journey
 from server.catalogue import ServedDatasets
 from server.jobs import JobPool
-from server.journey.running import Pace
+from server.journey.pace import Pace
 from server.matrix import sql_matrix
 from server.services import Check, Services
 from server.settings import Settings

@@ -28,7 +28,7 @@ from server.datasets.check import load_text
 from server.datasets.convert import to_dataset
 from server.datasets.finding import DatasetFileRefused
 from server.demo import DATASET_FILE
-from server.journey.running import Pace
+from server.journey.pace import Pace
 from server.settings import Settings
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cost import check_work

@@ -6,6 +6,5 @@
 | quoting | 4: the price and what may be said about it; estimates |
 | reuse | stored releases in place of fresh ones: the one rule of who may use which |
 | admission | 5: who pays, retries, repeats, the reservation, cancelling |
-| running | 6 and 7: rows to noisy tables at a visible moment |
-| posting | 8: the answer, stored and told |
+| running | 6 to 8: rows to noisy tables at a visible moment; the answer, stored and sent |
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +24,7 @@ from server.answer_block import block_of
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.charges import charges_of, repeat_key, request_of
+from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, Asked, Paid, Prepared, ToRun
 from server.journey.quoting import Quoting
@@ -59,7 +59,7 @@ class Admission:
         stored: Stored,
         repeats: Repeats,
         free: FreeAnswers,
-        clock: Callable[[], float],
+        pace: Pace,
     ) -> None:
         self._ledger = ledger
         self._served = served
@@ -67,7 +67,7 @@ class Admission:
         self._stored = stored
         self._repeats = repeats
         self._free = free
-        self._clock = clock
+        self._pace = pace
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
 
@@ -85,7 +85,7 @@ class Admission:
 
     def admit(self, question: Question) -> Admitted:
         """Steps 2 to 5. Errors: Refused, Problem, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
-        started = self._clock()
+        started = self._pace.clock()
         if question.idempotency_key is not None:
             earlier = self._ledger.earlier(question.principal, question.idempotency_key, question.body_hash)
             if earlier is not None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,8 +30,8 @@ from server.answer_block import block_of
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
-from server.journey.moments import OVERHEAD_SECONDS, Moments, moments_of
 from server.journey.nonempty import without_empty
+from server.journey.pace import Pace
 from server.journey.query import Asked, ToRun
 from server.journey.repeats import Repeats, Told
 from server.journey.usual import Usual
@@ -40,43 +39,11 @@ from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer
 from server.log import logger
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.cost import Work
 
-__all__ = ["Pace", "Running"]
+__all__ = ["Running"]
 
 SHELL_SECONDS = 5.0
 """Time of a shell over released numbers: they are small, and its workers are shared by all analysts."""
-
-
-@dataclass(slots=True)
-class Pace:
-    """How time passes: the server's tick, how much slower than the reference machine this one is, its threads."""
-
-    tick_seconds: float = 0.004
-    engine_threads: int = 1
-    slowness: Callable[[], float] = lambda: 1.0
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-    def moments(self, work: Work) -> Moments:
-        """The visible moments of that work on this machine: a function of plans and declarations."""
-        slowness = max(1.0, self.slowness())
-        rows = work.row_nanoseconds / self.engine_threads
-        return moments_of(
-            unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
-            expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
-            overhead_seconds=OVERHEAD_SECONDS * slowness,
-            tick_seconds=self.tick_seconds,
-        )
-
-    def begun(self, started: float) -> float:
-        """The moment from which visible moments are counted: that of the question, and the whole ticks it waited.
-
-        A thread waits with its query and becomes free at a visible moment, so how long others waited for it is no
-        secret. Counted from the question, every query that waits in line would wait that long once more, with its
-        thread: the line would take twice as long with each one.
-        """
-        return started + self.tick_seconds * max(0.0, (self.clock() - started) // self.tick_seconds)
 
 
 @dataclass(slots=True)

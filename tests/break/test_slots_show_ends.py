@@ -22,7 +22,7 @@ from mechanisms.randomness import SystemBits
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement, StatementSum
 from server.answer import Journey
-from server.journey.running import Pace
+from server.journey.pace import Pace
 from server.services import Services
 from tests.clocks import Clock
 from tests.journey.clinic import question

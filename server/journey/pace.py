@@ -1,0 +1,43 @@
+"""How time passes for the journey: one clock, one sleep, and the visible moments of this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from server.journey.moments import OVERHEAD_SECONDS, Moments, moments_of
+from sql_rewrite.cost import Work
+
+__all__ = ["Pace"]
+
+
+@dataclass(slots=True)
+class Pace:
+    """How time passes: the server's tick, how much slower than the reference machine this one is, its threads."""
+
+    tick_seconds: float = 0.004
+    engine_threads: int = 1
+    slowness: Callable[[], float] = lambda: 1.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def moments(self, work: Work) -> Moments:
+        """The visible moments of that work on this machine: a function of plans and declarations."""
+        slowness = max(1.0, self.slowness())
+        rows = work.row_nanoseconds / self.engine_threads
+        return moments_of(
+            unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
+            expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
+            overhead_seconds=OVERHEAD_SECONDS * slowness,
+            tick_seconds=self.tick_seconds,
+        )
+
+    def begun(self, started: float) -> float:
+        """The moment from which visible moments are counted: that of the question, and the whole ticks it waited.
+
+        A thread waits with its query and becomes free at a visible moment, so how long others waited for it is no
+        secret. Counted from the question, every query that waits in line would wait that long once more, with its
+        thread: the line would take twice as long with each one.
+        """
+        return started + self.tick_seconds * max(0.0, (self.clock() - started) // self.tick_seconds)
