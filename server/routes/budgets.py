@@ -236,7 +236,7 @@ async def change_budget(
         "listEntries",
         "Read a budget's entries",
         "The account's movements, oldest first, each chained to the one before it by its hash. Places in the whole "
-        "ledger are shown to overseers only: they would tell how much others ask.",
+        "ledger are shown to overseers only: they would reveal how much others ask.",
         tag="Budgets",
         answers={200: (EntryList, None)},
         problems=("not_found",),

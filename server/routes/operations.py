@@ -61,7 +61,7 @@ def server_version() -> str:
     "/v1/capabilities",
     **describe(
         "getCapabilities",
-        "Tell what this server can do",
+        "Report what this server can do",
         "The SQL it answers, mechanisms, every problem code with its meaning, limits, formats of results, versions.",
         tag="Operation",
         answers={200: (CapabilitiesAnswer, None)},
@@ -109,7 +109,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
     "/healthz",
     **describe(
         "getHealth",
-        "Tell that the process answers",
+        "Report that the process answers",
         "No key, no detail.",
         tag="Operation",
         answers={200: (HealthAnswer, {"status": "ok"})},
@@ -125,7 +125,7 @@ async def get_health(access: Annotated[Caller, Depends(PUBLIC)]) -> Response:
     "/readyz",
     **describe(
         "getReadiness",
-        "Tell whether queries can be served",
+        "Report whether queries can be served",
         "The ledger can be written, the engines have workers, every attached dataset can be read and has its snapshot. "
         "No key, no detail.",
         tag="Operation",

@@ -53,7 +53,7 @@ def _body(value: Principal | StoredKey) -> dict[str, object]:
     "/v1/me",
     **describe(
         "getMe",
-        "Tell who the caller is",
+        "Report who the caller is",
         "Name, role and key of the request.",
         tag="Principals",
         answers={200: (MeAnswer, None)},

@@ -177,7 +177,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
     "/v1/estimates",
     **describe(
         "createEstimate",
-        "Tell what a query would cost",
+        "Report what a query would cost",
         "The same body as a query. Says whether the query is answered, its plan, price, error bars and what would "
         "remain. Computed from the text and public metadata only: it touches no private row and costs nothing.",
         tag="Queries",
@@ -401,7 +401,7 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
         "cancelQuery",
         "Cancel a query",
         "A query that did not start is voided and costs nothing. One that started stays charged: an early end would "
-        "tell something about rows for free.",
+        "reveal something about rows for free.",
         tag="Queries",
         answers={200: (CancelAnswer, {"id": "q_7d1f", "status": "failed_void", "charged": False})},
         problems=("not_found", "conflict"),
