@@ -341,31 +341,30 @@ def _add_handlers(app: FastAPI) -> None:
 
 
 def _problem_of(error: Exception, request: Request, state: RequestState) -> Problem:
-    match error:
-        case Problem():
-            return error
-        case ActRefused():
-            return problem_of_act(error.refusal)
-        case Refused():
-            return problem_of_refusal(error)
-        case ExecutionFailed():
-            return problem_of_execution(error)
-        case LedgerError():
-            return problem_of_ledger(error, spending=state.get("spending", False))
-        case RequestValidationError():
-            return Problem.of(findings_of(error.errors(), known=_parameters(request)))
-        case HTTPException():
-            return _http_problem(error, request)
-        case _ if state.get("spending"):
-            return _unforeseen(state)
-        case _:
-            return Problem(
-                "unavailable",
-                what="the registry cannot be used at the moment",
-                why="Nothing was charged.",
-                instead=("Try again later.",),
-                headers={"Retry-After": "5"},
-            )
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, ActRefused):
+        return problem_of_act(error.refusal)
+    if isinstance(error, Refused):
+        return problem_of_refusal(error)
+    if isinstance(error, ExecutionFailed):
+        return problem_of_execution(error)
+    if isinstance(error, LedgerError):
+        return problem_of_ledger(error, spending=state.get("spending", False))
+    if isinstance(error, RequestValidationError):
+        return Problem.of(findings_of(error.errors(), known=_parameters(request)))
+    if isinstance(error, HTTPException):
+        return _http_problem(error, request)
+    # The registry's database does not answer.
+    if state.get("spending"):
+        return _unforeseen(state)
+    return Problem(
+        "unavailable",
+        what="the registry cannot be used at the moment",
+        why="Nothing was charged.",
+        instead=("Try again later.",),
+        headers={"Retry-After": "5"},
+    )
 
 
 def _parameters(request: Request) -> set[str]:
