@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.skipped import skip_reasons, skip_table
+from tests.thinned import mark_sparse
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,8 +13,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="Run the tests marked nightly too.")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves nightly tests out, and says so in the list of what was skipped."""
+    """Marks cases of sparse tests slow, leaves nightly tests out, and says so in the list of what was skipped."""
+    mark_sparse(items)
     if config.getoption("--nightly"):
         return
     reason = "needs a quiet machine and minutes; enable: ./noisegate test --nightly"

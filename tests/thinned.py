@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-__all__ = ["first_quick", "slow_ones", "thinned"]
+__all__ = ["mark_sparse", "slow_ones", "thinned"]
 
 Value = TypeVar("Value")
 
@@ -18,16 +18,24 @@ def thinned(every: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("every", [pytest.param(every, id=f"one in {every}"), whole])
 
 
-def first_quick(values: Iterable[Value], quick: int = 1) -> list[object]:
-    """The values of a parameter (a tuple for several), all but the first ones marked slow."""
-    every = list(values)
-    return [*every[:quick], *(_slow(value) for value in every[quick:])]
-
-
 def slow_ones(slow: Collection[Value], values: Iterable[Value]) -> list[object]:
     """The values of a parameter, of which these are marked slow."""
-    return [_slow(value) if value in slow else value for value in values]
+    return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]
 
 
-def _slow(value: object) -> object:
-    return pytest.param(*(value if type(value) is tuple else (value,)), marks=pytest.mark.slow)
+def mark_sparse(items: Iterable[pytest.Item]) -> None:
+    """Marks cases of tests marked `sparse(every)` slow: all but the first and, along each table, one in so many."""
+    for item in items:
+        sparse = item.get_closest_marker("sparse")
+        if sparse is not None and isinstance(item, pytest.Function) and _place(item) % sparse.args[0] != 0:
+            item.add_marker(pytest.mark.slow)
+
+
+def _place(item: pytest.Function) -> int:
+    """The number of a case: of its rows in all tables of parameters together, whatever order pytest runs them in."""
+    indices = dict(item.callspec.indices)
+    for table in item.iter_markers("parametrize"):
+        names = table.args[0].split(",") if isinstance(table.args[0], str) else table.args[0]
+        for name in names[1:]:
+            indices.pop(name.strip(), None)
+    return sum(indices.values())

@@ -151,12 +151,14 @@ def kill_at(point: str, url: str, folder: Path) -> None:
     check_after_crash(url, mark, diary)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("point", faults.POINTS)
 def test_kill_at_every_point_sqlite(point: str, sqlite_url: str, tmp_path: Path) -> None:
     """Killed with SIGKILL at any named point: released is a subset of charged, and retries return the same bytes."""
     kill_at(point, sqlite_url, tmp_path)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.postgresql
 @pytest.mark.parametrize("point", [point for point in faults.POINTS if point.endswith("_commit")])
 def test_kill_at_every_point_postgresql(point: str, postgresql_url: str, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ class Store:
 
     def exact(self, statement: Statement) -> Exact:
         """The answer of a statement, read as the private engine reads it."""
-        kinds = [[key.name, private_engine._KEY_KINDS[key.type]] for key in statement.keys]
+        kinds = [[key.name, key.type.value] for key in statement.keys]
         with closing(self.connection.cursor()) as cursor:
             try:
                 cursor.execute(statement.sql, list(statement.parameters))

@@ -22,7 +22,6 @@ from tests.audit.generate import make_query, make_scene
 from tests.audit.harness import Tally, audit_scene, audit_stores, neighbours_of
 from tests.audit.snapshots import SnapshotStore
 from tests.audit.test_attained import KINDS
-from tests.thinned import first_quick
 
 TRIPLES = int(os.environ.get("NOISEGATE_TRIPLES", "2000"))
 QUERIES, NEIGHBOURS, SCENES = 12, 4, 3
@@ -30,7 +29,8 @@ PARTS = -(-TRIPLES // (QUERIES * NEIGHBOURS * SCENES))
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("part", first_quick(range(PARTS)))
+@pytest.mark.sparse(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
 def test_one_unit_changes_no_more_than_declared(part: int) -> None:
     """Random triples through lift, bound, lower, calibrate, engine and release, compared exactly."""
     tally = Tally()
@@ -75,6 +75,7 @@ def engine() -> Iterator[PrivateEngine]:
         yield engine
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("seed", [2_000, 2_001, 2_002])
 def test_neighbours_in_real_snapshots(seed: int, engine: PrivateEngine, tmp_path: Path) -> None:
     """The same through source files, the snapshot builder and the engine's workers; draws do not depend on others."""

@@ -13,7 +13,6 @@ import pytest
 from tests.__main__ import pytest_arguments
 from tests.bootstrap.script import CHECKOUT
 from tests.skipped import skip_table
-from tests.thinned import first_quick
 
 SKIPPING = """
 import pytest
@@ -33,7 +32,8 @@ def test_passes(): ...
 """
 
 
-@pytest.mark.parametrize("workers", first_quick(["0", "2"]))
+@pytest.mark.sparse(2)
+@pytest.mark.parametrize("workers", ["0", "2"])
 def test_skipped_tests_are_explained(tmp_path: Path, workers: str) -> None:
     """The table after a test run has each reason once, with its number and how to enable the tests."""
     (tmp_path / "test_skipping.py").write_text(SKIPPING)

@@ -262,6 +262,7 @@ def test_joins_of_released_numbers_do_not_make_answers_without_measure(
     assert _charges(services, name) == spent
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "expression",
     [

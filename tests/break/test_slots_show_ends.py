@@ -26,7 +26,6 @@ from server.journey.pace import Pace
 from server.services import Services
 from tests.clocks import Clock
 from tests.journey.clinic import question
-from tests.thinned import first_quick
 
 TICK = 1.0
 STEP = 0.05
@@ -164,19 +163,18 @@ def probe_of(
         return seen
 
 
+@pytest.mark.sparse(7)
 @pytest.mark.parametrize(
     ("text", "short", "long", "failure", "recycle_after"),
-    first_quick(
-        [
-            (ONE_CORE, [0.1], [0.8], None, 500),
-            (ONE_CORE, [1.1], [1.8], None, 500),
-            (TWO_CORES, [0.1, 0.1], [0.1, 0.6], None, 500),
-            (TWO_CORES, [0.1, 0.1], [0.1, 0.6], Failure.CRASHED, 500),
-            (ONE_CORE, [0.1], [0.8], Failure.TIMEOUT, 500),
-            (ONE_CORE, [0.1], [0.8], Failure.GARBLED, 500),
-            (ONE_CORE, [0.1], [0.8], None, 1),
-        ]
-    ),
+    [
+        (ONE_CORE, [0.1], [0.8], None, 500),
+        (ONE_CORE, [1.1], [1.8], None, 500),
+        (TWO_CORES, [0.1, 0.1], [0.1, 0.6], None, 500),
+        (TWO_CORES, [0.1, 0.1], [0.1, 0.6], Failure.CRASHED, 500),
+        (ONE_CORE, [0.1], [0.8], Failure.TIMEOUT, 500),
+        (ONE_CORE, [0.1], [0.8], Failure.GARBLED, 500),
+        (ONE_CORE, [0.1], [0.8], None, 1),
+    ],
     ids=["answer", "later answer", "two cores", "two cores crash", "timeout", "garbled", "recycled"],
 )
 def test_a_probe_does_not_see_when_the_statement_of_another_query_ends(

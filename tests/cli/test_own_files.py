@@ -258,6 +258,7 @@ def _parquet(folder: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -314,6 +315,7 @@ def test_odd_but_sound_csv_is_attached(tmp_path: Path, empty_home: Path, content
     assert (table["rows_read"], table["rows_stored"]) == (2, 2)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -342,6 +344,7 @@ def test_data_that_contradicts_the_file_loses_nothing(
     assert list((empty_home / "snapshots").rglob("*.duckdb")) == []
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -380,6 +380,7 @@ def test_large_queries_spill(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["wide.duckdb"]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs_end_and_the_next_query_works(engine: PrivateEngine, snapshot: Path, bomb: str) -> None:
     """Whatever a query eats (it would take hours), the worker is killed and another one answers the next query."""

@@ -14,7 +14,6 @@ from engines.snapshot import build_snapshot
 from engines.table_source import TableSource
 from privacy.policy import Column, ColumnType
 from tests.engines.datasets import DRAW_KEY, dataset, people, read, write_csv
-from tests.thinned import first_quick
 
 INT, NUM, TXT, DAY, BOOL = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT, ColumnType.DATE, ColumnType.BOOLEAN
 
@@ -44,22 +43,20 @@ def values(tmp_path: Path, path: Path, table: InspectedTable) -> list[list[objec
 # Marks of thousands
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     ("texts", "kind", "decimal", "thousands", "first"),
-    first_quick(
-        [
-            (["1,250,000", "900", "12"], INT, ".", ",", 1_250_000),
-            (["1,250.50", "900", "1,000"], NUM, ".", ",", 1250.5),
-            (["1.250.000", "900", "12"], INT, ",", ".", 1_250_000),
-            (["1.250,5", "900", "0,25"], NUM, ",", ".", 1250.5),
-            (["1 250", "12 500", "7"], INT, ".", " ", 1_250),
-            (["1 250,5", "12 500,25", "7"], NUM, ",", " ", 1250.5),
-            (["1\u202f250", "12", "7"], INT, ".", " ", 1_250),
-            (["1'250.5", "12", "7"], NUM, ".", "'", 1250.5),
-            (["1_250", "12", "7"], INT, ".", "_", 1_250),
-        ],
-        quick=2,
-    ),
+    [
+        (["1,250,000", "900", "12"], INT, ".", ",", 1_250_000),
+        (["1,250.50", "900", "1,000"], NUM, ".", ",", 1250.5),
+        (["1.250.000", "900", "12"], INT, ",", ".", 1_250_000),
+        (["1.250,5", "900", "0,25"], NUM, ",", ".", 1250.5),
+        (["1 250", "12 500", "7"], INT, ".", " ", 1_250),
+        (["1 250,5", "12 500,25", "7"], NUM, ",", " ", 1250.5),
+        (["1\u202f250", "12", "7"], INT, ".", " ", 1_250),
+        (["1'250.5", "12", "7"], NUM, ".", "'", 1250.5),
+        (["1_250", "12", "7"], INT, ".", "_", 1_250),
+    ],
 )
 def test_a_certain_mark_of_thousands_is_not_left_to_the_owner(
     tmp_path: Path, texts: list[str], kind: ColumnType, decimal: str, thousands: str, first: float
@@ -70,22 +67,20 @@ def test_a_certain_mark_of_thousands_is_not_left_to_the_owner(
     assert values(tmp_path, path, table)[0][0] == first
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     "texts",
-    first_quick(
-        [
-            ["1,250", "2,500"],  # or thousandths
-            ["1.250", "900"],  # or thousandths: semicolons part the columns
-            ["123 456 789", "987 654 321"],  # or an identifier in groups
-            ["012 345", "1 250"],  # an identifier
-            ["1 250", "1'250'000"],  # two marks
-            ["1,250,000", "1.250.000"],  # two marks
-            ["1,25,000", "1,250,000"],  # not groups of three
-            ["1,250,000", "about 7"],
-            ["1,250.5", "2,5"],  # a decimal point and a decimal comma
-        ],
-        quick=2,
-    ),
+    [
+        ["1,250", "2,500"],  # or thousandths
+        ["1.250", "900"],  # or thousandths: semicolons part the columns
+        ["123 456 789", "987 654 321"],  # or an identifier in groups
+        ["012 345", "1 250"],  # an identifier
+        ["1 250", "1'250'000"],  # two marks
+        ["1,250,000", "1.250.000"],  # two marks
+        ["1,25,000", "1,250,000"],  # not groups of three
+        ["1,250,000", "about 7"],
+        ["1,250.5", "2,5"],  # a decimal point and a decimal comma
+    ],
 )
 def test_a_doubtful_mark_of_thousands_is_not_guessed(tmp_path: Path, texts: list[str]) -> None:
     """Where one value contradicts, or none decides, no mark is proposed and the column is text."""
@@ -103,7 +98,8 @@ def test_one_column_decides_for_the_file(tmp_path: Path) -> None:
 # Words for missing values
 
 
-@pytest.mark.parametrize("mark", first_quick(_MISSING))
+@pytest.mark.sparse(12)
+@pytest.mark.parametrize("mark", _MISSING)
 def test_a_word_for_missing_values_is_not_taken_for_a_text(tmp_path: Path, mark: str) -> None:
     """A column of numbers, days or truth values keeps its type, and its missing values are none."""
     path, table = inspected(tmp_path, ["12", mark, "7"], ["2024-01-31", "2023-07-01", mark], [mark, "true", "false"])
@@ -122,20 +118,18 @@ def test_words_for_missing_values_are_found_anywhere(tmp_path: Path) -> None:
     assert values(tmp_path, path, table)[0][-1] is None
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("first", "second", "types", "nulls"),
-    first_quick(
-        [
-            (["12", "NA"], ["NA", "DE"], [TXT, TXT], ()),  # Namibia
-            (["12", "NA"], ["-", "DE"], [INT, TXT], ("NA",)),  # the dash is nobody's number
-            (["12", "NA"], ["NA", "NA"], [INT, TXT], ("NA",)),  # nothing but missing values
-            (["12", "absent"], ["NA", "DE"], [TXT, TXT], ()),
-            (["NA", "n/a"], ["1", "2"], [TXT, INT], ()),
-            (["12", "NA later"], ["1", "2"], [TXT, INT], ()),
-            (["12", "quetzal"], ["quetzal", "2"], [TXT, TXT], ()),
-        ],
-        quick=2,
-    ),
+    [
+        (["12", "NA"], ["NA", "DE"], [TXT, TXT], ()),  # Namibia
+        (["12", "NA"], ["-", "DE"], [INT, TXT], ("NA",)),  # the dash is nobody's number
+        (["12", "NA"], ["NA", "NA"], [INT, TXT], ("NA",)),  # nothing but missing values
+        (["12", "absent"], ["NA", "DE"], [TXT, TXT], ()),
+        (["NA", "n/a"], ["1", "2"], [TXT, INT], ()),
+        (["12", "NA later"], ["1", "2"], [TXT, INT], ()),
+        (["12", "quetzal"], ["quetzal", "2"], [TXT, TXT], ()),
+    ],
 )
 def test_a_word_that_may_be_a_value_is_not_declared_missing(
     tmp_path: Path, first: list[str], second: list[str], types: list[ColumnType], nulls: tuple[str, ...]

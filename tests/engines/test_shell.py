@@ -310,6 +310,7 @@ def test_hostile_texts_reach_nothing(shell: ShellEngine, tmp_path: Path) -> None
     assert os.listdir(tmp_path) == ["x.csv"]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -126,6 +126,7 @@ def test_source_columns_tell_names_and_faults(tmp_path: Path) -> None:
 # Decimal commas and orders of days
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("decimal", "text", "expected"),
     [
@@ -154,6 +155,7 @@ def test_numbers_are_read_in_the_declared_way_only(
         assert read(attach(tmp_path, columns, source).path, "SELECT x FROM people") == [(expected,)]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("dates", "kind", "text", "expected"),
     [
@@ -185,6 +187,7 @@ def test_days_are_read_in_the_declared_order_only(
         assert read(attach(tmp_path, columns, source).path, "SELECT day FROM people") == [(expected,)]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("values", "kind", "decimal", "dates"),
     [

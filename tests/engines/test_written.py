@@ -58,6 +58,7 @@ def test_a_wrong_encoding_is_found(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("mark", "decimal", "texts", "values"),
     [

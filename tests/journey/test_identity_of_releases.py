@@ -10,7 +10,6 @@ import pytest
 
 from server.services import Services
 from tests.journey.clinic import DATASET, answer_to, attach, clinic_in, open_account, question
-from tests.thinned import first_quick
 
 COUNT = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 MEAN = "SELECT AVG(cost) AS cost FROM visits"
@@ -36,15 +35,14 @@ def edited(services: Services, path: Path, before: str, after: str) -> None:
     attach(services, path)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("before", "after"),
-    first_quick(
-        [
-            ("income: {type: number}", "income: {type: number, description: Before tax.}"),
-            ("income: {type: number}", "income: {type: number, bounds: [0, 10]}"),
-            ('epsilon_max: "100"', 'epsilon_max: "50"'),
-        ]
-    ),
+    [
+        ("income: {type: number}", "income: {type: number, description: Before tax.}"),
+        ("income: {type: number}", "income: {type: number, bounds: [0, 10]}"),
+        ('epsilon_max: "100"', 'epsilon_max: "50"'),
+    ],
 )
 def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
     home: tuple[Services, Path], before: str, after: str
@@ -61,15 +59,14 @@ def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
         assert again["rows"] == before_it["rows"]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("sql", "before", "after"),
-    first_quick(
-        [
-            (MEAN, "cost: {type: number, bounds: [0, 1000]}", "cost: {type: number, bounds: [0, 900]}"),
-            (MEAN, "rows_per_unit: 20", "rows_per_unit: 19"),
-            (COUNT, "keys: [female, male]", "keys: [female, male, other]"),
-        ]
-    ),
+    [
+        (MEAN, "cost: {type: number, bounds: [0, 1000]}", "cost: {type: number, bounds: [0, 900]}"),
+        (MEAN, "rows_per_unit: 20", "rows_per_unit: 19"),
+        (COUNT, "keys: [female, male]", "keys: [female, male, other]"),
+    ],
 )
 def test_an_edit_of_what_was_read_is_another_question(
     home: tuple[Services, Path], sql: str, before: str, after: str

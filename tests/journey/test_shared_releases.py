@@ -127,6 +127,7 @@ def test_a_limit_of_a_thousandth_reads_no_epsilon_one_release_for_nothing(shared
     assert guess("small") == "0.5003"
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("way", ["no", "'no'", "false", "charged", "free", "true"])
 def test_every_spelling_says_what_it_means(shared: Shared, way: str) -> None:
     """YAML's false is no, true of older files is free; metadata and capabilities say what that means."""

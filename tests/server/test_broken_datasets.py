@@ -25,7 +25,6 @@ from server.store.tables import dataset_versions
 from server.watching import DatasetWatch, catalogue_of
 from tests.cli.support import cli
 from tests.journey.clinic import open_account, services_of, write_files
-from tests.thinned import first_quick
 
 REGIONS = "    public: true\n    source: {file: regions.csv}\n    columns:\n      name: {type: text}\n"
 ASKED = {"sql": "SELECT COUNT(*) AS n FROM people", "spend": {"epsilon": "1"}}
@@ -140,7 +139,8 @@ def check_others_are_served(services: Services) -> None:
     assert account.used_share() == 0
 
 
-@pytest.mark.parametrize("damage", first_quick(DAMAGES))
+@pytest.mark.sparse(6)
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_broken_dataset_does_not_stop_the_start(home: Path, lines: io.StringIO, damage: str) -> None:
     """A start with one stored dataset that cannot be read ended with an exception; now the others are served."""
     with services_of(home) as services:

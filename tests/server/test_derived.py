@@ -26,7 +26,6 @@ from sql_rewrite.lift import lift
 from sql_rewrite.released import ROW
 from tests.mechanisms.support import SeededBits, count, moments, units
 from tests.sql_rewrite.datasets import CLINIC
-from tests.thinned import first_quick
 
 LEVELS = ("0.9", "0.95", "0.99", "0.999", "0.9999")
 PRICES = {
@@ -117,7 +116,8 @@ def hits(told: AnswerRows, place: int, truth: Callable[[Sequence[Any]], float]) 
     return found, len(told.rows)
 
 
-@pytest.mark.parametrize("level", first_quick(LEVELS))
+@pytest.mark.sparse(5)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("price", PRICES)
 def test_a_doubled_count_does_not_cover_less_than_it_says(shell: ShellEngine, price: str, level: str) -> None:
     """`n * 2.0` over 1,000 groups covered 0.96 at 0.99, 0.999 and 0.9999: forty draws have no such quantiles."""
@@ -137,7 +137,8 @@ def test_a_doubled_count_does_not_cover_less_than_it_says(shell: ShellEngine, pr
     assert covered / trials < 1 - 0.4 * float(1 - Fraction(level)) or level in LEVELS[2:]
 
 
-@pytest.mark.parametrize("level", first_quick(LEVELS))
+@pytest.mark.sparse(5)
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("price", PRICES)
 def test_sums_of_cells_cover_at_every_confidence(shell: ShellEngine, price: str, level: str) -> None:
     """Running sums, differences from the mean and totals of 60 cells: weights are asked for, their law is exact."""
@@ -165,7 +166,8 @@ def test_sums_of_cells_cover_at_every_confidence(shell: ShellEngine, price: str,
     assert covered[2] >= 60 * least_covered(12, level)
 
 
-@pytest.mark.parametrize("level", first_quick(["0.9", "0.99", "0.9999"]))
+@pytest.mark.sparse(3)
+@pytest.mark.parametrize("level", ["0.9", "0.99", "0.9999"])
 def test_a_total_of_too_many_cells_for_weights_covers(shell: ShellEngine, level: str) -> None:
     """The sum of 1,000 counts: simulated spread times the quantile of the law, at every confidence."""
     covered = 0
@@ -191,7 +193,8 @@ def test_the_greatest_of_noisy_counts_does_not_lean_outwards(shell: ShellEngine)
     assert min(covered) >= least_covered(releases, "0.95")
 
 
-@pytest.mark.parametrize("apart", first_quick([0, 1, 4]))
+@pytest.mark.sparse(3)
+@pytest.mark.parametrize("apart", [0, 1, 4])
 def test_the_greatest_of_different_counts_is_covered(shell: ShellEngine, apart: int) -> None:
     """Counts that lie apart by less or more than their noise: the one-sided end of MAX holds as well."""
     counts = [100 + apart * i for i in range(20)]
@@ -203,9 +206,8 @@ def test_the_greatest_of_different_counts_is_covered(shell: ShellEngine, apart: 
     assert covered >= least_covered(TRIALS, "0.95")
 
 
-@pytest.mark.parametrize(
-    "clause", first_quick(["ORDER BY n DESC LIMIT 3", "QUALIFY RANK() OVER (ORDER BY n DESC) <= 3"])
-)
+@pytest.mark.sparse(2)
+@pytest.mark.parametrize("clause", ["ORDER BY n DESC LIMIT 3", "QUALIFY RANK() OVER (ORDER BY n DESC) <= 3"])
 def test_the_first_rows_by_a_noisy_count_do_not_lean_outwards(shell: ShellEngine, clause: str) -> None:
     """The three greatest of 100 equal counts, as they are and doubled: all shown intervals hold in 95 % of releases."""
     held = 0

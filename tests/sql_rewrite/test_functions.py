@@ -281,6 +281,7 @@ def test_every_operator_has_cases() -> None:
     assert set(REGISTRY) == set(CASES)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
 def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -> None:
     """On values at the edges of the types: no error under any setting, equal to the reference, within the range."""
@@ -316,6 +317,7 @@ def _present(expression: Expression) -> Expression:
     return expression
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(("name", "arguments"), _FLAT, ids=_IDS)
 def test_what_is_never_null_is_never_null_in_the_engine(name: str, arguments: tuple[Expression, ...]) -> None:
     """Over columns without NULL, on edge values: an operator that says so gives no NULL. Its groups have no NULL cell.

@@ -29,6 +29,7 @@ from tests.hostile.duck import Clinic, Expressions, Reader, same_rows, same_valu
 from tests.hostile.families import FAMILIES, LEGITIMATE
 from tests.hostile.good import GOOD
 from tests.sql_rewrite.datasets import CLINIC
+from tests.thinned import thinned
 from tests.work import counting_calls
 
 MUTATIONS = 4_000
@@ -142,15 +143,16 @@ def check_statements(plan: Plan, text: str, clinic: Clinic) -> None:
                 assert token.text in tables | names or _GENERATED.match(token.text), (token.text, text)
 
 
+@thinned(20)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader: Reader) -> None:
+def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader: Reader, every: int) -> None:
     """Shows that no text gives another exception, and that an accepted one means what DuckDB says it means.
 
     Also what the lift accepts and the engine does not read has to have sound statements.
     """
     accepted = unread = 0
     differences: list[object] = []
-    for text in mutations(seed, MUTATIONS):
+    for text in mutations(seed, MUTATIONS // every):
         plan = planned(text)
         if plan is None:
             continue
@@ -175,7 +177,7 @@ def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader:
         if not same_rows(theirs, ours) and not documented(text, theirs, ours):
             differences.append((text, theirs[:3], ours[:3]))
     assert differences == []
-    assert accepted > MUTATIONS // 40
+    assert accepted > MUTATIONS // every // 40
     # The parser reads malformed texts that DuckDB does not: without them nothing would show that they are refused.
     assert unread > 0
 
@@ -291,12 +293,13 @@ def announced(text: str) -> bool:
     return bool(halves or kept)
 
 
-def test_expressions_mean_what_duckdb_means(clinic: Clinic) -> None:
+@thinned(10)
+def test_expressions_mean_what_duckdb_means(clinic: Clinic, every: int) -> None:
     """Shows 0 differences over more than 2,000 accepted expressions, value by value, where DuckDB does not raise."""
     engine = Expressions(clinic)
     accepted = compared = 0
     differences: list[object] = []
-    for text in dict.fromkeys(expressions(7, EXPRESSIONS)):
+    for text in dict.fromkeys(expressions(7, EXPRESSIONS // every)):
         try:
             expression = engine.lifted(text)
         except Refused:
@@ -312,8 +315,8 @@ def test_expressions_mean_what_duckdb_means(clinic: Clinic) -> None:
         if not announced(text) and not same_values(theirs, ours):
             differences.append((text, theirs, ours))
     assert differences == []
-    assert accepted >= 2_000
-    assert compared >= 10_000
+    assert accepted >= 2_000 / every
+    assert compared >= 10_000 / every
 
 
 SELECT = "SELECT COUNT(*) FROM people WHERE "
@@ -436,6 +439,7 @@ LIMITS: dict[str, str] = {
 }
 
 
+@pytest.mark.sparse(12)
 @pytest.mark.parametrize("name", list(LIMITS))
 def test_texts_at_the_limits_take_little_work(name: str) -> None:
     """Shows that a text up to the limits is refused or planned, and lowered, with a bounded amount of work."""
@@ -459,6 +463,7 @@ def fate(text: str) -> str:
     return "answered"
 
 
+@pytest.mark.sparse(12)
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_constructs_repeated_without_end_meet_their_fate_soon(name: str) -> None:
     """Shows that a construct repeated as often as a text can hold it gets its code with a bounded amount of work."""
@@ -469,6 +474,7 @@ def test_constructs_repeated_without_end_meet_their_fate_soon(name: str) -> None
     assert calls < CALLS_MAX
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.parametrize("name", list(LEGITIMATE))
 def test_long_texts_of_analysts_are_answered(name: str) -> None:
     """Shows that the limits leave room for hundreds of terms, branches, list entries, columns and CTEs."""
@@ -516,6 +522,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 def test_large_texts_need_a_quarter_of_the_stack_at_most() -> None:
     """Shows that no large text ends the process when its thread has a quarter of the stack that the server gives.
 
