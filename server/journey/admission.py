@@ -160,18 +160,18 @@ class Admission:
         no such answer, or when the ledger would take other releases or charge.
         """
         key = repeat_key(question, prepared, path[0])
-        told = None if question.reuse is Reuse.NONE else self._repeats.get(key)
-        if told is None:
+        earlier = None if question.reuse is Reuse.NONE else self._repeats.get(key)
+        if earlier is None:
             return None
-        reuse = Reusable(self._stored, question, prepared.plan.dataset, told.charges, path[0]).reuse
+        reuse = Reusable(self._stored, question, prepared.plan.dataset, earlier.charges, path[0]).reuse
         if reuse is Reuse.NONE:
             return None
         asked = Asked(
             query_id=query_id,
             question=question,
             prepared=prepared,
-            priced=told.priced,
-            charges=told.charges,
+            priced=earlier.priced,
+            charges=earlier.charges,
             path=path,
         )
         # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
@@ -179,12 +179,12 @@ class Admission:
         again = self._repeats.again(key, state) if question.idempotency_key is None else None
         if again is None:
             self._refuse_free_answer(question)
-        content = answer(asked, Paid((), told.releases), told, path[0])
+        content = answer(asked, Paid((), earlier.releases), earlier, path[0])
         block = block_of(query_id, content)
-        shared = told.block.shared_with(block) if told.block is not None and block is not None else None
+        shared = earlier.block.shared_with(block) if earlier.block is not None and block is not None else None
         reserved = self._ledger.repeat(
             request_of(asked, reuse),
-            {key: release.id for key, release in told.releases.items()},
+            {key: release.id for key, release in earlier.releases.items()},
             content,
             shared=shared,
             again=again,

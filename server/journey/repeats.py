@@ -1,4 +1,4 @@
-"""Answers that this process has told before, kept so that the same question is answered by the ledger alone.
+"""Answers that this process has given, kept so that the same question is answered by the ledger alone.
 
 Only released numbers and what was computed from them are kept here; nothing of it is newer knowledge about rows. The
 ledger decides at every repeat whether the same releases would serve, so an entry can be useless, never wrong.
@@ -17,7 +17,7 @@ from server.answer_block import Block
 from server.answer_rows import AnswerRows
 from server.pricing import Priced
 
-__all__ = ["Repeats", "Told"]
+__all__ = ["AnswerParts", "Repeats"]
 
 CELLS_MAX = 200_000
 """Most cells of all kept answers together: some tens of megabytes."""
@@ -26,7 +26,7 @@ ANSWERS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerParts:
     """An answer's rows and where they came from, in the order of the query's cores.
 
     `notes` say what was done to each core's statistics; `releases` are the ledger's records by core key, without
@@ -48,49 +48,49 @@ class Told:
 
 
 class Repeats:
-    """The answers told last, least recently asked ones forgotten first. Safe to use from many threads."""
+    """The latest answers; the least recently asked ones are forgotten first. Safe to use from many threads."""
 
     def __init__(self, *, cells_max: int = CELLS_MAX, answers_max: int = ANSWERS_MAX) -> None:
         self._cells_max = cells_max
         self._answers_max = answers_max
         self._lock = threading.Lock()
-        self._told: OrderedDict[Hashable, Told] = OrderedDict()
+        self._answers: OrderedDict[Hashable, AnswerParts] = OrderedDict()
         self._again: dict[Hashable, tuple[Hashable, str]] = {}
         self._cells = 0
 
-    def get(self, key: Hashable) -> Told | None:
-        """What was told for a question, None when it is not kept."""
+    def get(self, key: Hashable) -> AnswerParts | None:
+        """The answer to an earlier question, None when it is not kept."""
         with self._lock:
-            told = self._told.get(key)
-            if told is not None:
-                self._told.move_to_end(key)
-        return told
+            parts = self._answers.get(key)
+            if parts is not None:
+                self._answers.move_to_end(key)
+        return parts
 
-    def keep(self, key: Hashable, told: Told) -> None:
+    def keep(self, key: Hashable, parts: AnswerParts) -> None:
         """Keeps an answer in place of an earlier one; one that is too large by itself is not kept."""
         with self._lock:
             self._forget(key)
-            if told.cells > self._cells_max // 4:
+            if parts.cells > self._cells_max // 4:
                 return
-            self._told[key] = told
-            self._cells += told.cells
-            while self._cells > self._cells_max or len(self._told) > self._answers_max:
-                self._forget(next(iter(self._told)))
+            self._answers[key] = parts
+            self._cells += parts.cells
+            while self._cells > self._cells_max or len(self._answers) > self._answers_max:
+                self._forget(next(iter(self._answers)))
 
     def keep_again(self, key: Hashable, state: Hashable, query_id: str) -> None:
-        """Keeps which repeat told an answer that is still in place last, and the state that it showed beside."""
+        """Keeps which repeat last sent an answer that is still kept, and the state that it showed beside it."""
         with self._lock:
-            if key in self._told:
+            if key in self._answers:
                 self._again[key] = (state, query_id)
 
     def again(self, key: Hashable, state: Hashable) -> str | None:
-        """The query that told this answer with the same state beside it, None when there is none."""
+        """The query that sent this answer with the same state beside it, None when there is none."""
         with self._lock:
             shown, query_id = self._again.get(key, (None, None))
         return query_id if shown == state else None
 
     def _forget(self, key: Hashable) -> None:
         self._again.pop(key, None)
-        told = self._told.pop(key, None)
-        if told is not None:
-            self._cells -= told.cells
+        parts = self._answers.pop(key, None)
+        if parts is not None:
+            self._cells -= parts.cells

@@ -1,4 +1,4 @@
-"""Steps 6 to 8: rows to noisy tables, then the answer, stored and told.
+"""Steps 6 to 8: rows to noisy tables, then the answer, stored and sent.
 
 From the first statement on every failure is one opaque outcome, and the charge stays. Everything that anybody can watch
 (the slot that others wait for, the shell's workers, the ledger's entries and their times, a poll, the log) comes after
@@ -33,7 +33,7 @@ from server.journey.charges import repeat_key
 from server.journey.nonempty import without_empty
 from server.journey.pace import Pace
 from server.journey.query import Asked, ToRun
-from server.journey.repeats import Repeats, Told
+from server.journey.repeats import AnswerParts, Repeats
 from server.journey.usual import Usual
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer
@@ -136,7 +136,7 @@ class Running:
         except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
             untouched = False
             level, fields = logging.ERROR, {"exception": type(error).__name__}
-        # Before the ledger and the log are told, which others can read.
+        # Before the ledger and the log have it, which others can read.
         visible.wait()
         slot.close()
         logger().log(level, "query_failed", query_id=query.query_id, **fields)
@@ -214,12 +214,12 @@ class Running:
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None
-        told = Told(rows, tuple(table.notes for table in made.tables), made.used, asked.priced, asked.charges)
-        content = answer(asked, query.paid, told, self._ledger.standing(asked.path[0].id))
+        parts = AnswerParts(rows, tuple(table.notes for table in made.tables), made.used, asked.priced, asked.charges)
+        content = answer(asked, query.paid, parts, self._ledger.standing(asked.path[0].id))
         self._ledger.post(query.query_id, made.fresh, content)
         if not query.paid.charged:
             self._free.take(question.principal, len(content))
         if made.used:
-            told = replace(told, block=block_of(query.query_id, content))
-            self._repeats.keep(repeat_key(question, prepared, asked.path[0]), told)
+            parts = replace(parts, block=block_of(query.query_id, content))
+            self._repeats.keep(repeat_key(question, prepared, asked.path[0]), parts)
         return content

@@ -27,7 +27,7 @@ from server.answer_rows import from_stored
 from server.errors import exhausted_words, finding_body
 from server.estimands import estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
-from server.journey.repeats import Told
+from server.journey.repeats import AnswerParts
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from sql_rewrite.plan_warnings import answer_warnings
@@ -53,11 +53,12 @@ class Quote:
     """Keys of the cores, in the order of the plan."""
 
 
-def answer(asked: Asked, paid: Paid, told: Told, account: Account) -> bytes:
+def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> bytes:
     """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
     question, prepared, priced = asked.question, asked.prepared, asked.priced
-    rows = told.rows
-    ids = [release.id for release in told.releases.values()]
+    rows = parts.rows
+    ids = [release.id for release in parts.releases.values()]
+    events = [event for release in parts.releases.values() for event in release.events]
     own = {a.id for a in asked.path if a.principal == question.principal}
     body = {
         "id": asked.query_id,
@@ -96,17 +97,14 @@ def answer(asked: Asked, paid: Paid, told: Told, account: Account) -> bytes:
             "reused": bool(prepared.cores) and len(paid.reused) == len(prepared.cores),
             "share": _share(sum((c.epsilon for c in paid.charged if c.account == account.id), Fraction(0)), account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
-            "own": _own_text(
-                _own([e for release in told.releases.values() for e in release.events], account, prepared.plan.dataset),
-                account,
-            ),
+            "own": _own_text(_own(events, account, prepared.plan.dataset), account),
             "saved": _saved(priced, len(paid.reused) - len(paid.read), len(prepared.cores), account),
             "remaining": _remaining(account),
         },
         "provenance": {
             "releases": ids,
             "noise": None if priced is None else priced.family,
-            "mechanisms": _mechanisms(prepared, told.notes),
+            "mechanisms": _mechanisms(prepared, parts.notes),
             "policy_version": prepared.plan.dataset.policy_version,
             "data_version": prepared.plan.dataset.data_version,
             "cut": [cut for core in prepared.cores if (cut := what_is_cut(core)) is not None],

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.account import FilterKind
 from server.answer_rows import AnswerRows
-from server.journey.repeats import Repeats, Told
+from server.journey.repeats import AnswerParts, Repeats
 from server.services import Services
 from tests.journey.clinic import question, stored
 
@@ -110,10 +110,10 @@ def test_others_get_their_own(services: Services, analyst: Analyst) -> None:
     assert second["provenance"]["releases"] != first["provenance"]["releases"]
 
 
-def told(rows: int) -> Told:
+def told(rows: int) -> AnswerParts:
     """An answer of one column."""
     values: list[list[Any]] = [[0]] * rows
-    return Told(AnswerRows((("n", "BIGINT", "released"),), values, values, values, values), (), {}, None)
+    return AnswerParts(AnswerRows((("n", "BIGINT", "released"),), values, values, values, values), (), {}, None)
 
 
 def test_what_is_kept_is_bounded() -> None:
