@@ -20,8 +20,8 @@ import duckdb
 
 from engines import private as private_engine
 from engines.frames import Frame
-from engines.handlers import private as private_handler
 from engines.handlers.connection import identifier, literal, lock_down, private_settings
+from engines.handlers.private import run_statement
 from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
 from mechanisms.calibrate import Calibration, Price
@@ -113,11 +113,11 @@ class Store:
 
     def exact(self, statement: Statement) -> Exact:
         """The answer of a statement, read as the private engine reads it."""
-        kinds = [[key.name, key.type.value] for key in statement.keys]
+        encoded = private_engine.encode_statement(statement)
+        assert encoded is not None
         with closing(self.connection.cursor()) as cursor:
             try:
-                cursor.execute(statement.sql, list(statement.parameters))
-                header, buffers = private_handler._read(cursor, kinds, [item.name for item in statement.sums])
+                header, buffers = run_statement(cursor, encoded)
             except duckdb.Error as error:
                 # Whether a statement is answered is an outcome without noise: it must never fail on any data.
                 raise Violation(f"the engine raised {type(error).__name__} on {statement.sql}") from None
