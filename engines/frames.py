@@ -22,7 +22,6 @@ import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,7 +86,7 @@ class FrameCut(FrameFault):
 class Frame:
     """One parsed frame: the header without its buffer list, and the buffers. Has no readable repr on purpose."""
 
-    header: Mapping[str, Any]
+    header: Mapping[str, object]
     buffers: tuple[memoryview, ...]
 
 

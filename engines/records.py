@@ -21,7 +21,7 @@ from privacy.values import Json
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["read_record", "read_records", "write_record"]
+__all__ = ["read_list", "read_record", "read_records", "write_record"]
 
 _Record = TypeVar("_Record")
 _Reader = Callable[[object], object]
@@ -40,7 +40,7 @@ def read_record(kind: Callable[..., _Record], document: object) -> _Record:
 
 def read_records(kind: Callable[..., _Record], documents: object) -> list[_Record]:
     """A list of objects, each as `read_record` reads it."""
-    return [read_record(kind, document) for document in _listed(documents)]
+    return [read_record(kind, document) for document in read_list(documents)]
 
 
 def write_record(record: DataclassInstance) -> dict[str, Json]:
@@ -81,11 +81,11 @@ def _reader(hint: object) -> _Reader:
 
 
 def _read_items(read: _Reader, value: object) -> tuple[object, ...]:
-    return tuple(map(read, _listed(value)))
+    return tuple(map(read, read_list(value)))
 
 
 def _read_row(readers: list[_Reader], value: object) -> tuple[object, ...]:
-    items = _listed(value)
+    items = read_list(value)
     if len(items) != len(readers):
         raise FrameFault
     return tuple(read(item) for read, item in zip(readers, items, strict=True))
@@ -120,7 +120,8 @@ def _read_plain(kinds: tuple[type, ...], value: object) -> object:
     return value
 
 
-def _listed(value: object) -> list[object] | tuple[object, ...]:
+def read_list(value: object) -> list[object] | tuple[object, ...]:
+    """A list, whatever is in it. Errors: FrameFault."""
     if isinstance(value, dict):
         return tuple(value.items())  # an object may stand for its pairs
     if not isinstance(value, list | tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import duckdb
 
@@ -15,7 +15,7 @@ from engines.handlers.connection import identifier, lock_down, private_settings
 from engines.handlers.judge import Broken, judge, open_tables
 from engines.handlers.layout import stored_type
 from engines.handlers.private import run_statement
-from engines.records import read_records
+from engines.records import read_list, read_records
 from privacy.values import Json
 
 __all__ = ["Twin", "Twins", "open_twin"]
@@ -42,7 +42,7 @@ class Twins:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Twin] = OrderedDict()
 
-    def plan(self, header: Mapping[str, Any]) -> Mapping[str, Json]:
+    def plan(self, header: Mapping[str, object]) -> Mapping[str, Json]:
         """Judges the text, if there is one, and runs every statement on the twin when the engine reads the text.
 
         Says `known: False` when the twin's tables have to be sent, and `stopped` where the engine stopped reading.
@@ -56,7 +56,7 @@ class Twins:
             stopped = None if header["text"] is None else judge(twin.seen, header["text"])
             if stopped is not None:
                 return {"known": True, "stopped": stopped}
-            for statement in header["statements"]:
+            for statement in read_list(header["statements"]):
                 with contextlib.closing(twin.stored.cursor()) as cursor:
                     run_statement(cursor, statement)
         except (duckdb.Error, Broken, ValueError, MemoryError):

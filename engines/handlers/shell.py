@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
 
 from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
-from engines.handler import Invalid
+from engines.handler import Answer, Invalid
 from engines.handlers.connection import (
     NULL_TYPES,
     columns_result,
@@ -24,6 +24,9 @@ from engines.handlers.connection import (
 )
 from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.plan import Twins
+from engines.records import read_record
+from privacy.statement import Parameter
+from privacy.values import Json
 
 __all__ = ["ShellHandler"]
 
@@ -38,19 +41,59 @@ _RESULT_KINDS = {
     "TIMESTAMP": "timestamp",
     **dict.fromkeys(NULL_TYPES, "text"),
 }
+_Received = tuple[Mapping[str, object], tuple[memoryview, ...]]
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 _BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.IOException)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    threads: int
+    memory_limit_mb: int
+    rows_max: int
+    cells_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A released table by the names and kinds of its columns."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Released:
+    """A released table whose columns are in the frame."""
+
+    name: str
+    rows: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    tables: tuple[_Described, ...]
+    sql: str
+    parameters: tuple[tuple[str, str | bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    tables: tuple[_Released, ...]
+    sql: str
+    parameters: tuple[tuple[str, str | bool | None], ...]
+    rows_max: int | None
 
 
 class ShellHandler:
     """Creates the released tables, runs or binds one SELECT over them, forgets everything."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._settings = shell_settings(
-            threads=int(options["threads"]), memory_limit_mb=int(options["memory_limit_mb"])
-        )
-        self._rows_max = int(options["rows_max"])
-        self._cells_max = int(options["cells_max"])
+    def __init__(self, options: Mapping[str, object]) -> None:
+        read = read_record(_Options, options)
+        self._settings = shell_settings(threads=read.threads, memory_limit_mb=read.memory_limit_mb)
+        self._rows_max = read.rows_max
+        self._cells_max = read.cells_max
         self._twins = Twins()
         self._binding = self._open()
         self._fresh: duckdb.DuckDBPyConnection | None = self._open()
@@ -60,13 +103,13 @@ class ShellHandler:
             _warm(cursor)
             cursor.execute("SELECT CAST(1 AS DECIMAL(9, 1)), CAST(2 AS HUGEINT)").fetchall()
 
-    def handle(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    def handle(self, frame: Frame) -> Answer:
         """Bind on empty tables ("check"), run on filled ones ("run"), or plan private statements on a twin ("plan")."""
         if frame.header["operation"] == "plan":
             return self._twins.plan(frame.header), ()
         if frame.header["operation"] == "check":
-            return self._check(frame), ()
-        return self._run(frame)
+            return self._check(read_record(_Check, frame.header)), ()
+        return self._run(read_record(_Run, frame.header), columns_of(frame))
 
     def between(self) -> None:
         """Close the last run's database and open and warm the next one while nobody waits (15 ms)."""
@@ -83,35 +126,34 @@ class ShellHandler:
         lock_down(connection, local_files=False)
         return connection
 
-    def _check(self, frame: Frame) -> Mapping[str, Any]:
-        sql, parameters = str(frame.header["sql"]), read_parameters(frame.header["parameters"])
+    def _check(self, asked: _Check) -> Mapping[str, Json]:
+        parameters = read_parameters(asked.parameters)
         # Binding changes nothing, and what it might change is rolled back: this database may stay open.
         with contextlib.closing(self._binding.cursor()) as cursor:
             cursor.execute("BEGIN")
             try:
-                for table in frame.header["tables"]:
-                    columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table["columns"])
-                    cursor.execute(f"CREATE TABLE {identifier(table['name'])} ({columns})")
-                described = _describe(cursor, sql, parameters)
-                _try(cursor, frame.header["tables"], sql, parameters)
+                for table in asked.tables:
+                    columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table.columns)
+                    cursor.execute(f"CREATE TABLE {identifier(table.name)} ({columns})")
+                described = _describe(cursor, asked.sql, parameters)
+                _try(cursor, [table.name for table in asked.tables], asked.sql, parameters)
             finally:
                 cursor.execute("ROLLBACK")
         return {"described": described}
 
-    def _run(self, frame: Frame) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    def _run(self, asked: _Run, received: Sequence[_Received]) -> Answer:
         self._used = connection = self._fresh or self._open()
         self._fresh = None
-        columns = iter(columns_of(frame))
-        for table in frame.header["tables"]:
+        columns = iter(received)
+        for table in asked.tables:
             _create(connection, table, columns)
-        sql, parameters = str(frame.header["sql"]), read_parameters(frame.header["parameters"])
-        connection.execute(only_statement(connection, sql), parameters)
+        connection.execute(only_statement(connection, asked.sql), read_parameters(asked.parameters))
         described = [(str(column[0]), str(column[1])) for column in connection.description or []]
         kinds = [_result_kind(type_name) for _, type_name in described]
         names, types = [name for name, _ in described], [type_name for _, type_name in described]
         rows_max = min(self._rows_max, self._cells_max // len(names))
-        if frame.header["rows_max"] is not None:
-            rows_max = min(rows_max, int(frame.header["rows_max"]))
+        if asked.rows_max is not None:
+            rows_max = min(rows_max, asked.rows_max)
         header, buffers = columns_result(connection, names, types, kinds, rows_max=rows_max)
         return {**header, "described": described}, buffers
 
@@ -125,7 +167,7 @@ def _warm(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("DROP TABLE made")
 
 
-def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> list[tuple[str, str]]:
+def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Parameter]) -> list[tuple[str, str]]:
     try:
         only_statement(cursor, sql)
         rows = cursor.execute(f"DESCRIBE {sql}", parameters).fetchall()
@@ -136,12 +178,10 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def _try(
-    cursor: duckdb.DuckDBPyConnection, tables: Sequence[Mapping[str, Any]], sql: str, parameters: list[Any]
-) -> None:
+def _try(cursor: duckdb.DuckDBPyConnection, tables: Sequence[str], sql: str, parameters: list[Parameter]) -> None:
     """Runs the statement on rows of NULL: a constant that no type takes fails on any row, and on no row it does not."""
     for table in tables:
-        cursor.execute(f"INSERT INTO {identifier(table['name'])} DEFAULT VALUES")
+        cursor.execute(f"INSERT INTO {identifier(table)} DEFAULT VALUES")
     try:
         # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
         cursor.execute(f"CREATE TABLE {identifier('noisegate tried')} AS {sql}", parameters)
@@ -161,14 +201,13 @@ def _result_kind(type_name: str) -> str:
     raise Invalid
 
 
-def _create(connection: duckdb.DuckDBPyConnection, table: Mapping[str, Any], columns: Any) -> None:
-    rows = int(table["rows"])
-    arrays: dict[str, npt.NDArray[Any]] = {}
+def _create(connection: duckdb.DuckDBPyConnection, table: _Released, columns: Iterator[_Received]) -> None:
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
     parts: list[str] = []
-    for position, name in enumerate(table["columns"]):
+    for position, name in enumerate(table.columns):
         description, buffers = next(columns)
         kind = str(description["kind"])
-        arrays[f"c{position}"] = _array(description, buffers, rows)
+        arrays[f"c{position}"] = _array(description, buffers, table.rows)
         parts.append(f"CAST(c{position} AS {_STORED[kind]}) AS {identifier(name)}")
     if not parts:
         raise FrameFault
@@ -176,12 +215,12 @@ def _create(connection: duckdb.DuckDBPyConnection, table: Mapping[str, Any], col
     source = "noisegate source"
     connection.register(source, arrays)
     connection.execute(
-        f"CREATE TABLE main.{identifier(table['name'])} AS SELECT {', '.join(parts)} FROM {identifier(source)}"
+        f"CREATE TABLE main.{identifier(table.name)} AS SELECT {', '.join(parts)} FROM {identifier(source)}"
     )
     connection.unregister(source)
 
 
-def _array(description: Mapping[str, Any], buffers: Sequence[memoryview], rows: int) -> npt.NDArray[Any]:
+def _array(description: Mapping[str, object], buffers: Sequence[memoryview], rows: int) -> npt.NDArray[np.generic]:
     kind = str(description["kind"])
     if kind in ("text", "huge"):
         values = decode_values(description, buffers, rows)
