@@ -12,7 +12,7 @@ from engines.process import Failure, LoneWorker
 from engines.records import read_records
 from engines.snapshot import Refused, attach_options, read_refused
 from engines.snapshot_findings import SNAPSHOT_CODES, SnapshotFinding, SnapshotRefused
-from engines.table_source import SourceFormat, TableSource
+from engines.table_source import SourceFormat, TableSource, file_format
 from privacy.values import Json
 
 __all__ = ["InspectedSource", "inspect_source", "source_columns"]
@@ -41,10 +41,10 @@ def inspect_source(
 ) -> InspectedSource:
     """Tables, columns and proposed types of a source file (or of the `parts` of one), read in a worker of its own.
 
-    `source_format` follows from the file's name when it is not given.
+    `source_format` follows from the file's name when it is not given, and is CSV where that does not say.
     Errors: SnapshotRefused with a finding when the file is not what it should be.
     """
-    source = TableSource("", path, source_format or _format_of(path), parts=tuple(parts))
+    source = TableSource("", path, source_format or file_format(path.name) or "csv", parts=tuple(parts))
     request: dict[str, Json] = {"operation": "inspect", "source": source.described()}
     with LoneWorker(attach_options()) as worker:
         answer = worker.call(request, timeout_seconds=_INSPECT_SECONDS, parse=_tables)
@@ -73,15 +73,6 @@ def _names(frame: Frame) -> list[_Names]:
     if not all(found.code is None or found.code in SNAPSHOT_CODES for found in answers):
         raise FrameFault
     return answers
-
-
-def _format_of(path: Path) -> SourceFormat:
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
-        return "parquet"
-    if suffix in (".duckdb", ".db", ".ddb"):
-        return "duckdb"
-    return "csv"
 
 
 def _tables(frame: Frame) -> tuple[InspectedTable, ...] | Refused:

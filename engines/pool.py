@@ -20,7 +20,7 @@ from typing import Final, Self, TypeVar
 from engines.folders import PrivateFolder
 from engines.frames import Frame
 from engines.process import START_SECONDS, Failure, Fault, Worker, WorkerOptions, log_failure
-from engines.turns import Places
+from engines.turns import Slots
 from privacy.values import Json
 
 __all__ = ["Pool", "Pooled", "WorkerLease"]
@@ -38,7 +38,7 @@ class WorkerLease:
     a moment that does not depend on it. Only a pool that closes does not wait.
     """
 
-    def __init__(self, pool: Pool, slots: Places, owner: str, worker: Worker) -> None:
+    def __init__(self, pool: Pool, slots: Slots, owner: str, worker: Worker) -> None:
         """For the pool, which has taken both."""
         self._pool = pool
         self._slots = slots
@@ -91,9 +91,9 @@ class Pool:
         self._size = size
         self._recycle_after = recycle_after
         self._folder = PrivateFolder(directory)
-        # Requests share `size` places; a brief one may also have the spare worker, so it never waits for long ones.
-        self._places = Places(size)
-        self._brief = Places(1)
+        # Requests share `size` slots; a brief one may also have the spare worker, so it never waits for long ones.
+        self._slots = Slots(size)
+        self._brief = Slots(1)
         self._changed = threading.Condition()
         self._idle: deque[Worker] = deque()
         self._all: set[Worker] = set()
@@ -150,7 +150,7 @@ class Pool:
         and at least `start_seconds`.
         """
         deadline = time.monotonic() + patience_seconds
-        slots = self._brief if brief else self._places
+        slots = self._brief if brief else self._slots
         if not slots.take(owner, seconds=patience_seconds):
             return self._note(Failure.UNAVAILABLE)
         worker = None
@@ -196,7 +196,7 @@ class Pool:
 
     def close(self) -> None:
         """Kill and reap every worker. Calls that are running fail; later calls are unavailable."""
-        self._places.close()
+        self._slots.close()
         self._brief.close()
         with self._changed:
             self._closed = True

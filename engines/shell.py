@@ -76,7 +76,7 @@ class ShellEngine(Pooled):
     """Runs shell SQL in worker processes. Safe to use from many threads.
 
     Every run has a database of its own, in memory, with nothing but the tables of the call; nothing survives it.
-    Results of more than `rows_max` rows, or `cells_max` of rows times columns, fail. Places are given in turn to
+    Results of more than `rows_max` rows, or `cells_max` of rows times columns, fail. Slots are given in turn to
     the owners of requests (turns.py); a check never waits for a run.
     """
 

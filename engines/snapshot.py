@@ -19,7 +19,7 @@ from engines.frames import Frame, FrameFault, columns_of, decode_values
 from engines.process import Failure, LoneWorker, WorkerOptions
 from engines.records import read_record, read_records, write_record
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
-from engines.stored import Snapshot, SnapshotReport, open_snapshot, public_columns, publish, sweep
+from engines.stored import Snapshot, SnapshotReport, open_snapshot, public_columns, publish, snapshot_file, sweep
 from engines.table_source import TableSource
 from privacy.policy import Dataset, KeyValue
 from privacy.values import Cell, Json
@@ -57,7 +57,7 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
         request: dict[str, Json] = {"operation": "fingerprint", "sources": [source.described() for source in ordered]}
         fingerprints = _completed(worker.call(request, timeout_seconds=_BUILD_SECONDS, parse=_fingerprints))
         version = data_version(dataset, ordered, [item.digest for item in fingerprints], draw_key)
-        path = directory / f"{version}.duckdb"
+        path = snapshot_file(directory, version)
         existing = open_snapshot(path)
         if existing is not None:
             return existing

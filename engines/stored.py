@@ -18,7 +18,16 @@ from engines.frames import FrameFault
 from engines.records import read_record
 from privacy.policy import Dataset
 
-__all__ = ["Snapshot", "SnapshotReport", "TableReport", "open_snapshot", "public_columns", "publish", "sweep"]
+__all__ = [
+    "Snapshot",
+    "SnapshotReport",
+    "TableReport",
+    "open_snapshot",
+    "public_columns",
+    "publish",
+    "snapshot_file",
+    "sweep",
+]
 
 FORMAT: Final = 1
 _STALE_SECONDS: Final = 3600.0
@@ -56,6 +65,11 @@ class Snapshot:
     path: Path
     data_version: str
     report: SnapshotReport
+
+
+def snapshot_file(folder: Path, data_version: str) -> Path:
+    """Where the snapshot of a version of the data is."""
+    return folder / f"{data_version}.duckdb"
 
 
 def open_snapshot(path: Path) -> Snapshot | None:

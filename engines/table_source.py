@@ -8,13 +8,39 @@ from typing import Literal
 
 from privacy.values import Json
 
-__all__ = ["DateOrder", "DecimalMark", "Encoding", "SourceFormat", "TableSource", "ThousandsMark"]
+__all__ = [
+    "SUFFIXES",
+    "DateOrder",
+    "DecimalMark",
+    "Encoding",
+    "SourceFormat",
+    "TableSource",
+    "ThousandsMark",
+    "file_format",
+]
 
 SourceFormat = Literal["csv", "parquet", "duckdb"]
 DecimalMark = Literal[".", ","]
 ThousandsMark = Literal[",", ".", " ", "'", "_"]
 Encoding = Literal["utf-8", "utf-16", "latin-1", "windows-1250", "windows-1251", "windows-1252", "windows-1254"]
 DateOrder = Literal["YYYY-MM-DD", "DD.MM.YYYY", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY"]
+
+SUFFIXES: dict[str, SourceFormat] = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".duckdb": "duckdb",
+    ".db": "duckdb",
+}
+"""The format that each suffix stands for."""
+
+
+def file_format(name: str) -> SourceFormat | None:
+    """The format that a file's suffix stands for, or None."""
+    folded = name.lower()
+    return next((kind for suffix, kind in SUFFIXES.items() if folded.endswith(suffix)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""Whose turn it is: places for requests, shared fairly between the people who ask.
+"""The scheduler: slots for requests, shared fairly between callers.
 
-Requests are served in the order of their arrival as long as nobody has used much time lately. Then whoever used least
-goes first, and nobody who used much takes the last place while others are about who did not: a quick question waits for
-a free place, never behind somebody's slow ones. Where everybody about used much, no place is left idle.
+Requests are served in the order of their arrival as long as no caller has used much time lately. Then the caller who
+used least goes first, and nobody who used much takes the last slot while others are active who did not: a quick
+question waits for a free slot, never behind somebody's slow ones. Where every active caller used much, no slot is left
+idle.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-__all__ = ["STEP_SECONDS", "Places", "Turns"]
+__all__ = ["STEP_SECONDS", "Slots", "Turns"]
 
 HALF_LIFE_SECONDS = 10.0
 """After how long used time counts half."""
 
 HEAVY_SECONDS = 1.0
-"""From how much used time on somebody leaves the last place to others."""
+"""From how much used time on a caller leaves the last slot to others."""
 
 STEP_SECONDS = 0.5
 """Used time is compared in steps of this size; within one step the order of arrival decides."""
 
-ABOUT_SECONDS = 60.0
-"""How long somebody who asked counts as being about."""
+ACTIVE_SECONDS = 60.0
+"""How long a caller who asked counts as active."""
 
-ABOUT_MAX = 64
-"""How many of those who asked last are looked at, so that the rule costs the same however many there are."""
+ACTIVE_MAX = 64
+"""How many of the last callers are looked at, so that the rule costs the same however many there are."""
 
 OWNERS_MAX = 10_000
-"""Most owners that are remembered; who has been away longest is forgotten first."""
+"""Most owners that are remembered; the one who has been away longest is forgotten first."""
 
 
 class _Owner:
@@ -46,27 +47,27 @@ class _Owner:
 
 
 class Turns:
-    """The rule of a number of places. Not safe to use from many threads: whoever uses it has a lock."""
+    """The rule for a number of slots. Not safe to use from many threads: its user holds a lock."""
 
-    def __init__(self, places: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        assert places >= 1
-        self._places = places
+    def __init__(self, slots: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        assert slots >= 1
+        self._slots = slots
         self._clock = clock
         self._owners: OrderedDict[str, _Owner] = OrderedDict()
         self._running = 0
 
     @property
     def running(self) -> int:
-        """Places that are taken."""
+        """Slots that are taken."""
         return self._running
 
     def arrive(self, owner: str) -> None:
-        """Somebody asks for a place."""
+        """A caller asks for a slot."""
         self._of(owner)
 
     def choose(self, waiting: Iterable[str]) -> int | None:
         """Which of the waiting (owners in the order of their arrival) may begin now; None when nobody may."""
-        if self._running >= self._places:
+        if self._running >= self._slots:
             return None
         best: tuple[int, int] | None = None
         seen: set[str] = set()
@@ -75,7 +76,7 @@ class Turns:
                 continue
             seen.add(owner)
             used = self._used(owner)
-            if used >= HEAVY_SECONDS and self._is_last_place() and self._light_others_are_about(owner):
+            if used >= HEAVY_SECONDS and self._is_last_slot() and self._light_others_are_active(owner):
                 continue
             rank = (int(used / STEP_SECONDS), place)
             if best is None or rank < best:
@@ -83,23 +84,23 @@ class Turns:
         return None if best is None else best[1]
 
     def begin(self, owner: str) -> None:
-        """The owner takes a place."""
+        """The owner takes a slot."""
         self._running += 1
         self._of(owner).starts.append(self._clock())
 
     def end(self, owner: str) -> None:
-        """The owner gives a place back."""
+        """The owner gives a slot back."""
         self._running -= 1
         known, now = self._of(owner), self._clock()
         known.used, known.at = self._decayed(known, now) + now - known.starts.pop(0), now
 
-    def _is_last_place(self) -> bool:
-        return 1 < self._places <= self._running + 1
+    def _is_last_slot(self) -> bool:
+        return 1 < self._slots <= self._running + 1
 
-    def _light_others_are_about(self, owner: str) -> bool:
-        """Whether somebody else asked lately, or runs, who did not use much. Looks at the last ABOUT_MAX who asked."""
-        since = self._clock() - ABOUT_SECONDS
-        for name, known in itertools.islice(reversed(self._owners.items()), ABOUT_MAX):
+    def _light_others_are_active(self, owner: str) -> bool:
+        """Whether another caller asked lately, or runs, who did not use much. Looks at the last ACTIVE_MAX callers."""
+        since = self._clock() - ACTIVE_SECONDS
+        for name, known in itertools.islice(reversed(self._owners.items()), ACTIVE_MAX):
             if name != owner and (known.seen >= since or known.starts) and self._used(name) < HEAVY_SECONDS:
                 return True
         return False
@@ -129,18 +130,18 @@ class Turns:
         return known
 
 
-class Places:
-    """Places that threads wait for in turn. Safe to use from many threads."""
+class Slots:
+    """Slots that threads wait for in turn. Safe to use from many threads."""
 
-    def __init__(self, places: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._turns = Turns(places, clock=clock)
+    def __init__(self, slots: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._turns = Turns(slots, clock=clock)
         self._clock = clock
         self._changed = threading.Condition()
         self._waiting: list[tuple[object, str]] = []
         self._closed = False
 
     def take(self, owner: str, *, seconds: float | None) -> bool:
-        """Waits for a place, forever when `seconds` is None. Returns False on timeout and once they are closed.
+        """Waits for a slot, forever when `seconds` is None. Returns False on timeout and once they are closed.
 
         Give it back with `give`.
         """
@@ -156,7 +157,7 @@ class Places:
                     left = deadline - self._clock()
                     if left <= 0:
                         return False
-                    # Whose turn it is also changes as used time is forgotten, of which nobody is told.
+                    # Whose turn it is also changes as used time is forgotten, and nothing announces that.
                     self._changed.wait(min(left, STEP_SECONDS))
                 self._turns.begin(owner)
                 return True
@@ -165,13 +166,13 @@ class Places:
                 self._changed.notify_all()
 
     def give(self, owner: str) -> None:
-        """Gives a place back."""
+        """Gives a slot back."""
         with self._changed:
             self._turns.end(owner)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends all waiting, now and later: no caller gets a place any more."""
+        """Ends all waiting, now and later: no caller gets a slot any more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

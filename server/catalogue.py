@@ -23,7 +23,7 @@ from pathlib import Path
 
 from engines.snapshot import build_snapshot, public_values
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused
-from engines.stored import open_snapshot
+from engines.stored import open_snapshot, snapshot_file
 from privacy.policy import ColumnType, Dataset, KeyValue, PublicKeys
 from privacy.refusal import Finding
 from server.datasets import (
@@ -138,7 +138,7 @@ class ServedDatasets:
 
     def snapshot(self, dataset: Dataset) -> Path:
         """The snapshot of exactly this version of the data."""
-        return self._snapshots_directory / dataset.name / f"{dataset.data_version}.duckdb"
+        return snapshot_file(self._snapshots_directory / dataset.name, dataset.data_version)
 
     def require_snapshots(self) -> None:
         """Errors: LookupError when the snapshot of a served dataset is missing, or is not as large as it was stored."""
@@ -389,7 +389,5 @@ def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) ->
 def lost_snapshots(registry: Registry, snapshots_directory: Path) -> list[str]:
     """Names of served datasets whose snapshot is missing or is not what was stored."""
     return [
-        version.name
-        for version in registry.datasets()
-        if open_snapshot(snapshots_directory / version.name / f"{version.data_version}.duckdb") is None
+        version.name for version in registry.datasets() if open_snapshot(snapshots_directory / version.snapshot) is None
     ]

@@ -1,33 +1,18 @@
-"""Data files by their names and first bytes. Never looks at values."""
+"""Data files by their first bytes. Never looks at values."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["SUFFIXES", "file_format", "looks_like"]
+from engines.table_source import SourceFormat
 
-SUFFIXES = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".duckdb": "duckdb",
-    ".db": "duckdb",
-}
-"""The format that each suffix stands for."""
+__all__ = ["looks_like"]
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 """How text in UTF-16 begins: it holds zero bytes, as other text does not."""
 
 
-def file_format(name: str) -> str | None:
-    """The format that a file's suffix stands for, or None."""
-    folded = name.lower()
-    return next((kind for suffix, kind in SUFFIXES.items() if folded.endswith(suffix)), None)
-
-
-def looks_like(path: Path) -> tuple[str, ...]:
+def looks_like(path: Path) -> tuple[SourceFormat, ...]:
     """Formats that the file's first and last bytes fit; empty for an empty file.
 
     Errors: OSError when it cannot be read.

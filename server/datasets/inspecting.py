@@ -12,8 +12,9 @@ from pathlib import Path
 
 from engines.inspect import inspect_source
 from engines.inspected import InspectedTable
+from engines.table_source import SUFFIXES, SourceFormat, file_format
 from privacy.refusal import Finding
-from server.datasets.files import SUFFIXES, file_format, looks_like
+from server.datasets.files import looks_like
 from server.datasets.finding import ERROR
 from server.datasets.source import parts_of
 
@@ -83,8 +84,8 @@ def _pattern(path: Path) -> tuple[InspectedTable, ...]:
     return _parts(path, list(files), kind)
 
 
-def _parts(path: Path, files: list[Path], kind: str) -> tuple[InspectedTable, ...]:
-    tables = inspect_source(path, source_format=kind, parts=files).tables  # type: ignore[arg-type]
+def _parts(path: Path, files: list[Path], kind: SourceFormat) -> tuple[InspectedTable, ...]:
+    tables = inspect_source(path, source_format=kind, parts=files).tables
     whole = path.name if path.is_dir() else path.parent.name or path.name
     name = stem(Path(re.sub(r"[*?\[\]]+", "", whole)))
     return tuple(replace(table, name=name or "table") for table in tables)
@@ -110,7 +111,7 @@ def _one_file(path: Path) -> tuple[InspectedTable, ...]:
             *(["Save it as CSV (not as a spreadsheet)."] if kind == "csv" else []),
             "Give it the suffix of what it is, or export it again if it is damaged.",
         )
-    tables = inspect_source(path, source_format=kind).tables  # type: ignore[arg-type]
+    tables = inspect_source(path, source_format=kind).tables
     if kind == "csv" and any(_VALUE.fullmatch(column.name) for table in tables for column in table.columns):
         # Names of columns are public: a first row that is taken for names would tell about a person.
         raise DataRefused(

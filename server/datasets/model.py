@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from engines.table_source import DateOrder, DecimalMark, Encoding, ThousandsMark
+from engines.table_source import DateOrder, DecimalMark, Encoding, SourceFormat, ThousandsMark
 from privacy.bounds import BOUND_MAX
 from privacy.policy import LENGTH_MAX_DEFAULT, LENGTH_MAX_MOST, ROWS_STORED_DEFAULT, ROWS_STORED_MOST, ColumnType
 from privacy.values import Json
@@ -125,7 +125,7 @@ class SourceFile(_Part):
         description="Path of the file, relative to the dataset file; or a folder, or a pattern such as "
         "visits/*.parquet, whose files are the parts of one table."
     )
-    format: Literal["csv", "parquet", "duckdb"] | None = Field(
+    format: SourceFormat | None = Field(
         default=None,
         description="Kind of file; by default from its suffix (.csv, .csv.gz, .tsv, .parquet, .duckdb, .db).",
     )

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 
+from engines.table_source import SUFFIXES, file_format
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
 from server.datasets.advice import CONTRIBUTION_EXAMPLE
-from server.datasets.files import SUFFIXES, file_format
 from server.datasets.identifiers import RESERVED, column_name_for, identifier_for
 from server.datasets.model import VERSION
 from server.datasets.schema import SCHEMA_PATH

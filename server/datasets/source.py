@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
-from typing import Literal, cast
 
-from engines.table_source import TableSource
-from server.datasets.files import SUFFIXES, file_format
+from engines.table_source import SUFFIXES, SourceFormat, TableSource, file_format
 from server.datasets.model import SourceFile, TableFile
 
 __all__ = ["format_of", "parts_of", "source_of"]
@@ -17,11 +15,11 @@ def source_of(name: str, table: TableFile, directory: Path) -> TableSource:
     """The source of one table; a relative path is taken from `directory`. Requires: its format is known."""
     source = table.source
     kind = format_of(source, directory)
-    assert kind in ("csv", "parquet", "duckdb"), "the file was checked"
+    assert kind is not None, "the file was checked"
     return TableSource(
         table=name,
         path=directory / source.file,
-        format=cast(Literal["csv", "parquet", "duckdb"], kind),
+        format=kind,
         source_table=(source.table or name) if kind == "duckdb" else None,
         parts=parts_of(directory / source.file, kind) or (),
         decimal=source.decimal,
@@ -40,7 +38,7 @@ def source_of(name: str, table: TableFile, directory: Path) -> TableSource:
     )
 
 
-def format_of(source: SourceFile, directory: Path | None) -> str | None:
+def format_of(source: SourceFile, directory: Path | None) -> SourceFormat | None:
     """The declared format, or that of the suffix: the file's, the pattern's, or of the files in the folder."""
     if source.format is not None:
         return source.format
@@ -51,7 +49,7 @@ def format_of(source: SourceFile, directory: Path | None) -> str | None:
     return kind
 
 
-def parts_of(path: Path, kind: str) -> tuple[Path, ...] | None:
+def parts_of(path: Path, kind: SourceFormat) -> tuple[Path, ...] | None:
     """The files of a folder or a pattern, in order; None for a plain file. Hidden files are left out.
 
     A file that exists under a name with such signs is itself.

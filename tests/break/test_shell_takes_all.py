@@ -14,7 +14,7 @@ import pytest
 from accountant.request import QueryRecord
 from engines.process import Failure
 from engines.shell import ShellColumn, ShellEngine, ShellTable
-from engines.turns import HALF_LIFE_SECONDS, Places, Turns
+from engines.turns import HALF_LIFE_SECONDS, Slots, Turns
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from server import answer_rows
@@ -88,7 +88,7 @@ def test_no_place_stays_idle_where_everybody_used_much() -> None:
 def test_places_are_given_back_and_waiting_ends() -> None:
     """Whoever waits longer than allowed gets nothing and takes nothing; whoever waits long enough gets the place."""
     clock = Clock(0.0)
-    places = Places(1, clock=clock)
+    places = Slots(1, clock=clock)
     changed = places._changed = _Waits(clock)
     assert places.take("a", seconds=None)
     assert not places.take("b", seconds=2)
@@ -126,7 +126,7 @@ def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
         assert shell.wait_ready()
         clock = Clock(0.0)
         runs, checks = _Recorded(2, clock), _Recorded(1, clock)
-        shell._pool._places._turns, shell._pool._brief._turns = runs, checks
+        shell._pool._slots._turns, shell._pool._brief._turns = runs, checks
         stop = threading.Event()
 
         def keep_asking() -> None:

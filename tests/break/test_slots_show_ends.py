@@ -17,7 +17,7 @@ import pytest
 
 from engines.private import PrivateEngine
 from engines.process import Failure, Fault, Worker
-from engines.turns import Places
+from engines.turns import Slots
 from mechanisms.randomness import SystemBits
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement, StatementSum
@@ -40,7 +40,7 @@ PROBE = "SELECT COUNT(*) AS n FROM people WHERE age < 42"
 class Stage:
     """The clock, and who waits for it."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Slots) -> None:
         self._changed = threading.Condition()
         self._places = places
         self._targets: list[float] = []
@@ -116,7 +116,7 @@ def probe_of(
     The first colluder's statement runs 0.9 ticks; those of the second one run `seconds`, and the last one may fail.
     """
     with two_slots(recycle_after=recycle_after) as engine, monkeypatch.context() as patch:
-        stage = Stage(engine._pool._places)
+        stage = Stage(engine._pool._slots)
         journey = Journey(
             ledger=services.ledger,
             private=engine,
@@ -232,7 +232,7 @@ def test_use_is_not_accounted_by_when_a_statement_ends() -> None:
     """What an owner used decides who goes first, so it must not hold a true running time."""
     with two_slots() as engine:
         clock = Clock(0.0)
-        engine._pool._places = Places(2, clock=clock)
+        engine._pool._slots = Slots(2, clock=clock)
         lease = engine.lease(owner="a")
         clock.now = 0.3
         assert lease._worker.call(
@@ -240,7 +240,7 @@ def test_use_is_not_accounted_by_when_a_statement_ends() -> None:
         ) is (Failure.REFUSED)
         clock.now = 2.0
         lease.release()
-        assert engine._pool._places._turns._used("a") == pytest.approx(2.0)
+        assert engine._pool._slots._turns._used("a") == pytest.approx(2.0)
 
 
 def test_a_closing_engine_waits_for_no_slot() -> None:

@@ -494,7 +494,7 @@ def test_whether_a_worker_is_free_does_not_tell_what_runs(snapshot: Path) -> Non
     forever = summed("(SELECT count(*) FROM range(1000000000000))", "")
     try:
         assert engine.wait_ready()
-        turns = engine._pool._places._turns
+        turns = engine._pool._slots._turns
         ended: list[str] = []
 
         def run_long(seconds: float) -> None:
@@ -562,7 +562,7 @@ def test_closing_reaps_everything(snapshot: Path, tmp_path: Path) -> None:
         kwargs={"seconds": 3600},
     )
     busy.start()
-    assert eventually(lambda: engine._pool._places._turns.running == 1)
+    assert eventually(lambda: engine._pool._slots._turns.running == 1)
     engine.close()
     # By itself the statement would end an hour later.
     busy.join(60)

@@ -8,10 +8,10 @@ from pathlib import Path as FilePath
 
 from engines.columns import column_fault, matching_columns
 from engines.snapshot_findings import SnapshotFinding
-from engines.table_source import TableSource
+from engines.table_source import SUFFIXES, SourceFormat, TableSource
 from privacy.wording import nearest
 from server.datasets.advice import advice
-from server.datasets.files import SUFFIXES, looks_like
+from server.datasets.files import looks_like
 from server.datasets.finding import Path
 from server.datasets.identifiers import column_name_for
 from server.datasets.meaning.judged import Judged
@@ -71,7 +71,7 @@ def _inside(judged: Judged, name: str) -> bool:
     return (judged.directory / name).resolve().is_relative_to(judged.directory.resolve())
 
 
-def _files(judged: Judged, table: str, path: Path, file: FilePath, kind: str) -> None:
+def _files(judged: Judged, table: str, path: Path, file: FilePath, kind: SourceFormat) -> None:
     parts = parts_of(file, kind)
     if parts is None:
         _file(judged, table, path, file, kind)
@@ -100,7 +100,7 @@ def _files(judged: Judged, table: str, path: Path, file: FilePath, kind: str) ->
             return
 
 
-def _file(judged: Judged, table: str, path: Path, file: FilePath, kind: str) -> None:
+def _file(judged: Judged, table: str, path: Path, file: FilePath, kind: SourceFormat) -> None:
     """Whether the data file is there and begins as its format does. Looks at no values."""
     try:
         formats = looks_like(file)
