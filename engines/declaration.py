@@ -18,7 +18,7 @@ __all__ = ["data_version", "declaration_findings", "described_column", "describe
 
 
 def declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> list[SnapshotFinding]:
-    """What can be said before any file is opened."""
+    """What is wrong before any file is opened."""
     given = [source.table.lower() for source in sources]
     findings = [
         SnapshotFinding("source_unknown", source.table)
@@ -138,14 +138,14 @@ def described_table(dataset: Dataset, table: Table, source: TableSource) -> dict
 
 
 def _described_length(column: Column, *, names: bool) -> dict[str, Json]:
-    """How long the texts of a column may be. Where nothing but listed keys is stored, they are the limit."""
+    """How long the strings of a column may be. Where only listed keys are stored, they are the limit."""
     if column.type is not ColumnType.TEXT or (column.keys is not None and column.keys.other is None):
         return {}
     return {"length_max": column.length_stored, "names": names}
 
 
 def _naming_columns(dataset: Dataset, table: Table) -> set[str]:
-    """Columns whose texts name units or rows: two of them that were cut to one text would become one."""
+    """Columns whose strings identify units or rows: two strings that were cut to the same one would merge them."""
     found = {reference.column for reference in (*table.references, *table.unit_path)}
     found |= {name for name in (table.key, table.unit_column) if name is not None}
     if dataset.unit.key is not None and table.name.lower() == dataset.unit.table.lower():
@@ -203,7 +203,7 @@ def described_column(column: Column, source_name: str | None = None) -> dict[str
 
 
 def _allowed(keys: Sequence[KeyValue]) -> dict[str, list[str]]:
-    """The values that a column may have, as text: all of a range of whole numbers or days by its ends."""
+    """The values that a column may have, as strings; a range of whole numbers or days by its ends."""
     places = {place: key for key in keys if (place := _place(key)) is not None}
     if places and len(places) == len(keys) and max(places) - min(places) == len(keys) - 1:
         return {"range": [str(places[min(places)]), str(places[max(places)])]}
@@ -220,7 +220,7 @@ def _place(key: KeyValue) -> int | None:
 def data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Sequence[str], draw_key: bytes) -> str:
     """16 hex digits that change with the contents, the declared shape and the draw key.
 
-    Keyed, because the version is public: a plain hash of private files would let anybody confirm a guess of them.
+    Keyed, because the version is public: a plain hash of private files would let anyone confirm a guess of them.
     """
     # Where the files are means nothing.
     shape = [

@@ -61,7 +61,7 @@ class SourceFile(Written):
 
 @dataclass(frozen=True, slots=True)
 class AllowedKeys:
-    """The values that a column may have, as text: all from the first to the last of `range`, or `values`."""
+    """The values that a column may have, as strings: all from the first to the last of `range`, or `values`."""
 
     range: tuple[str, str] | None = None
     values: tuple[str, ...] = ()
@@ -71,8 +71,8 @@ class AllowedKeys:
 class DescribedColumn:
     """A declared column.
 
-    `keys` are listed texts in declared order, `keys_from` is the table and the column that hold the keys. `names` says
-    that the column's texts name units or rows.
+    `keys` are listed strings in declared order, `keys_from` is the table and the column that hold the keys. `names`
+    says that the column's strings identify units or rows.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a worker asks of its handler, and the one error of a handler that may be told apart."""
+"""What a worker asks of its handler, and the one error of a handler that may be distinguished."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Answer = tuple[Mapping[str, Json], Sequence[bytes]]
 
 
 class Invalid(Exception):
-    """The request's SQL does not bind. Known from names and types alone, so it may be told apart from a failure."""
+    """The request's SQL does not bind. Known from names and types alone, so it may be distinguished from a failure."""
 
 
 class Handler(Protocol):
-    """One kind of worker: answers requests, then tidies up while nobody waits."""
+    """One kind of worker: answers requests, then tidies up while nothing waits."""
 
     def handle(self, frame: Frame) -> Answer:
         """Answers a request."""

@@ -30,7 +30,7 @@ class Incidents:
         self._counts: Counter[str] = Counter(dict.fromkeys(INCIDENT_KINDS, 0))
 
     def note(self, kind: str, category: str) -> None:
-        """Count one, and tell the operator."""
+        """Count one, and log it for the operator."""
         assert kind in INCIDENT_KINDS
         with self._lock:
             self._counts[kind] += 1

@@ -1,12 +1,12 @@
 """How much memory a worker may hold, and the watch over what it really holds.
 
-DuckDB's `memory_limit` counts what its buffer manager hands out: tables, hash tables, sorts. Texts that operators make
-for the vector in hand, and the interpreter itself, are not in it. A worker's resident limit therefore is
+DuckDB's `memory_limit` counts what its buffer manager hands out: tables, hash tables, sorts. Strings that operators
+make for the current vector, and the interpreter itself, are not in it. A worker's resident limit therefore is
 
-    engine's limit * open snapshots + threads * texts of one vector + the process itself
+    engine's limit * open snapshots + threads * strings of one vector + the process itself
 
-The plan bounds the texts of one row (`privacy.statement.TEXT_ROW_BYTES_MAX`), so those of a vector of 2,048 rows are
-bounded, and neither rows nor texts bring the process to its limit. The watch is the fence behind that: a process that
+The plan bounds the strings of one row (`privacy.statement.TEXT_ROW_BYTES_MAX`), so those of a vector of 2,048 rows are
+bounded, and neither rows nor strings bring the process to its limit. The watch is the fence behind that: a process that
 is above its limit all the same ends itself, as a lack of memory and not as a fault, before the machine suffers.
 """
 
@@ -28,7 +28,7 @@ _VECTOR_ROWS: Final = 2_048
 _PROCESS_MB: Final = 192
 """The interpreter, numpy, the engine's code and two open files."""
 _SLACK: Final = 1.1
-"""Blocks in which texts lie are not full."""
+"""Blocks that hold strings are not full."""
 _LOOK_SECONDS: Final = 0.02
 
 

@@ -39,7 +39,7 @@ class WorkerLease:
     """
 
     def __init__(self, pool: Pool, slots: Slots, owner: str, worker: Worker) -> None:
-        """For the pool, which has taken both."""
+        """Called by the pool, which has taken both."""
         self._pool = pool
         self._slots = slots
         self._owner = owner
@@ -120,7 +120,7 @@ class Pool:
         patience_seconds: float | None = None,
         brief: bool = False,
     ) -> _Value | Failure:
-        """One request in one worker, whose end shows at once: for what is no secret.
+        """One request in one worker, whose end shows at once: for what is not secret.
 
         Waits for its `owner`'s turn at most `patience_seconds` (`timeout_seconds` when None, forever when infinite),
         then gives the request `timeout_seconds` before the worker is killed. A `brief` request waits for other brief
@@ -146,8 +146,8 @@ class Pool:
     ) -> WorkerLease | Failure:
         """A slot and a worker, or UNAVAILABLE.
 
-        Waits for the `owner`'s turn at most `patience_seconds`, then for a worker that starts what is left of that,
-        and at least `start_seconds`.
+        Waits for the `owner`'s turn at most `patience_seconds`, then for a worker to start: for the remainder of
+        that, and at least `start_seconds`.
         """
         deadline = time.monotonic() + patience_seconds
         slots = self._brief if brief else self._slots
@@ -176,7 +176,7 @@ class Pool:
             self._finish(worker, healthy=self._prepare(worker, [header]))
 
     def wait_ready(self, *, timeout_seconds: float) -> bool:
-        """Wait until every worker has started and is idle; whether it is."""
+        """Waits until every worker has started and is idle. Returns whether all are."""
 
         def ready() -> bool:
             return sum(worker.alive for worker in self._idle) > self._size
@@ -185,7 +185,7 @@ class Pool:
             return self._changed.wait_for(lambda: self._closed or ready(), timeout_seconds) and not self._closed
 
     def usable(self) -> bool:
-        """Whether workers start and live, busy or not. Takes no worker and waits for none: it tells no running time."""
+        """Whether workers start and live, busy or not. Takes none and waits for none: it reveals no running time."""
         with self._changed:
             return self._served_once and not self._closed and self._failed_starts == 0 and bool(self._all)
 
@@ -271,7 +271,7 @@ class Pool:
                 if self._closed or not self._idle:
                     return None
                 worker = self._idle.popleft()
-                # Under the lock, like the starter's look: of two that look at once one is told that it lives.
+                # Under the lock, as when the starter looks: of two that poll at once only one learns that it lives.
                 alive = worker.alive
                 if alive:
                     self._parked.add(worker)
@@ -319,7 +319,7 @@ class Pool:
                 self._start_failed()
 
     def _admit(self, worker: Worker | None) -> bool:
-        """Wait for a started worker, prepare it and let it work; whether it may."""
+        """Waits for a started worker, prepares it and lets it work. Returns whether it may."""
         if worker is None:
             return False
         with self._changed:
@@ -345,7 +345,7 @@ class Pool:
         return worker
 
     def _prepare(self, worker: Worker, headers: Sequence[Mapping[str, Json]]) -> bool:
-        """Send preparing requests; whether the worker may be used."""
+        """Sends preparing requests. Returns whether the worker may be used."""
         for header in headers:
             try:
                 worker.request(header, (), deadline=time.monotonic() + START_SECONDS, parse=lambda _: None)

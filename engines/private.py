@@ -35,14 +35,14 @@ _OPEN_SNAPSHOTS: Final = 2
 _SPILL_MB: Final = 64 * 1024
 _BASE_ADDRESS_SPACE_MB: Final = 2048
 _ANSWER_BYTES_MAX: Final = 1 << 36
-"""Out of reach on purpose: the number of groups is a fact about rows, and a limit that it can meet would tell it."""
+"""Out of reach on purpose: the number of groups is a fact about rows, and a limit within reach would reveal it."""
 
 
 class PrivateLease:
     """A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
 
     def __init__(self, worker: WorkerLease, incidents: Incidents) -> None:
-        """For the engine."""
+        """Called by the engine."""
         self._worker = worker
         self._incidents = incidents
         self._seen: list[str] = []
@@ -120,7 +120,7 @@ class PrivateEngine(Pooled):
         """The exact groups and sums of a statement.
 
         Runs in the worker of `lease`, which keeps its slot afterwards. Without one, a slot is taken for this statement
-        and comes back at its true end: only for callers that nobody else waits for.
+        and comes back at its true end: only where nothing else waits for the slot.
 
         Ensures: names, types, NULLs and bounds are what the statement declares.
         Errors: ExecutionFailed for everything else, without a cause or context; its `started` is False only when

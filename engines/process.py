@@ -51,7 +51,7 @@ _MALFORMED: Final = (
 class Failure(enum.Enum):
     """Why a call gave no answer. The words are for the operator's log; callers show one constant text."""
 
-    UNAVAILABLE = "unavailable"  # no worker was free in time: nothing was sent
+    UNAVAILABLE = "unavailable"  # no worker was free in time, and nothing was sent
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     GARBLED = "garbled"  # the answer was not a proper frame
@@ -211,7 +211,7 @@ class Worker:
         return Failure.CRASHED
 
     def end(self) -> None:
-        """End the process and leave the rest to whoever is using the worker."""
+        """End the process and leave what remains to the user of the worker."""
         with contextlib.suppress(OSError):
             self._process.kill()
 
@@ -269,6 +269,6 @@ class LoneWorker:
 
 
 def log_failure(kind: str, failure: Failure) -> Failure:
-    """Tell the operator the word, and nothing that depends on the query or the rows."""
+    """Log the word for the operator, and nothing that depends on the query or the rows."""
     _log.warning("engine_worker", extra={"fields": {"kind": kind, "category": failure.value}})
     return failure

@@ -26,7 +26,7 @@ _ADDRESS_SPACE_MB: Final = 1024
 
 _ANSWER_BYTES_MAX: Final = 64 << 20
 _PATIENCE: Final = 6
-"""How many times its own time a request waits for its turn: short of it somebody's slow queries would fail others'."""
+"""How many times its own time a request waits for its turn. With less, one caller's slow queries would fail others'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class ShellResult:
 
 
 class ShellInvalid(Exception):
-    """The SQL does not bind on the released tables' names and types. Carries no text of the engine."""
+    """The SQL does not bind on the released tables' names and types. Carries no message of the engine."""
 
     def __init__(self) -> None:
         super().__init__("the outer part of the query does not fit the released columns")
 
 
 class PlanFailed(Exception):
-    """A generated statement cannot be planned. Carries no text of the engine."""
+    """A generated statement cannot be planned. Carries no message of the engine."""
 
     def __init__(self) -> None:
         super().__init__("a statement cannot be planned on an empty copy of the tables")
@@ -116,7 +116,7 @@ class ShellEngine(Pooled):
     ) -> tuple[tuple[str, str], ...]:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
-        Any type may come out, also one that no answer has: the caller refuses it, for `run` fails on it.
+        Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it.
         Errors: ShellInvalid when the SQL does not bind, or takes longer than `timeout_seconds` to bind;
         ExecutionFailed(started=False) when no worker was free or it died.
         """
@@ -170,7 +170,7 @@ class ShellEngine(Pooled):
         if text is not None and isinstance(answer, Stopped):
             raise answer.refusal(text)
         if text is not None and isinstance(answer, Failure):
-            # Whose fault was it? A text may be made to take long; a statement that cannot be planned is ours.
+            # Whose fault was it? A text may be written to take long; a statement that cannot be planned is our fault.
             self.plan(dataset, statements, timeout_seconds=timeout_seconds, owner=owner)
             raise TextRefused("end")
         if answer is not True:
@@ -216,7 +216,7 @@ class ShellEngine(Pooled):
 def _run_request(
     tables: Sequence[ShellTable], sql: str, parameters: Sequence[Parameter]
 ) -> tuple[dict[str, Json], list[bytes]] | None:
-    """Header and buffers, or None when a value does not fit its declared type: a fault found before sending."""
+    """Header and buffers, or None when a value does not fit its declared type: a fault that is found before sending."""
     items = encode_parameters(parameters)
     if items is None or not _carried(sql, *_names(tables)):
         return None

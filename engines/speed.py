@@ -16,7 +16,7 @@ PROBE = (
     "SELECT sum(sqrt(k + 0.5)), count(upper('ß' || CAST(k AS VARCHAR))), count(CAST(k AS HUGEINT) * k // 7) "
     "FROM range(20000) t(k)"
 )
-"""Arithmetic, wide integers and texts, on made-up rows. It reads no data."""
+"""Arithmetic, wide integers and strings, on made-up rows. It reads no data."""
 
 _RUNS = 5
 

@@ -144,7 +144,7 @@ def _sync(path: Path) -> None:
 
 
 def sweep(directory: Path) -> None:
-    """Remove what a killed server left behind: hidden names that are older than an hour and in nobody's use."""
+    """Remove what a killed server left behind: hidden names that are older than an hour and that nothing uses."""
     for pattern in (".open-*/snapshot.duckdb", ".manifest-*"):
         for path in directory.glob(pattern):
             with contextlib.suppress(OSError):

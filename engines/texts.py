@@ -30,7 +30,7 @@ class AskedText:
 
 
 class TextRefused(Exception):
-    """The engine does not read a text that the lift reads. Carries no text of the engine.
+    """The engine does not read a text that the lift reads. Carries no message of the engine.
 
     `step` is where it stopped: at "read" in the syntax, at "bind" at a name, a type or a call; "end" says that it did
     not come to an end within its time and memory. `place` is the character of the text, None where it does not say.

@@ -132,7 +132,7 @@ def _standard_number(column: str, written: Written) -> str:
         mark = THOUSANDS[written.thousands]
         fraction = "," if written.decimal == "," else "[.]"
         grouped = literal(f"[+-]?[0-9]{{1,3}}({mark}[0-9]{{3}})+({fraction}[0-9]*)?")
-        # A mark that does not stand between groups of three digits is no separator of thousands.
+        # A mark that does not stand between groups of three digits does not separate thousands.
         column = (
             f"CASE WHEN regexp_full_match(trim({column}), {grouped}) "
             f"THEN regexp_replace(trim({column}), {literal(mark)}, '', 'g') "

@@ -1,8 +1,8 @@
 """Whether an analyst's text is the engine's dialect: parsed and bound on empty tables, never planned and never run.
 
-The lift has read the text and accepted it, and is the only reader of its meaning. The engine is asked for one thing:
-whether it reads the text at all. Binding looks up names and types; no operator runs, and there is nothing here that
-one could read: no row, no file, no network. A text that takes too long is ended with the process.
+The lift has read the text and accepted it, and is the only reader of its meaning. The engine is asked one thing:
+whether it reads the text at all. Binding looks up names and types; no operator runs, and there is nothing here to
+read: no row, no file, no network. A text that takes too long ends with the process.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def judge(seen: duckdb.DuckDBPyConnection, text: object) -> Mapping[str, Json] |
 
 
 def _place(error: Exception) -> int | None:
-    """The byte at which the engine says that it stopped. Nothing else of its message is read."""
+    """The byte at which the engine reports that it stopped. Nothing else of its message is read."""
     _, brace, rest = str(error).partition("{")
     try:
         return int(json.loads(brace + rest)["position"])

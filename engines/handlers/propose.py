@@ -175,11 +175,11 @@ class _Readings:
     marks: Sequence[frozenset[str]]
 
     def holds(self, place: int, reading: _Reading) -> bool:
-        """Every value converts, and one of them shows the reading."""
+        """Whether every value converts, and one of them shows the reading."""
         return self.shown.get((place, reading), False)
 
     def converts(self, place: int, reading: _Reading) -> bool:
-        """Every value converts, and there is one."""
+        """Whether every value converts, and there is one."""
         return place in self.filled and (place, reading) in self.shown
 
 
@@ -346,7 +346,7 @@ def _type_of(
     if decimal == "," and read.holds(place, _COMMA):
         kinds.append(ColumnType.NUMBER)
     if misled:
-        # A number with a point is none where the decimal mark is a comma.
+        # Text with a point is not a number where the decimal mark is a comma.
         kinds += [
             way.kind
             for way in _PLAIN
@@ -358,7 +358,7 @@ def _type_of(
 
 
 def _like_numbers(connection: duckdb.DuckDBPyConnection, relation: str, places: Sequence[int]) -> frozenset[int]:
-    """The columns all of whose values look like numbers, with marks of whatever kind."""
+    """The columns whose values all look like numbers, whatever their marks."""
     if not places:
         return frozenset()
     others = ", ".join(
@@ -417,7 +417,7 @@ def _showing(column: str, reading: _Reading, *, points_part: bool) -> str:
         return matches.format(literal(_DECIMAL_COMMA))
     filled = f"count({column})"
     if reading.kind is ColumnType.NUMBER and points_part:
-        # Values with a point, of which none tells that it is not one of thousands, show nothing.
+        # Values with a point show nothing when each point might separate thousands.
         points = f"count(*) FILTER (WHERE contains({column}, '.')"
         thousands = f"{points} AND regexp_full_match(trim({column}), '{_THOUSANDS_POINT}'))"
         return f"CASE WHEN {points}) > 0 AND {points}) = {thousands} THEN 0 ELSE {filled} END"

@@ -208,7 +208,7 @@ def read_as_utf8(source: _Source, folder: Path, *, head_only: bool = False) -> _
 
 
 def open_fault(error: duckdb.Error) -> str:
-    """Which of a few causes an engine error stands for; the text itself goes nowhere."""
+    """Which of a few causes an engine error stands for; its message goes nowhere."""
     if isinstance(error, INTERNAL):
         raise error
     text = str(error).lower()

@@ -48,7 +48,7 @@ def _make_units_of_rows(connection: duckdb.DuckDBPyConnection, request: BuildReq
     among the rows with the same contents; these numbers are 1 to n for n equal rows, so n - 1 equal rows have the same
     draws without that of n, and equal rows may be exchanged. The number of a row in the file would not do: a row
     that is left out moves all after it. A value is written as its length and its text, so that no two
-    different rows have one text.
+    different rows have the same string.
     """
     position = request.place(request.unit.table)
     contents = _contents(request.tables[position])
@@ -66,7 +66,7 @@ def _make_units_of_rows(connection: duckdb.DuckDBPyConnection, request: BuildReq
 
 
 def _contents(table: BuildTable, prefix: str = "") -> str:
-    """SQL for one text of all values of a row; different rows have different texts."""
+    """SQL for one string of all values of a row; different rows have different strings."""
     parts = []
     for column in table.columns:
         text = f"CAST({prefix}{identifier(column.name)} AS VARCHAR)"
