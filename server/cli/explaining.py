@@ -114,9 +114,9 @@ _PROGRAM: dict[str, Words] = {
         "{findings}",
         "Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.",
     ),
-    "server.store.registry.RegistryError": ("the registry refused the step", "{error}.", "See: noisegate key list"),
+    "server.store.errors.RegistryError": ("the registry refused the step", "{error}.", "See: noisegate key list"),
     "server.datasets.inspecting.DataRefused": ("{found.what}", "{found.why}", "{advice}"),
-    "engines.snapshot.SnapshotRefused": (
+    "engines.snapshot_findings.SnapshotRefused": (
         "could not use the data file",
         "{findings}",
         "Check that the file is what its name says (.csv, .parquet, .duckdb) and that it is complete.",
