@@ -31,12 +31,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from privacy.policy import Dataset, Table
 from privacy.statistic import CoreStatistics, Estimate, Keys, Statistic
+from privacy.values import Json
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
 from sql_rewrite.plan import Aggregate, Core
 
 __all__ = ["VERSION", "canonical_core", "core_key"]
@@ -69,11 +69,7 @@ def _inside(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in outside)
 
 
-def _form(expression: Expression | None) -> Any:
-    return None if expression is None else canonical(expression)
-
-
-def canonical_core(core: Core) -> tuple[Any, ...]:
+def canonical_core(core: Core) -> tuple[object, ...]:
     """A nested tuple that is equal for equal cores, whatever their names."""
     return (
         tuple(
@@ -82,13 +78,13 @@ def canonical_core(core: Core) -> tuple[Any, ...]:
                 source.table.name.lower(),
                 None
                 if source.join is None
-                else (_form(source.join.child), _form(source.join.parent), source.join.outer),
+                else (form_of(source.join.child), form_of(source.join.parent), source.join.outer),
             )
             for source in core.sources
         ),
-        _form(core.where),
-        tuple(_form(key) for _, key in core.keys),
-        tuple((a.function.value, _form(a.argument), _form(a.filter)) for a in core.aggregates),
+        form_of(core.where),
+        tuple(form_of(key) for _, key in core.keys),
+        tuple((a.function.value, form_of(a.argument), form_of(a.filter)) for a in core.aggregates),
     )
 
 
@@ -119,7 +115,7 @@ class _Identity:
     def __init__(self) -> None:
         self.read: set[str] = set()
 
-    def plain(self, value: Any) -> Any:
+    def plain(self, value: object) -> Json:
         """One value. Errors: TypeError for a kind of value that has no place in an identity."""
         if value is None or isinstance(value, (bool, int, str)):
             return value
