@@ -23,6 +23,7 @@ from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
+from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -33,7 +34,7 @@ from sql_rewrite.scope import Cte, Names, Scope
 from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
-from sql_rewrite.sources import base_table, resolve_sources
+from sql_rewrite.sources import base_table
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text

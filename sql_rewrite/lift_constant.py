@@ -13,7 +13,8 @@ from privacy.refusal import Position, Refused
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
 from sql_rewrite.refuse import refuse
-from sql_rewrite.syntax import Text, consume, rendered
+from sql_rewrite.syntax import consume, rendered
+from sql_rewrite.text import Text
 
 __all__ = ["READERS", "check_parameter", "literal_value", "missing_parameter", "moment", "typed"]
 

@@ -25,7 +25,8 @@ from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
 from sql_rewrite.refuse import refuse
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import Text, consume
+from sql_rewrite.syntax import consume
+from sql_rewrite.text import Text
 
 __all__ = ["ExpressionLift"]
 

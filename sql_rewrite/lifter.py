@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sql_rewrite.expressions import Expression
 from sql_rewrite.hints import About
-from sql_rewrite.syntax import Text
+from sql_rewrite.text import Text
 
 __all__ = ["Lifter", "ParameterValue", "Reader", "bare"]
 

@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token
 from privacy.refusal import Position, Refused
 from sql_rewrite import metered
 from sql_rewrite.kinds import VALUES, Kind
-from sql_rewrite.refuse import did_you_mean, refuse
+from sql_rewrite.refuse import refuse
 from sql_rewrite.statements import check_statement
 from sql_rewrite.text import Text
 from sql_rewrite.unparsed import too_complex, unparsed_text
@@ -30,13 +30,10 @@ __all__ = [
     "NODES_MAX",
     "TEXT_BYTES_MAX",
     "UNFORESEEN",
-    "Text",
     "consume",
-    "did_you_mean",
     "parse",
     "populated",
     "rebuilt",
-    "refuse",
     "rendered",
 ]
 

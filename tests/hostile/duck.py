@@ -26,6 +26,7 @@ from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Expression
 from sql_rewrite.foreign import foreign_text
+from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift import lift
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
@@ -34,7 +35,6 @@ from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.plan import Plan
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import resolve_sources
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import parse
 from tests.sql_rewrite.datasets import CLINIC
