@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 
 from server.app import create_app
 from server.jobs import JobPool
@@ -72,17 +73,13 @@ def room(path: str) -> str:
     return path.split("/", 1)[0]
 
 
-async def _ask(services: Services, key: str) -> httpx.Response:
-    app = create_app(services.settings, services=services)
+async def ask(app: FastAPI, key: str, sql: str) -> httpx.Response:
+    """The answer to one query over HTTP."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         return await client.post(
             "/v1/queries",
-            json={
-                "dataset": "clinic",
-                "sql": "SELECT sex, AVG(age) FROM people GROUP BY sex",
-                "spend": {"epsilon": "1"},
-            },
+            json={"dataset": "clinic", "sql": sql, "spend": {"epsilon": "1"}},
             headers={"Authorization": f"Bearer {key}"},
         )
 
@@ -97,7 +94,7 @@ def test_one_query_takes_few_doors_and_never_goes_up(services: Services, analyst
         # Threads made before the profile was set are not seen, so the query gets a pool of its own.
         fresh = dataclasses.replace(services, jobs=JobPool(threads=1, queue=1))
         try:
-            return asyncio.run(_ask(fresh, key))
+            return asyncio.run(ask(create_app(fresh.settings, services=fresh), key, SQL))
         finally:
             fresh.jobs.close(seconds=5)
 
