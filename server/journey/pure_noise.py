@@ -10,8 +10,8 @@ sizes that nobody declared or released may be anything, and of hidden groups onl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
@@ -21,25 +21,22 @@ from mechanisms.calibrate import Calibration
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.families import FAMILIES
 from mechanisms.interval import two_sided_alpha
-from privacy.aggregate import AggregateFunction
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statistic import Estimate, StatisticKind
+from server.journey.query import Prepared
+from server.journey.reuse import Reusable, Stored
 from server.pricing import Priced
-from sql_rewrite.bound import BoundedCore, bound_core
-from sql_rewrite.plan import Aggregate
-from sql_rewrite.plan_key import core_key
+from server.question import Question
+from sql_rewrite.bound import BoundedCore
 
-__all__ = ["counting_key", "refuse_pure_noise"]
+__all__ = ["refuse_pure_noise"]
 
 EXPECTED_TIMES = 2
 """How many times the declared number of rows a table is taken to have at most: "about" is no bound."""
 
 _RowsOf = Callable[[Calibration, str, Estimate, Fraction], float]
-
-StoredRows = Callable[[BoundedCore], float | None]
-"""The most rows that any group of a core has by a stored count, None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +50,27 @@ class _Hopeless:
 
 
 def refuse_pure_noise(
-    cores: Sequence[BoundedCore],
-    priced: Priced,
-    confidence: Fraction,
-    dataset: Dataset,
-    *,
-    stored_rows: StoredRows,
-    served: Callable[[], Sequence[bool]],
+    prepared: Prepared, priced: Priced, question: Question, *, stored: Stored, reusable: Reusable
 ) -> None:
     """Errors: Refused (accuracy_unreachable), with the spend that would do, where a column would surely be noise.
 
-    `served` says of each core whether a stored release answers it for nothing; it is asked when something was found.
+    Not where a stored release answers its core for nothing.
     """
-    found = [_hopeless(core, priced.calibration, confidence, stored_rows) for core in cores]
+    found = [_hopeless(prepared, core, priced.calibration, question, stored) for core in prepared.cores]
     if any(found):
-        fresh = [core for core, free in zip(found, served(), strict=True) if not free]
-        findings = [_finding(hopeless, priced, dataset) for core in fresh for hopeless in core]
+        fresh = [core for core, free in zip(found, reusable.serve(), strict=True) if not free]
+        findings = [_finding(hopeless, priced, prepared.plan.dataset) for core in fresh for hopeless in core]
         if findings:
             raise Refused(findings)
 
 
-def counting_key(core: BoundedCore, dataset: Dataset) -> str:
-    """The identity of a count of the same rows in the same groups, with nothing else."""
-    count = Aggregate("a0", AggregateFunction.ROWS, None, None, None, "COUNT(*)")
-    return core_key(bound_core(replace(core.core, aggregates=(count,)), dataset), dataset)
-
-
 def _hopeless(
-    core: BoundedCore, calibration: Calibration, confidence: Fraction, stored_rows: StoredRows
+    prepared: Prepared, core: BoundedCore, calibration: Calibration, question: Question, stored: Stored
 ) -> list[_Hopeless]:
     columns = [
-        (aggregate, estimate)
+        (aggregate, estimate, rows_of)
         for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
-        if _rows_of(estimate) is not None
+        if (rows_of := _rows_of(estimate)) is not None
     ]
     if not columns:
         return []
@@ -93,7 +78,9 @@ def _hopeless(
     expected = core.core.sources[0].table.rows_expected
     if expected is not None:
         limits.append((float(EXPECTED_TIMES * expected), f"the table is declared to have about {expected:,} rows"))
-    counted = stored_rows(core)
+    # Hidden groups that were not shown may have any number of rows, whatever those that were have.
+    public = core.described.keys.domain is not None
+    counted = stored.most_rows(prepared.counting_key(core), question) if public else None
     if counted is not None:
         limits.append((counted, f"a stored count says at most {counted:,.0f} rows"))
     if not limits:
@@ -101,10 +88,8 @@ def _hopeless(
     rows, source = min(limits)
     rows = max(rows, 1.0)
     found = []
-    for aggregate, estimate in columns:
-        rows_of = _rows_of(estimate)
-        assert rows_of is not None
-        needed = rows_of(calibration, core.described.name, estimate, confidence)
+    for aggregate, estimate, rows_of in columns:
+        needed = rows_of(calibration, core.described.name, estimate, question.confidence)
         if needed >= rows:
             found.append(_Hopeless(aggregate.text, needed, rows, source))
     return found

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from accountant.account import Account
 from accountant.request import Charged, CoreCharge, Reserved, StoredRelease
+from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
-from server.journey.pure_noise import counting_key
 from server.pricing import Priced
 from server.question import Question
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.cost import Work, work_of
-from sql_rewrite.plan import Plan
+from sql_rewrite.plan import Aggregate, Plan
+from sql_rewrite.plan_key import core_key
 
 __all__ = ["Admitted", "Asked", "Paid", "Prepared", "ToRun"]
 
@@ -49,7 +50,9 @@ class Prepared:
         name = core.core.name
         known = self._counting_keys.get(name)
         if known is None:
-            known = self._counting_keys[name] = counting_key(core, self.plan.dataset)
+            count = Aggregate("a0", AggregateFunction.ROWS, None, None, None, "COUNT(*)")
+            counted = bound_core(replace(core.core, aggregates=(count,)), self.plan.dataset)
+            known = self._counting_keys[name] = core_key(counted, self.plan.dataset)
         return known
 
 

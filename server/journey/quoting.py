@@ -15,7 +15,6 @@ from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
 from server.journey.wire_answer import Quote
 from server.question import Question
-from sql_rewrite.bound import BoundedCore
 
 __all__ = ["Quoting"]
 
@@ -27,13 +26,14 @@ class Quoting:
 
     def __init__(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> None:
         self._question = question
+        self._wish = wish_of(question)
         self._prepared = prepared
         self._path = path
         self._dataset = prepared.plan.dataset
 
     def price(self) -> pricing.Priced | None:
         """The price; None for a query that reads no rows. Errors: Refused."""
-        return self._price(wish_of(self._question)) if self._prepared.cores else None
+        return self._price(self._wish) if self._prepared.cores else None
 
     def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
         """Errors: Refused for a price below the floor, and for columns that would be noise alone.
@@ -44,26 +44,13 @@ class Quoting:
             raise pricing.below_floor(
                 priced,
                 self._prepared.described,
-                wish_of(self._question),
+                self._wish,
                 path=self._path,
                 dataset=self._dataset,
                 known=self._prepared.calibrations,
             )
         if not self._question.accept_noise:
-            refuse_pure_noise(
-                self._prepared.cores,
-                priced,
-                self._question.confidence,
-                self._dataset,
-                stored_rows=lambda core: self._most_rows(core, stored),
-                served=reusable.serve,
-            )
-
-    def _most_rows(self, core: BoundedCore, stored: Stored) -> float | None:
-        """By a stored count; None for hidden groups: those that were not shown may have any number of rows."""
-        if core.described.keys.domain is None:
-            return None
-        return stored.most_rows(self._prepared.counting_key(core), self._question)
+            refuse_pure_noise(self._prepared, priced, self._question, stored=stored, reusable=reusable)
 
     def quote(self, priced: pricing.Priced | None, reusable: Reusable, keys: Sequence[str]) -> Quote:
         """All that an estimate says about prices. `keys` are those of the cores, in the order of the plan."""
@@ -97,7 +84,7 @@ class Quoting:
         try:
             both = pricing.candidates(
                 self._prepared.described,
-                replace(wish_of(self._question), noise=None),
+                replace(self._wish, noise=None),
                 path=self._path,
                 dataset=self._dataset,
                 known=self._prepared.calibrations,
