@@ -6,6 +6,7 @@
     output    lines and tables for people; JSON for scripts
     home      the folder of one installation: settings, keys, who serves it
     client    one connection to a server; `answers` puts into words what it says
+    access, asking, care, datasets, doctor, serving, up    the commands
 
 A command talks to the ledger's database itself (key, budget, audit, ...) or to a server over HTTP (query, estimate).
 Several processes may have the ledger open; what a running server keeps in memory, the datasets, is changed over HTTP.

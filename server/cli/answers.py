@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from server.cli.output import as_typed, painted, printable, short, table
+from server.cli.output import Json, as_typed, painted, printable, short, table
 from server.cli.wording import as_commands
 
-__all__ = ["answer_table", "budget_table", "dataset_lines", "estimate_lines", "own_words", "part_words", "price_lines",
+__all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
+           "estimate_lines", "own_words", "part_words", "price_lines",
            "warning_lines"]  # fmt: skip
 
 ROWS_SHOWN = 50
 _KEYS_SHOWN = 6
 _CURVE_ROWS = 1_000
-
-Json = Mapping[str, Any]
-"""An object of an answer, as it was read."""
 
 
 # Answers
@@ -47,16 +44,16 @@ def answer_table(answer: Json) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: Any, low: Any, high: Any, *, key: bool = False, derived: bool = False) -> str:
+def _cell(value: object, low: float | None, high: float | None, *, key: bool = False, derived: bool = False) -> str:
     if value is None or isinstance(value, bool):
-        return {None: "NULL", True: "true", False: "false"}[value]
+        return "NULL" if value is None else str(value).lower()
     # A key is a name: the year 2024 is not 2,024.
     if key or not isinstance(value, int | float):
         return printable(value)
-    half = None if low is None or high is None else max(high - value, value - low)
+    if low is None or high is None:
+        return _number(value, _places(value, None))
+    half = max(high - value, value - low)
     places = _places(value, half)
-    if half is None:
-        return _number(value, places)
     # An interval that was cut at a natural end (a count is not negative) is not the same on both sides. The ends of a
     # count are rounded; those of a rank are not, and 1 within [1, 2] is not 1 ± 1. No number is exact: ± 0 is not said.
     rounded = 1.01 if isinstance(value, int) and not derived else 0.0
@@ -192,13 +189,9 @@ def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
     if not noisy:
         return
     rows = [
-        [
-            printable(column["name"]),
-            *(
-                "by rows, below" if column.get("by_rows") else _known(column[kind])
-                for kind in ("half_width", "standard_error")
-            ),
-        ]
+        [column["name"], "by rows, below", "by rows, below"]
+        if column.get("by_rows")
+        else [column["name"], _known(column["half_width"]), _known(column["standard_error"])]
         for column in noisy
     ]
     yield "\n" + table(["column", "± half width", "standard error"], rows, right=(1, 2))
@@ -209,13 +202,7 @@ def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
     if not ratios:
         return
     sizes = [f"{int(size['rows']):,}" for size in ratios[0]["by_rows"]]
-    rows = [
-        [
-            printable(column["name"]),
-            *(f"{_known(size['half_width'])} ({_known(size['standard_error'])})" for size in column["by_rows"]),
-        ]
-        for column in ratios
-    ]
+    rows = [[column["name"], *map(_both_errors, column["by_rows"])] for column in ratios]
     yield "\n± half width (standard error) in a group of so many rows:"
     yield table(["column", *sizes], rows, right=range(1, len(sizes) + 1))
     worst = ", ".join(
@@ -227,6 +214,10 @@ def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
     )
 
 
+def _both_errors(size: Json) -> str:
+    return f"{_known(size['half_width'])} ({_known(size['standard_error'])})"
+
+
 def _curve_lines(curve: Sequence[Json]) -> Iterator[str]:
     names = list(dict.fromkeys(name for point in curve for name in point["standard_errors"]))
     if len(curve) < 2 or len(names) > 6:
@@ -234,7 +225,7 @@ def _curve_lines(curve: Sequence[Json]) -> Iterator[str]:
     yield "\nPrice and standard errors:"
     rows = [[_starred(short(point["epsilon"]), point), *(_at_price(point, name) for name in names)] for point in curve]
     ratios = {name for point in curve for name in point.get("by_rows", {})}
-    heads = [printable(name) + (f" of {_CURVE_ROWS:,} rows" if name in ratios else "") for name in names]
+    heads = [name + (f" of {_CURVE_ROWS:,} rows" if name in ratios else "") for name in names]
     yield table(["epsilon", *heads], rows, right=range(len(names) + 1))
     yield from _star_lines(curve)
 
@@ -259,7 +250,7 @@ def _family_lines(families: Sequence[Json]) -> Iterator[str]:
         row += [short(family["price"]["epsilon"]), _promise(family["price"]["own"]["epsilon"])]
         row += [_width(widths[name]) for name in shown]
         rows.append([*row, *(f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds)])
-    heads = ["noise", "epsilon", "by itself", *(f"± {printable(name)}" for name in shown)]
+    heads = ["noise", "epsilon", "by itself", *(f"± {name}" for name in shown)]
     heads += [f"{kind} questions left" for kind in kinds]
     yield "\nWith either kind of noise, and how many questions at the default spend would fit afterwards:"
     yield table(heads, rows, right=range(1, len(heads)))
@@ -282,7 +273,7 @@ def _star_lines(items: Sequence[Json]) -> Iterator[str]:
         yield "  (* more than the budget covers now)"
 
 
-def _known(value: Any) -> str:
+def _known(value: float | str | None) -> str:
     """A number with four digits, thousands apart; of large ones the rest are zeros."""
     if value is None:
         return "unknown"
@@ -291,6 +282,19 @@ def _known(value: Any) -> str:
 
 
 # Declarations and budgets
+
+
+def datasets_lines(body: Json) -> Iterator[str]:
+    """The datasets that may be asked."""
+    listed, broken = body["datasets"], printable(", ".join(body.get("unavailable", [])))
+    if broken:
+        yield f"Not available at the moment: {broken}. Tell the operator of the server."
+    elif not listed:
+        yield "You have a budget for no dataset. Ask an administrator for one."
+    if listed:
+        rows = [[item["name"], ", ".join(item["tables"]), item["description"]] for item in listed]
+        yield table(["dataset", "tables", "description"], rows)
+        yield as_typed("Columns, types and bounds: noisegate describe DATASET")
 
 
 def dataset_lines(body: Json) -> Iterator[str]:
@@ -314,39 +318,26 @@ def dataset_lines(body: Json) -> Iterator[str]:
                 f"  of one unit count at most {bounds['rows_per_unit']:,} rows, in "
                 f"{bounds['groups_per_unit']:,} groups, {bounds['rows_per_unit_and_group']:,} in each"
             )
-        rows = [
-            [
-                printable(column["name"]),
-                column["type"] + ("" if column["nullable"] else ", never NULL"),
-                "" if (ends := column["bounds"]) is None else f"{short(ends['lower'])} to {short(ends['upper'])}",
-                _groups(column["keys"] or []),
-                printable(column["description"]),
-            ]
-            for column in item["columns"]
-        ]
-        yield table(["column", "type", "bounds", "public groups", "description"], rows)
+        yield table(["column", "type", "bounds", "public groups", "description"], map(_column_row, item["columns"]))
 
 
-def _groups(keys: Sequence[Any]) -> str:
-    shown = ", ".join("NULL" if key is None else str(key) for key in keys[:_KEYS_SHOWN])
-    return printable(shown if len(keys) <= _KEYS_SHOWN else f"{shown}, ... ({len(keys):,})")
+def _column_row(column: Json) -> list[str]:
+    ends, keys = column["bounds"], column["keys"] or []
+    kind = column["type"] + ("" if column["nullable"] else ", never NULL")
+    bounds = "" if ends is None else f"{short(ends['lower'])} to {short(ends['upper'])}"
+    groups = ", ".join("NULL" if key is None else str(key) for key in keys[:_KEYS_SHOWN])
+    more = "" if len(keys) <= _KEYS_SHOWN else f", ... ({len(keys):,})"
+    return [column["name"], kind, bounds, groups + more, column["description"]]
 
 
 def budget_table(budgets: Sequence[Json]) -> str:
     """Accounts as the API shows them: limits, what is used, and what remains."""
-    rows = [
-        [
-            printable(item["dataset"]),
-            printable(item["principal"] or f"({item['name']})"),
-            item["filter"],
-            short(item["limit"]["epsilon"]),
-            short(item["limit"]["delta"]),
-            f"{float(item['used_share']) * 100:.1f} %",
-            short(item["remaining"]["epsilon"]),
-            short(item["remaining"]["delta"]),
-            f"{item['id']} (frozen)" if item.get("frozen") else item["id"],
-        ]
-        for item in budgets
-    ]
     head = ["dataset", "whose", "filter", "epsilon", "delta", "used", "epsilon left", "delta left", "account"]
-    return table(head, rows, right=range(3, 8))
+    return table(head, map(_budget_row, budgets), right=range(3, 8))
+
+
+def _budget_row(item: Json) -> list[str]:
+    amounts = [short(item[part][name]) for part in ("limit", "remaining") for name in ("epsilon", "delta")]
+    whose, used = item["principal"] or f"({item['name']})", f"{float(item['used_share']) * 100:.1f} %"
+    account = f"{item['id']} (frozen)" if item.get("frozen") else item["id"]
+    return [item["dataset"], whose, item["filter"], *amounts[:2], used, *amounts[2:], account]

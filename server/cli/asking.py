@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NoReturn
 from urllib.parse import quote
 
-from server.cli.answers import answer_table, dataset_lines, estimate_lines, price_lines, warning_lines
+from privacy.bounds import BOUND_MAX
+from server.cli.answers import answer_table, dataset_lines, datasets_lines, estimate_lines, price_lines, warning_lines
+from server.cli.client import Remote
 from server.cli.explaining import explained
-from server.cli.failure import usage_error
-from server.cli.options import Here, amount, argument, flag, one_of, option
-from server.cli.output import print_json, print_raw, printable, say, table
-from server.cli.remote import Remote
+from server.cli.failure import UsageError
+from server.cli.options import Here, amount, one_of, option
+from server.cli.output import Json, print_json, say
 
 __all__ = ["datasets", "describe", "estimate", "query"]
 
@@ -23,6 +24,7 @@ _SQL_READ_MAX = 65_537
 """One more than the limit of the server, which refuses it in words."""
 
 _PRICES = ("epsilon", "own_epsilon", "half_width")
+_bound = functools.partial(option, min=1, max=BOUND_MAX)
 _BOUNDS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 
 
@@ -37,54 +39,38 @@ def _family(text: str) -> str:
 class Question:
     """A question with all its wishes: what `query` and `estimate` have in common."""
 
-    sql: str | None = argument("[SQL]", 'One SELECT statement; "-", or nothing in a pipe, reads it from the input.')
+    sql: str | None = option("[SQL]", 'One SELECT statement; "-", or nothing in a pipe, reads it from the input.')
     file: Path | None = option("--file -f FILE", "Read the statement from this file.")
     dataset: str | None = option("--dataset NAME", "The dataset. Default: the only one you may ask.")
     epsilon: str | None = option("--epsilon E", "What of your account the answer may cost. Default: the dataset's.")
-    own_epsilon: str | None = option(
-        "--own-epsilon E", "What the answer may promise by itself, whatever your account is."
-    )
-    half_width: str | None = option(
-        "--half-width W", "How exact it shall be: ± of the widest interval; sets the price."
-    )
+    own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account.")
+    half_width: str | None = option("--half-width W", "How exact: ± of the widest interval; sets the price.")
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
-    noise: str | None = option(
-        "--noise FAMILY", "The only family of noise that may answer. Default: the server's choice.", parser=_family
-    )
+    noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
-    rows_per_unit: int | None = option("--rows-per-unit N", "Rows of one unit that count here. Default: the dataset's.")
-    groups_per_unit: int | None = option("--groups-per-unit N", "Groups in which one unit counts here.")
-    rows_per_unit_and_group: int | None = option(
-        "--rows-per-unit-and-group N", "Rows of one unit that count here in one group."
-    )
-    accept_noise: bool = flag("--accept-noise", "Pay also for an average or a sum that would surely be noise alone.")
-    nonempty: bool = flag("--nonempty", "Leave out public groups whose noisy count may be that of nobody.")
+    rows_per_unit: int | None = _bound("--rows-per-unit N", "Rows of one unit that count. Default: the dataset's.")
+    groups_per_unit: int | None = _bound("--groups-per-unit N", "Groups in which one unit counts.")
+    rows_per_unit_and_group: int | None = _bound("--rows-per-unit-and-group N", "Rows of it that count in one group.")
+    accept_noise: bool = option("--accept-noise", "Pay also for an average or a sum that is surely noise alone.", False)
+    nonempty: bool = option("--nonempty", "Leave out public groups whose noisy count may be that of nobody.", False)
     parameter: list[str] | None = option("--parameter -p NAME=VALUE", "Value of $NAME in the statement; repeatable.")
-    reuse: Literal["any", "own", "none"] | None = option(
-        "--reuse", "Which stored releases may answer. Default: the dataset's rule."
-    )
+    reuse: Literal["any", "own", "none"] | None = option("--reuse", "Which stored releases may answer.")
     budget: str | None = option("--budget ID", "The account that pays, if you have several.")
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         """The body of the request. Amounts are checked here, so that a typo needs no server. Errors: CommandFailed."""
-        prices = [f"--{name.replace('_', '-')}" for name in _PRICES if getattr(self, name) is not None]
+        prices = [_named(name) for name in _PRICES if getattr(self, name) is not None]
         if len(prices) > 1:
-            raise usage_error(
-                f"{prices[0]} and {prices[1]} are both given",
-                why="--epsilon, --own-epsilon and --half-width are three ways to set one price.",
-                instead="Give one of them, or none for the dataset's default.",
-            )
+            raise UsageError(f"""{prices[0]} and {prices[1]} are both given
+                --epsilon, --own-epsilon and --half-width are three ways to set one price.
+                Give one of them, or none for the dataset's default.""")
         wishes = {
             "parameters": _parameters(self.parameter or []),
             "spend": self._amounts("epsilon", "own_epsilon"),
             "accuracy": self._amounts("half_width", "confidence"),
-            "contribution": {name: bound for name in _BOUNDS if (bound := self._bound(name)) is not None},
-            "noise": self.noise,
+            "contribution": {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None},
             **self._amounts("delta"),
-            "reuse": self.reuse,
-            "budget": self.budget,
-            "nonempty": self.nonempty,
-            "accept_noise": self.accept_noise,
+            **{name: getattr(self, name) for name in ("noise", "reuse", "budget", "nonempty", "accept_noise")},
         }
         asked = {"dataset": self.dataset, "sql": _sql(self.sql, self.file)}
         return asked | {name: wish for name, wish in wishes.items() if wish not in (None, False, {})}
@@ -99,33 +85,16 @@ class Question:
         given = {name: str(text).strip() for name in names if (text := getattr(self, name)) is not None}
         for name, text in given.items():
             maximum, unit = limits.get(name, (Fraction(10**18), PICO))
-            amount(text, option=f"--{name.replace('_', '-')}", maximum=maximum, unit=unit)
+            amount(text, option=_named(name), maximum=maximum, unit=unit)
         return given
-
-    def _bound(self, name: str) -> int | None:
-        """A contribution bound that the question names for itself."""
-        from privacy.bounds import BOUND_MAX
-
-        bound: int | None = getattr(self, name)
-        if bound is not None and not 1 <= bound <= BOUND_MAX:
-            raise usage_error(
-                f"--{name.replace('_', '-')} is not accepted",
-                why=f"It is a whole number from 1 to {BOUND_MAX:,}.",
-                instead="Leave it out for the dataset's bound.",
-            )
-        return bound
 
 
 def query(
     *,
     question: Question,
-    idempotency_key: str | None = option(
-        "--idempotency-key TEXT", "The same text never pays twice. Default: a new one."
-    ),
+    idempotency_key: str | None = option("--idempotency-key TEXT", "The same text pays once. Default: a new one."),
     remote: Remote,
-    form: Literal["table", "json", "csv"] | None = option(
-        "--format", "How the answer is printed. Default: table; --json means json."
-    ),
+    form: Literal["table", "json", "csv"] | None = option("--format", "Default: table; --json means json."),
     here: Here,
 ) -> None:
     """Ask a question, pay, and show the noisy answer.
@@ -142,17 +111,15 @@ def query(
     """
     body = question.body()
     if here.as_json and form not in (None, "json"):
-        raise usage_error(
-            "--json and --format are both given",
-            why="They are two answers to one question.",
-            instead="Give one of them.",
-        )
+        raise UsageError("""--json and --format are both given
+            They are two answers to one question.
+            Give one of them.""")
     csv = form == "csv"
     with remote.connect(here.place()) as client:
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
-        answer = client.ask(body, idempotency_key=idempotency_key or str(uuid.uuid4()))
+        answer = client.ask(body, idempotency_key=idempotency_key)
         if csv:
-            print_raw(client.text(f"/v1/queries/{answer['id']}", accept="text/csv"))
+            say(client.text(f"/v1/queries/{answer['id']}", accept="text/csv").removesuffix("\n"), verbatim=True)
     if here.as_json or form == "json":
         print_json(answer)
         return
@@ -176,12 +143,8 @@ def estimate(question: Question, remote: Remote, here: Here) -> None:
     body = question.body()
     with remote.connect(here.place()) as client:
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
-        _, answer = client.call("POST", "/v1/estimates", body)
-    if here.as_json:
-        print_json(answer)
-        return
-    for line in estimate_lines(answer):
-        say(line, verbatim=True)
+        answer = client.estimate(body)
+    here.show(answer, estimate_lines(answer), verbatim=True)
 
 
 def datasets(remote: Remote, here: Here) -> None:
@@ -193,27 +156,15 @@ def datasets(remote: Remote, here: Here) -> None:
       NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate datasets --json
     """
     with remote.connect(here.place()) as client:
-        answer = client.call("GET", "/v1/datasets")[1]
-    listed, broken = answer["datasets"], printable(", ".join(answer.get("unavailable", [])))
-    if here.as_json:
-        print_json(listed)
-        return
-    if broken:
-        say(f"Not available at the moment: {broken}. Tell the operator of the server.", verbatim=True)
-    if not listed and not broken:
-        say("You have a budget for no dataset. Ask an administrator for one.")
-    elif listed:
-        rows = [[printable(item["name"]), printable(", ".join(item["tables"])), printable(item["description"])]
-                for item in listed]  # fmt: skip
-        say(table(["dataset", "tables", "description"], rows), verbatim=True)
-        say("Columns, types and bounds: noisegate describe DATASET")
+        answer = client.get("/v1/datasets")
+    here.show(answer["datasets"], datasets_lines(answer), verbatim=True)
 
 
 def describe(
     remote: Remote,
     here: Here,
-    dataset: str | None = argument("[DATASET]", "Default: the only one that you may ask."),
-    of: str | None = argument("[TABLE]", "Of this table only."),
+    dataset: str | None = option("[DATASET]", "Default: the only one that you may ask."),
+    of: str | None = option("[TABLE]", "Of this table only."),
 ) -> None:
     """Show what a dataset declares: columns, types, bounds.
 
@@ -226,53 +177,50 @@ def describe(
     """
     with remote.connect(here.place()) as client:
         path = f"/v1/datasets/{quote(dataset or client.only_dataset('Name it: noisegate describe DATASET'), safe='')}"
-        _, body = client.call("GET", path)
+        body = client.get(path)
         if of is not None:
-            body["tables"] = [client.call("GET", f"{path}/tables/{quote(of, safe='')}")[1]]
-    if here.as_json:
-        print_json(body if of is None else body["tables"][0])
-        return
-    for line in dataset_lines(body):
-        say(line, verbatim=True)
+            body["tables"] = [client.get(f"{path}/tables/{quote(of, safe='')}")]
+    here.show(body if of is None else body["tables"][0], dataset_lines(body), verbatim=True)
+
+
+def _named(name: str) -> str:
+    """The option of that field."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _sql(text: str | None, file: Path | None) -> str:
     """The statement: typed, from a file, or from the input. Errors: CommandFailed."""
     if file is not None and text is not None:
-        raise usage_error(
-            "a statement and --file are both given", why="One statement is asked.", instead="Give one of them."
-        )
+        raise UsageError("""a statement and --file are both given
+            One statement is asked.
+            Give one of them.""")
     if file is not None:
         with explained(), file.open("rb") as stream:
             content = stream.read(_SQL_READ_MAX)
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise usage_error(
-                f'could not read "{file}"', why="It is not text in UTF-8.", instead="Save it as UTF-8, and ask again."
-            ) from None
+            raise UsageError(f"""could not read "{file}"
+                It is not text in UTF-8.
+                Save it as UTF-8, and ask again.""") from None
     elif text == "-" or (text is None and not sys.stdin.isatty()):
         text = sys.stdin.read(_SQL_READ_MAX)
     if text is None or not text.strip():
-        raise usage_error(
-            "the statement is missing" if text is None else "the statement is empty",
-            why="There is nothing to ask.",
-            instead='For instance: noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo',
-        )
+        raise UsageError(f"""the statement is {"missing" if text is None else "empty"}
+            There is nothing to ask.
+            For instance: noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo""")
     return text
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _parameters(given: list[str]) -> Json:
+    values: Json = {}
     for item in given:
         name, sign, text = item.partition("=")
         name = name.removeprefix("$")
         if not sign or not name.isidentifier() or name in values:
-            raise usage_error(
-                "--parameter is not accepted",
-                why="It is NAME=VALUE, and each name comes once.",
-                instead="For instance: -p age=65 -p region=North (quotes make a number a text: -p 'code=\"7\"')",
-            )
+            raise UsageError("""--parameter is not accepted
+                It is NAME=VALUE, and each name comes once.
+                For instance: -p age=65 -p region=North (quotes make a number a text: -p 'code="7"')""")
         try:
             value = json.loads(text, parse_constant=_no_constant)
         except ValueError:
@@ -281,5 +229,5 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     return values
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)

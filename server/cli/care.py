@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
 from server.cli.explaining import explained
-from server.cli.failure import CommandFailed, usage_error
-from server.cli.options import Here, flag, option
-from server.cli.output import print_json, printable, say, table
+from server.cli.failure import CommandFailed, UsageError
+from server.cli.options import Here, option
+from server.cli.output import table
 
 if TYPE_CHECKING:
     from accountant.audit import AuditReport
@@ -36,19 +35,13 @@ def migrate(here: Here) -> None:
 
         before = current(settings.database()) if place.has_ledger(settings) else None
         after = upgrade(settings.database())
-    if here.as_json:
-        print_json({"before": before, "after": after})
-    elif before == after:
-        say(f"The ledger has schema {after} already; nothing to do.")
-    else:
-        say(f"The ledger has schema {after} now{f' (before: {before})' if before else ''}.")
+    outcome = "already; nothing to do" if before == after else f"now (before: {before})" if before else "now"
+    here.show({"before": before, "after": after}, [f"The ledger has schema {after} {outcome}."])
 
 
 def audit(
     *,
-    acknowledge_restore: bool = flag(
-        "--acknowledge-restore", "Accept that a restored ledger has forgotten charges; recorded."
-    ),
+    acknowledge_restore: bool = option("--acknowledge-restore", "Accept that a backup has forgotten charges.", False),
     actor: str | None = option("--actor NAME", "With --acknowledge-restore: who accepts it."),
     reason: str | None = option("--reason TEXT", "With --acknowledge-restore: why."),
     here: Here,
@@ -68,64 +61,53 @@ def audit(
       noisegate audit --acknowledge-restore --actor research --reason "disk failed, backup of Monday"
     """
     if not acknowledge_restore and (actor is not None or reason is not None):
-        raise usage_error(
-            "--actor and --reason need --acknowledge-restore",
-            why="An ordinary audit changes nothing and records nobody.",
-            instead="Leave them away.",
-        )
+        raise UsageError("""--actor and --reason need --acknowledge-restore
+            An ordinary audit changes nothing and records nobody.
+            Leave them away.""")
     if acknowledge_restore and not ((actor or "").strip() and (reason or "").strip()):
-        raise usage_error(
-            "--actor and --reason are missing",
-            why="The ledger keeps who accepted that charges were forgotten, and why.",
-            instead='Repeat with: --acknowledge-restore --actor YOU --reason "why"',
-        )
+        raise UsageError("""--actor and --reason are missing
+            The ledger keeps who accepted that charges were forgotten, and why.
+            Repeat with: --acknowledge-restore --actor YOU --reason "why"
+            """)
     with here.place().opened() as (_, ledger, _):
         if acknowledge_restore:
             if not ledger.behind:
-                raise CommandFailed(
-                    "there is nothing to acknowledge",
-                    why="The ledger is not behind its high-water mark: no charge is missing.",
-                    instead="See: noisegate audit",
-                )
+                raise CommandFailed("""there is nothing to acknowledge
+                    The ledger is not behind its high-water mark: no charge is missing.
+                    See: noisegate audit""")
             try:
                 ledger.acknowledge_restore(actor=actor or "", reason=reason or "")
             except ValueError as error:
-                raise usage_error("could not acknowledge", why=f"{error}.", instead="Shorten the texts.") from None
+                raise UsageError(f"""could not acknowledge
+                    {error}.
+                    Shorten the texts.""") from None
         report = ledger.audit()
         behind = ledger.behind
     ok = report.ok and not behind
-    if here.as_json:
-        print_json(
-            {
-                "ok": ok,
-                "behind": behind,
-                "acknowledged": acknowledge_restore,
-                **{name: getattr(report, name) for name in ("entries", "accounts", "queries", "releases")},
-                "head": {"sequence": report.sequence, "hash": report.hash},
-                "findings": [asdict(finding) for finding in report.findings],
-            }
-        )
-    else:
-        _say_report(report, behind=behind, acknowledged=acknowledge_restore)
-    if not ok:
-        raise typer.Exit(1)
+    body = {
+        "ok": ok,
+        "behind": behind,
+        "acknowledged": acknowledge_restore,
+        **{name: getattr(report, name) for name in ("entries", "accounts", "queries", "releases")},
+        "head": {"sequence": report.sequence, "hash": report.hash},
+        "findings": [asdict(finding) for finding in report.findings],
+    }
+    here.show(body, _report_lines(report, behind=behind, acknowledged=acknowledge_restore), failed=not ok)
 
 
-def _say_report(report: AuditReport, *, behind: bool, acknowledged: bool) -> None:
+def _report_lines(report: AuditReport, *, behind: bool, acknowledged: bool) -> Iterator[str]:
     if acknowledged:
-        say("Acknowledged, and recorded in every root account. Restart a server that was running.")
+        yield "Acknowledged, and recorded in every root account. Restart a server that was running."
     if report.findings:
-        rows = [[finding.code, printable(finding.subject), printable(finding.text)] for finding in report.findings]
-        say(table(["finding", "subject", "what does not agree"], rows))
+        rows = [[finding.code, finding.subject, finding.text] for finding in report.findings]
+        yield table(["finding", "subject", "what does not agree"], rows)
     if behind:
-        say("The ledger is older than its high-water mark: charges are missing, and nothing is spent until")
-        say('somebody accepts it: noisegate audit --acknowledge-restore --actor YOU --reason "why"')
-    say(
-        f"Read {report.entries:,} entries of {report.accounts:,} accounts, {report.queries:,} queries, "
-        f"{report.releases:,} releases: "
-        + ("everything agrees." if report.ok else f"{len(report.findings):,} findings.")
-    )
-    say(f"Head of the chain, to be noted elsewhere: {report.sequence} {report.hash}")
+        yield "The ledger is older than its high-water mark: charges are missing, and nothing is spent until"
+        yield 'somebody accepts it: noisegate audit --acknowledge-restore --actor YOU --reason "why"'
+    verdict = "everything agrees" if report.ok else f"{len(report.findings):,} findings"
+    read = f"Read {report.entries:,} entries of {report.accounts:,} accounts, {report.queries:,} queries"
+    yield f"{read}, {report.releases:,} releases: {verdict}."
+    yield f"Head of the chain, to be noted elsewhere: {report.sequence} {report.hash}"
     if report.findings:
-        say("Balances that do not agree may mean that a charge was lost. Stop the server, keep a copy of the")
-        say("ledger, and compare with your backups before anybody asks again.")
+        yield "Balances that do not agree may mean that a charge was lost. Stop the server, keep a copy of the"
+        yield "ledger, and compare with your backups before anybody asks again."

@@ -1,22 +1,26 @@
-"""HTTP to a server of Noisegate, and its problems in words."""
+"""HTTP to a server of Noisegate: which one and as whom, and its problems in words."""
 
 from __future__ import annotations
 
 import ipaddress
 import time
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-import httpx
-
-from server.cli.failure import CommandFailed, usage_error
+from privacy.refusal import Finding
+from server.cli.failure import CommandFailed, UsageError
 from server.cli.home import Home
-from server.cli.options import home_option
-from server.cli.output import printable
+from server.cli.options import option
+from server.cli.output import Json, printable
 from server.cli.wording import as_commands
 
-__all__ = ["DEFAULT_URL", "Client", "choose_key", "choose_url"]
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Client", "Remote"]
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 _ATTEMPTS = 3
@@ -30,80 +34,87 @@ def _loopback(host: str | None) -> bool:
         return False
 
 
-def choose_url(given: str | None, home: Home) -> str:
-    """The server's address: the one that was given, that of the process that serves the home, or the default."""
-    url = (given or home.url() or DEFAULT_URL).rstrip("/")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        parts, host, port = urlsplit(""), None, None
-    if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:
-        raise usage_error(
-            "--url is not accepted",
-            why="It is not an address such as http://127.0.0.1:8765 (http or https, a host, no user, no query).",
-            instead="Write the address that the server printed when it started.",
-        )
-    if parts.scheme == "http" and not _loopback(host):
-        raise usage_error(
-            "--url is not accepted",
-            why="The API key would cross the network in clear text.",
-            instead=f"Use https://{host}{f':{port}' if port else ''}, through a proxy that speaks TLS.",
-        )
-    return url
+_URL = f"Address of the server. Default: the one that serves this home, else {DEFAULT_URL}."
+_KEY = "API key. Others on this machine may see arguments: prefer the variable or --key-file."
 
 
-def choose_key(given: str | None, key_file: Path | None, home: Home, url: str) -> str:
-    """The API key: given, from a file, or the stored analyst's key when the server is this home's own."""
-    if given is not None and key_file is not None:
-        raise usage_error("two keys are given", why="--key and --key-file are both set.", instead="Set one of them.")
-    if key_file is not None:
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Which server is asked, and as whom: options of the commands that work over HTTP."""
+
+    url: str | None = option("--url URL", _URL, envvar="NOISEGATE_URL")
+    key: str | None = option("--key KEY", _KEY, envvar="NOISEGATE_KEY")
+    key_file: Path | None = option("--key-file FILE", "File that holds the API key, and nothing else.")
+
+    def connect(self, home: Home) -> Client:
+        """A connection to the server that is meant. Errors: CommandFailed."""
+        url = self._address(home)
+        return Client(url, self._secret(home, url))
+
+    def _address(self, home: Home) -> str:
+        """The server's address: the one that was given, that of the process that serves the home, or the default."""
+        url = (self.url or home.url() or DEFAULT_URL).rstrip("/")
         try:
-            given = key_file.read_text("ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            raise usage_error(
-                f'could not read the key file "{key_file}"',
-                why="It does not exist, may not be read, or is not plain text.",
-                instead="Give a file with the key (ngk_...) and nothing else.",
-            ) from None
-    # The stored key goes to this home's own server, and to nobody else.
-    key = given or (home.stored_key("analyst") if url == home.url() else None)
-    if not key and home.url() is None and home.stored_key("analyst"):
-        raise usage_error(
-            "an API key is missing, and no server serves this home",
-            why=f'Nothing serves "{home.path}" now, and its stored key goes to no other server.',
-            instead=(
-                f"Start it: noisegate up{home_option(home.path)}",
-                "For another server set NOISEGATE_URL and NOISEGATE_KEY.",
-            ),
-        )
-    if not key:
-        raise usage_error(
-            "an API key is missing",
-            why="Every question is asked by somebody, and is paid from that principal's budget.",
-            instead=(
-                "Set NOISEGATE_KEY, or use --key-file FILE.",
-                "An administrator makes keys with: noisegate key create NAME --role analyst",
-            ),
-        )
-    if not key.isascii() or not key.isprintable() or not key.startswith("ngk_"):
-        raise usage_error(
-            "the API key is not accepted", why="A key of Noisegate begins with ngk_ and is one word.",
-            instead="Copy it again, without quotes or spaces.",
-        )  # fmt: skip
-    return key
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            parts, host, port = urlsplit(""), None, None
+        if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:
+            raise UsageError(f"""--url is not accepted
+                It is not an address such as {DEFAULT_URL} (http or https, a host, no user, no query).
+                Write the address that the server printed when it started.""")
+        if parts.scheme == "http" and not _loopback(host):
+            raise UsageError(f"""--url is not accepted
+                The API key would cross the network in clear text.
+                Use https://{host}{f":{port}" if port else ""}, through a proxy that speaks TLS.""")
+        return url
+
+    def _secret(self, home: Home, url: str) -> str:
+        """The API key: given, from a file, or the stored analyst's key when the server is this home's own."""
+        key = self.key
+        if key is not None and self.key_file is not None:
+            raise UsageError("""two keys are given
+                --key and --key-file are both set.
+                Set one of them.""")
+        if self.key_file is not None:
+            try:
+                key = self.key_file.read_text("ascii").strip()
+            except (OSError, UnicodeDecodeError):
+                raise UsageError(f"""could not read the key file "{self.key_file}"
+                    It does not exist, may not be read, or is not plain text.
+                    Give a file with the key (ngk_...) and nothing else.""") from None
+        # The stored key goes to this home's own server, and to nobody else.
+        stored, served = home.stored_key("analyst"), home.url()
+        key = key or (stored if url == served else None)
+        if not key and served is None and stored:
+            raise UsageError(f"""an API key is missing, and no server serves this home
+                Nothing serves "{home.path}" now, and its stored key goes to no other server.
+                Start it: noisegate up
+                For another server set NOISEGATE_URL and NOISEGATE_KEY.""")
+        if not key:
+            raise UsageError("""an API key is missing
+                Every question is asked by somebody, and is paid from that principal's budget.
+                Set NOISEGATE_KEY, or use --key-file FILE.
+                An administrator makes keys with: noisegate key create NAME --role analyst""")
+        if not key.isascii() or not key.isprintable() or not key.startswith("ngk_"):
+            raise UsageError("""the API key is not accepted
+                A key of Noisegate begins with ngk_ and is one word.
+                Copy it again, without quotes or spaces.""")
+        return key
 
 
 class Client:
     """A connection to one server as one principal. Errors of every method: CommandFailed."""
 
-    def __init__(self, url: str, key: str, *, timeout_seconds: float = 60.0) -> None:
+    def __init__(self, url: str, key: str) -> None:
+        import httpx
+
         self.url = url
         # A proxy of the environment must not get to see what goes to this machine itself.
         self._http = httpx.Client(
             base_url=url,
             headers={"Authorization": f"Bearer {key}"},
-            timeout=httpx.Timeout(timeout_seconds, connect=10.0),
+            timeout=httpx.Timeout(60.0, connect=10.0),
             trust_env=not _loopback(urlsplit(url).hostname),
             follow_redirects=False,
         )
@@ -114,37 +125,33 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def call(
-        self, method: str, path: str, body: Any = None, *, idempotency_key: str | None = None
-    ) -> tuple[int, dict[str, Any]]:
-        """Status and JSON of a successful answer.
+    def get(self, path: str) -> Json:
+        """What stands at a path."""
+        return self._read(self._send("GET", path))
 
-        A request with an idempotency key, or that only reads, is sent again when the connection broke: the same key
-        is never charged twice.
-        """
-        response = self._send(method, path, body, idempotency_key=idempotency_key)
-        return response.status_code, self._read(response)
+    def estimate(self, body: Json) -> Json:
+        """What a query would cost."""
+        return self._read(self._send("POST", "/v1/estimates", body))
 
-    def ask(self, body: dict[str, Any], *, idempotency_key: str) -> dict[str, Any]:
-        """The settled answer of a query: waits as long as it runs."""
-        status, answer = self.call("POST", "/v1/queries", body, idempotency_key=idempotency_key)
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        pause = 0.2
-        while status == 202:
+    def ask(self, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """The settled answer of a query: waits as long as it runs. Without a key it gets a new one."""
+        response = self._send("POST", "/v1/queries", body, idempotency_key=idempotency_key or str(uuid.uuid4()))
+        answer = self._read(response)
+        deadline, pause = time.monotonic() + _PATIENCE_SECONDS, 0.2
+        while response.status_code == 202:
             if time.monotonic() > deadline:
-                raise CommandFailed(
-                    "the answer did not come in an hour",
-                    why="The query still runs. It was charged once.",
-                    instead=f"Fetch it later: GET {self.url}/v1/queries/{printable(answer.get('id'))}",
-                )
+                raise CommandFailed(f"""the answer did not come in an hour
+                    The query still runs. It was charged once.
+                    Fetch it later: GET {self.url}/v1/queries/{printable(answer.get("id"))}""")
             time.sleep(pause)
             pause = min(pause * 1.5, 5.0)
-            status, answer = self.call("GET", f"/v1/queries/{answer['id']}")
+            response = self._send("GET", f"/v1/queries/{answer['id']}")
+            answer = self._read(response)
         return answer
 
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
-        listed = self.call("GET", "/v1/datasets")[1]
+        listed = self.get("/v1/datasets")
         names = [str(item["name"]) for item in listed["datasets"]]
         if len(names) == 1:
             return names[0]
@@ -154,42 +161,44 @@ class Client:
         elif listed.get("unavailable"):
             broken = printable(", ".join(listed["unavailable"]))
             why, instead = f"Not available at the moment: {broken}.", "Tell the operator of the server."
-        raise usage_error("the dataset is missing", why=why, instead=instead)
+        raise UsageError(f"the dataset is missing\n{why}\n{instead}")
 
     def text(self, path: str, *, accept: str) -> str:
         """What stands at a path, as text of that media type."""
-        response = self._send("GET", path, None, Accept=accept)
+        response = self._send("GET", path, Accept=accept)
         if response.status_code >= 400 or not response.headers.get("Content-Type", "").startswith(accept):
             self._read(response)
             raise self._foreign(f"It did not answer in the form that was asked for ({accept}).")
         return response.text
 
     def _send(
-        self, method: str, path: str, body: Any, *, idempotency_key: str | None = None, **headers: str
+        self, method: str, path: str, body: Json | None = None, *, idempotency_key: str | None = None, **headers: str
     ) -> httpx.Response:
+        """The response. What only reads or has an idempotency key, and so is never charged twice, is sent again when
+        the connection broke.
+        """
+        import httpx
+
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
         for _ in range(_ATTEMPTS if method == "GET" or idempotency_key is not None else 1):
             try:
                 return self._http.request(method, path, json=body, headers=headers)
             except httpx.ConnectError:
-                raise CommandFailed(
-                    f"could not reach a server at {self.url}",
-                    why="Nothing answers at this address.",
-                    instead=("Start one with: noisegate up", "or give its address with --url (or NOISEGATE_URL)."),
-                ) from None
+                raise CommandFailed(f"""could not reach a server at {self.url}
+                    Nothing answers at this address.
+                    Start one with: noisegate up
+                    or give its address with --url (or NOISEGATE_URL).""") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 broken = error
         reason = "It did not answer in time" if isinstance(broken, httpx.TimeoutException) else "The connection broke"
-        charged = "" if idempotency_key is None else " The question may have been charged."
-        again = f"Ask again with --idempotency-key {idempotency_key}: it is never charged twice."
-        raise CommandFailed(
-            f"the server at {self.url} did not answer",
-            why=f"{reason} ({type(broken).__name__}).{charged}",
-            instead=[*([again] if charged else []), "See whether the server still runs: noisegate doctor"],
-        )
+        charged, again = " The question may have been charged.", f"--idempotency-key {idempotency_key}"
+        raise CommandFailed(f"""the server at {self.url} did not answer
+            {reason} ({type(broken).__name__}).{charged if idempotency_key else ""}
+            {f"Ask again with {again}: it is never charged twice." if idempotency_key else ""}
+            See whether the server still runs: noisegate doctor""")
 
-    def _read(self, response: httpx.Response) -> dict[str, Any]:
+    def _read(self, response: httpx.Response) -> Json:
         try:
             body = response.json() if response.content else {}
         except ValueError:
@@ -201,12 +210,12 @@ class Client:
         return body
 
     def _foreign(self, why: str) -> CommandFailed:
-        return CommandFailed(
-            f"what answers at {self.url} is not Noisegate", why=why, instead="Check the address and the port."
-        )
+        return CommandFailed(f"""what answers at {self.url} is not Noisegate
+            {why}
+            Check the address and the port.""")
 
 
-def _problem_failure(problem: dict[str, Any]) -> CommandFailed:
+def _problem_failure(problem: Json) -> CommandFailed:
     """A problem document in words: every finding with its place, what to do, and whether it was charged."""
     findings = [item for item in problem.get("findings") or [] if isinstance(item, dict)]
     if len(findings) > 1:
@@ -215,19 +224,17 @@ def _problem_failure(problem: dict[str, Any]) -> CommandFailed:
         findings = [problem]
         why = f"{printable(problem.get('why', ''))}{_place(problem.get('position'))}"
     advice = dict.fromkeys(as_commands(printable(line)) for item in findings for line in item.get("instead") or [])
-    return CommandFailed(
-        f"{printable(problem['what'])} [{printable(problem.get('code', ''))}]",
-        why=why + (" It was charged." if problem.get("charged") else ""),
-        instead=tuple(filter(None, advice)),
-    )
+    code, charged = printable(problem.get("code", "")), " It was charged." if problem.get("charged") else ""
+    what = f"{printable(problem['what'])} [{code}]"
+    return CommandFailed(Finding(code, what, why + charged, tuple(filter(None, advice))))
 
 
-def _finding(item: dict[str, Any]) -> str:
+def _finding(item: Json) -> str:
     field = f" ({printable(item['field'])})" if item.get("field") else ""
     return f"- {printable(item.get('what', ''))}{field}{_place(item.get('position'))}: {printable(item.get('why', ''))}"
 
 
-def _place(position: Any) -> str:
+def _place(position: object) -> str:
     if not isinstance(position, dict):
         return ""
     near = f', at "{printable(position["text"])}"' if position.get("text") else ""

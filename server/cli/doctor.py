@@ -1,27 +1,26 @@
-"""`noisegate doctor`: what is wrong with this installation, and how to mend it."""
+"""`noisegate doctor`: what is wrong with this installation, and how to fix it."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib.metadata
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
-from server.cli.home import Home, lost_snapshots
+from server.cli.home import Home
 from server.cli.options import Here, option
-from server.cli.output import print_json, say
+from server.cli.output import say
 from server.cli.serving import open_port
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "doctor"]
 
-_OLDEST = (3, 11)
 _FREE_MB = 500
 _START_SECONDS = 20.0
 
@@ -65,13 +63,9 @@ def doctor(
                 say(f"        {' ' * 12}  -> {result.instead}")
     outcomes = [result.outcome for result in results.values()]
     failed, warned = outcomes.count("fail"), outcomes.count("warn")
-    if here.as_json:
-        checks = [{"check": check, **asdict(result)} for check, result in results.items()]
-        print_json({"ok": failed == 0, "checks": checks})
-    else:
-        say(f"\n{len(results)} checks: {failed} failed, {warned} with a warning.")
-    if failed:
-        raise typer.Exit(1)
+    checks = [{"check": check, **asdict(result)} for check, result in results.items()]
+    verdict = f"\n{len(results)} checks: {failed} failed, {warned} with a warning."
+    here.show({"ok": failed == 0, "checks": checks}, [verdict], failed=failed > 0)
 
 
 def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
@@ -87,7 +81,7 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
         "packages": _packages,
         "environment": _environment,
         "settings": settings,
-        "home": lambda: _home(place.path),
+        "home": lambda: _home(place),
         "ledger": lambda: _ledger(place, found[0]),
         "snapshots": lambda: _snapshots(place, found[0]),
         "datasets": lambda: _datasets(place, found[0]),
@@ -113,9 +107,7 @@ def _guarded(run: Callable[[], Result]) -> Result:
 
 
 def _python() -> Result:
-    version = f"Python {'.'.join(map(str, sys.version_info[:3]))}"
-    if sys.version_info[:2] < _OLDEST:
-        return Result("fail", version, "Install Python 3.11 or newer.")
+    version = f"Python {platform.python_version()}"  # an older one than we need does not get here
     if sys.maxsize < 2**32:
         return Result("fail", f"{version}, 32 bits", "Install a 64-bit Python.")
     return Result("ok", version)
@@ -149,27 +141,18 @@ def _environment() -> Result:
 
     unknown = unknown_environment(os.environ)
     if unknown:
-        return Result("warn", f"no settings: {', '.join(unknown)}", "Mend or remove these misspelt variables.")
+        return Result("warn", f"no settings: {', '.join(unknown)}", "Correct or remove these misspelt variables.")
     return Result("ok", "every NOISEGATE_ variable is a setting")
 
 
-def _home(folder: Path) -> Result:
-    other = "Choose another folder with --home DIR."
+def _home(place: Home) -> Result:
+    folder = place.path
     if not folder.exists():
         parent = next(item for item in folder.parents if item.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            return Result("fail", f"{folder} cannot be made", other)
+            return Result("fail", f"{folder} cannot be made", "Choose another folder with --home DIR.")
         return Result("warn", f"{folder} does not exist yet", "Start everything with: noisegate up")
-    if not folder.is_dir():
-        return Result("fail", f"{folder} is not a folder", other)
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"noisegate")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        advice = "Mend its permissions, make room, or choose another folder with --home DIR."
-        return Result("fail", f"{folder} cannot be written ({error.strerror})", advice)
+    place.probe()
     free = shutil.disk_usage(folder).free // 2**20
     if free < _FREE_MB:
         return Result("warn", f"only {free} MB are free in {folder}", "Make room before attaching data.")
@@ -181,7 +164,7 @@ def _home(folder: Path) -> Result:
 def _ledger(place: Home, settings: Settings) -> Result:
     if not place.has_ledger(settings):
         return Result("warn", "there is none yet", "Start everything with: noisegate up")
-    place.check_schema(settings)
+    place.require_migrated(settings)
     # Opening refuses a database that may lose a commit.
     with place.ledger(settings) as ledger:
         ledger.check_writable()
@@ -191,11 +174,12 @@ def _ledger(place: Home, settings: Settings) -> Result:
 
 
 def _snapshots(place: Home, settings: Settings) -> Result:
+    from server.catalogue import lost_snapshots
+
     if not place.has_ledger(settings):
         return Result("ok", "no dataset is attached")
     with place.registry(settings) as registry:
-        count = len(registry.datasets())
-        lost = lost_snapshots(settings, registry)
+        count, lost = len(registry.datasets()), lost_snapshots(registry, settings.snapshots_directory)
     if lost:
         advice = "Make them again: noisegate dataset add FILE (what was spent on them stays known)."
         return Result("fail", f"missing or damaged: {', '.join(lost)}", advice)
@@ -204,17 +188,16 @@ def _snapshots(place: Home, settings: Settings) -> Result:
 
 def _datasets(place: Home, settings: Settings) -> Result:
     """Whether each attached dataset can be read as a start reads it."""
-    if not place.has_ledger(settings):
-        return Result("ok", "no dataset is attached")
     from server.build import open_catalogue
 
+    if not place.has_ledger(settings):
+        return Result("ok", "no dataset is attached")
     with place.registry(settings) as registry:
         catalogue = open_catalogue(settings, registry)
-    broken = catalogue.broken()
+    broken, count = catalogue.broken(), len(catalogue.all())
     if broken:
         advice = "Attach them again: noisegate dataset add FILE (what was spent stays known). Others are served."
         return Result("fail", "not served: " + " ".join(f"{name} ({it.why})" for name, it in broken.items()), advice)
-    count = len(catalogue.all())
     return Result("ok", "one dataset can be read" if count == 1 else f"{count} datasets can be read")
 
 
@@ -229,13 +212,9 @@ def _port(place: Home, settings: Settings) -> Result:
 def _engine() -> Result:
     from engines.private import PrivateEngine
 
-    engine = PrivateEngine(workers=1, threads=1, memory_limit_mb=256)
-    try:
-        ready = engine.wait_ready(timeout_seconds=_START_SECONDS)
-    finally:
-        engine.close()
-    if ready:
-        return Result("ok", "a worker process starts and answers")
+    with contextlib.closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=256)) as engine:
+        if engine.wait_ready(timeout_seconds=_START_SECONDS):
+            return Result("ok", "a worker process starts and answers")
     return Result("fail", "a worker process did not start", "Memory limits of this machine or container may be low.")
 
 

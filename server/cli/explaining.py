@@ -29,32 +29,25 @@ def explained(home: Path | None = None) -> Iterator[None]:
         raise known from None
 
 
-Words = tuple[str, str, str]
-"""What, why and what to do (one line each), with fields of the error in braces."""
-
-_SYSTEM: dict[tuple[int, ...], Words] = {
-    (errno.ENOSPC, errno.EDQUOT): (
-        "could not write {about}: the disk is full",
-        "No space is left on the device{where}. Everything that was stored before is still there.",
-        "Make room, or choose a folder on another disk with --home, and run the same command again.",
-    ),
-    (errno.EACCES, errno.EPERM, errno.EROFS): (
-        "could not use {about}: {reason}",
-        "This command needs to read and write there{where}. Nothing was changed by the refused step.",
-        "Choose a folder that you may write with --home DIR (or NOISEGATE_HOME), or mend its permissions.",
-    ),
-    (errno.ENOTDIR, errno.EEXIST, errno.EISDIR): (
-        "could not use {about}: a file stands where a folder is needed, or the other way round",
-        "The system says: {said}{where}.",
-        "Choose another path, or move what stands there away.",
-    ),
-    (errno.ENOENT,): ("could not find {about}", "There is no such file or folder.", "Check the path."),
+_IN_THE_WAY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
+_IN_THE_WAY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
+_SYSTEM: dict[tuple[int, ...], str] = {
+    (errno.ENOSPC, errno.EDQUOT): """could not write {about}: the disk is full
+        No space is left on the device{where}. Everything that was stored before is still there.
+        Make room, or choose a folder on another disk with --home, and run the same command again.""",
+    (errno.EACCES, errno.EPERM, errno.EROFS): """could not use {about}: {reason}
+        This command needs to read and write there{where}. Nothing was changed by the refused step.
+        Choose a folder that you may write with --home DIR (or NOISEGATE_HOME), or fix its permissions.""",
+    _IN_THE_WAY: """could not use {about}: a file stands where a folder is needed, or the other way round
+        The system says: {said}{where}.
+        Choose another path, or move what stands there away.""",
+    (errno.ENOENT,): """could not find {about}
+        There is no such file or folder.
+        Check the path.""",
 }
-_SYSTEM_OTHER: Words = (
-    "could not use {about}",
-    "The system says: {said}{where}.",
-    "Mend that, and run the same command again: nothing that was stored is lost.",
-)
+_SYSTEM_OTHER = """could not use {about}
+    The system says: {said}{where}.
+    Fix that, and run the same command again: nothing that was stored is lost."""
 
 
 def _of_system(error: OSError, home: Path | None) -> CommandFailed:
@@ -69,85 +62,74 @@ def _of_system(error: OSError, home: Path | None) -> CommandFailed:
     )
 
 
-def _failure(words: Words, **known: object) -> CommandFailed:
-    what, why, instead = (text.format(**known) for text in words)
-    return CommandFailed(what, why=why, instead=instead.splitlines())
+def _failure(words: str, **known: object) -> CommandFailed:
+    """A message with the fields in braces filled in; each may have several lines."""
+    what, why, *instead = (line.strip().format(**known) for line in words.split("\n"))
+    advice = (line for text in instead for line in text.splitlines())
+    return CommandFailed(Finding("command_failed", what, why, tuple(advice)))
 
 
 # By the full name of the class, so that no module is loaded for it; the first of its bases that is here is taken.
-_PROGRAM: dict[str, Words] = {
-    "accountant.errors.SchemaTooNew": (
-        "cannot use this ledger: it was written by a newer version of Noisegate",
-        "An older program could misread what has been spent, so it does not touch it. Nothing was changed.",
-        "Start the newer version on this home,\nor choose another home with --home DIR.",
-    ),
-    "accountant.errors.NotMigrated": (
-        "cannot start: the ledger is missing or has an older schema",
-        "The schema is changed only when somebody asks for it.",
-        "Run: noisegate migrate\nor start with: noisegate serve --migrate",
-    ),
-    "accountant.errors.WeakDurability": (
-        "cannot use this database: it may lose what it has confirmed",
-        "{error}. A charge that is forgotten would let an analyst spend it twice.",
-        "SQLite: keep the home on a local disk (not on a network share).\n"
-        "PostgreSQL: switch fsync, full_page_writes and synchronous_commit on.",
-    ),
-    "accountant.errors.LedgerBehind": (
-        "cannot write: the ledger is older than its high-water mark",
-        "A backup was put back, or the file was edited: charges are missing that people have answers for.",
-        "Put the newest ledger back if you have it. Otherwise, after lowering the limits if you know better:\n"
-        'noisegate audit --acknowledge-restore --actor YOU --reason "why"',
-    ),
-    "accountant.errors.LedgerUnavailable": (
-        "could not reach the ledger's database",
-        "It did not answer in time, is busy, damaged, or cannot be written. Nothing that was stored is lost.",
-        "Try again in a moment.\nIf it stays: noisegate doctor",
-    ),
-    "accountant.errors.UnknownAccount": (
-        'there is no account "{error.account}"',
-        "No account of the ledger has this identifier.",
-        "See: noisegate budget show",
-    ),
-    "accountant.errors.LedgerError": ("the ledger refused the step", "{error}.", "See: noisegate audit"),
-    "server.settings.SettingsRefused": (
-        "cannot start with these settings",
-        "{findings}",
-        "Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.",
-    ),
-    "server.store.errors.RegistryError": ("the registry refused the step", "{error}.", "See: noisegate key list"),
-    "server.datasets.inspecting.DataRefused": ("{found.what}", "{found.why}", "{advice}"),
-    "engines.snapshot_findings.SnapshotRefused": (
-        "could not use the data file",
-        "{findings}",
-        "Check that the file is what its name says (.csv, .parquet, .duckdb) and that it is complete.",
-    ),
+_PROGRAM: dict[str, str] = {
+    "accountant.errors.SchemaTooNew": """cannot use this ledger: it was written by a newer version of Noisegate
+        An older program could misread what has been spent, so it does not touch it. Nothing was changed.
+        Start the newer version on this home,
+        or choose another home with --home DIR.""",
+    "accountant.errors.NotMigrated": """cannot start: the ledger is missing or has an older schema
+        The schema is changed only when somebody asks for it.
+        Run: noisegate migrate
+        or start with: noisegate serve --migrate""",
+    "accountant.errors.WeakDurability": """cannot use this database: it may lose what it has confirmed
+        {error}. A charge that is forgotten would let an analyst spend it twice.
+        SQLite: keep the home on a local disk (not on a network share).
+        PostgreSQL: switch fsync, full_page_writes and synchronous_commit on.""",
+    "accountant.errors.LedgerBehind": """cannot write: the ledger is older than its high-water mark
+        A backup was put back, or the file was edited: charges are missing that people have answers for.
+        Put the newest ledger back if you have it. Otherwise, after lowering the limits if you know better:
+        noisegate audit --acknowledge-restore --actor YOU --reason "why"
+        """,
+    "accountant.errors.LedgerUnavailable": """could not reach the ledger's database
+        It did not answer in time, is busy, damaged, or cannot be written. Nothing that was stored is lost.
+        Try again in a moment.
+        If it stays: noisegate doctor""",
+    "accountant.errors.UnknownAccount": """there is no account "{error.account}"
+        No account of the ledger has this identifier.
+        See: noisegate budget show""",
+    "accountant.errors.LedgerError": """the ledger refused the step
+        {error}.
+        See: noisegate audit""",
+    "server.settings.SettingsRefused": """cannot start with these settings
+        {findings}
+        Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.""",
+    "server.store.errors.RegistryError": """the registry refused the step
+        {error}.
+        See: noisegate key list""",
+    "server.datasets.inspecting.DataRefused": """{found.what}
+        {found.why}
+        {advice}""",
+    "engines.snapshot_findings.SnapshotRefused": """could not use the data file
+        {findings}
+        Check that the file is what its name says (.csv, .parquet, .duckdb) and that it is complete.""",
 }
 
 _REFUSALS = frozenset(("server.administration.refusal.ActRefused", "server.datasets.finding.DatasetFileRefused"))
 _ANY_DATABASE = "sqlalchemy.exc.SQLAlchemyError"
 
 # The texts of drivers repeat statements, parameters and addresses, so only known words are looked for in them.
-_DATABASE: dict[tuple[str, ...], Words] = {
-    ("not a database", "malformed"): (
-        "cannot read the ledger: the file is damaged, or is no ledger",
-        "It is not a database of SQLite, or a part of it was overwritten. It was not changed.",
-        "Put your newest backup back, or choose another home with --home DIR.",
-    ),
-    ("disk is full", "disk i/o"): (
-        "could not write the ledger: the disk is full or faulty",
-        "The database could not store the step, so it was not made. What was stored before is still there.",
-        "Make room, or mend the disk, and run the same command again.",
-    ),
-    ("readonly", "unable to open"): (
-        "could not open the ledger for writing",
-        "The file or its folder is read-only, or belongs to somebody else.",
-        "Mend the permissions of the home, or choose another one with --home DIR.",
-    ),
-    ("",): (
-        "could not use the ledger's database",
-        "The database refused or was not reached ({kind}). Nothing that was stored is lost.",
-        "Check database_url and that the database runs.\nSee: noisegate doctor",
-    ),
+_DATABASE: dict[tuple[str, ...], str] = {
+    ("not a database", "malformed"): """cannot read the ledger: the file is damaged, or is no ledger
+        It is not a database of SQLite, or a part of it was overwritten. It was not changed.
+        Put your newest backup back, or choose another home with --home DIR.""",
+    ("disk is full", "disk i/o"): """could not write the ledger: the disk is full or faulty
+        The database could not store the step, so it was not made. What was stored before is still there.
+        Make room, or repair the disk, and run the same command again.""",
+    ("readonly", "unable to open"): """could not open the ledger for writing
+        The file or its folder is read-only, or belongs to somebody else.
+        Fix the permissions of the home, or choose another one with --home DIR.""",
+    ("",): """could not use the ledger's database
+        The database refused or was not reached ({kind}). Nothing that was stored is lost.
+        Check database_url and that the database runs.
+        See: noisegate doctor""",
 }
 
 
@@ -163,7 +145,7 @@ def _of_program(error: Exception) -> CommandFailed | None:
         return _failure(words, kind=type(error).__name__)
     known = next((_PROGRAM[name] for name in names if name in _PROGRAM), None)
     findings: Iterable[object] = getattr(error, "findings", ())
-    told = "\n".join(getattr(finding, "text", f"{finding}.") for finding in findings)
+    listed = "\n".join(getattr(finding, "text", f"{finding}.") for finding in findings)
     found: Finding | None = getattr(error, "finding", None)
     advice = "" if found is None else "\n".join(found.instead)
-    return None if known is None else _failure(known, error=error, findings=told, found=found, advice=advice)
+    return None if known is None else _failure(known, error=error, findings=listed, found=found, advice=advice)

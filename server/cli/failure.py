@@ -1,8 +1,8 @@
 """What can go wrong, as one clear message: what, why, and what to do instead.
 
     Exception
-      CommandFailed      the message and the exit code; everything else is turned into it
-      Interrupted        a signal came while the command was working
+      CommandFailed      the message; everything else that goes wrong is turned into it
+      └── UsageError     the command was written wrongly
 
 Exit codes: 0 done, 1 the command failed, 2 wrong usage, 130 interrupted. No text of a database or of a foreign
 exception is passed on: it may hold an address with a password, or a value of a row.
@@ -10,45 +10,41 @@ exception is passed on: it may hold an address with a password, or a value of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from privacy.refusal import Finding
 
-__all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_USAGE", "CommandFailed", "Interrupted", "usage_error"]
+__all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "CommandFailed", "UsageError"]
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
 class CommandFailed(Exception):
-    """A command did not do what was asked: `what` happened, `why`, and what to do `instead` (one entry per line)."""
+    """A command did not do what was asked.
 
-    def __init__(self, what: str, *, why: str, instead: str | Sequence[str] = (), exit_code: int = EXIT_FAILED) -> None:
-        super().__init__(what)
-        advice = (instead,) if isinstance(instead, str) else tuple(instead)
-        self.finding = Finding("command_failed", what, why, advice)
-        self.exit_code = exit_code
+    The message has a line for what happened, one for why, and then a line for each thing to do instead. Where a reason
+    has several lines, or comes from elsewhere, a finding is given in its place.
+    """
+
+    exit_code = EXIT_FAILED
+
+    def __init__(self, message: str | Finding) -> None:
+        if isinstance(message, str):
+            what, why, *instead = map(str.strip, message.split("\n"))
+            message = Finding("command_failed", what, why, tuple(filter(None, instead)))
+        super().__init__(message.what)
+        self.finding = message
 
     def __str__(self) -> str:
-        lines = [f"noisegate: {self.finding.what}"]
+        lines, label = [f"noisegate: {self.finding.what}"], "What to do: "
         if self.finding.why:
-            lines.append(f"  Why: {_indented(self.finding.why)}")
-        label = "What to do: "
+            lines.append(f"  Why: {self.finding.why}")
         for line in self.finding.instead:
-            lines.append(f"  {label}{_indented(line)}")
+            lines.append(f"  {label}{line}")
             label = " " * len(label)
-        return "\n".join(lines)
+        return "\n".join(line.replace("\n", "\n    ") for line in lines)
 
 
-class Interrupted(BaseException):
-    """SIGTERM or SIGINT while a command worked. Not an Exception, so that nothing on the way takes it for a failure."""
+class UsageError(CommandFailed):
+    """A failure that is the caller's."""
 
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n    ")
-
-
-def usage_error(what: str, *, why: str, instead: str | Sequence[str] = ()) -> CommandFailed:
-    """A failure that is the caller's: exit code 2."""
-    return CommandFailed(what, why=why, instead=instead, exit_code=EXIT_USAGE)
+    exit_code = 2

@@ -15,10 +15,11 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
+from server.cli.output import Json
 from server.files import write_whole
 from server.serving import serving_record
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from server.store.registry import Registry
 
-__all__ = ["KEY_NAMES", "Home", "check_schema", "lost_failure", "lost_snapshots"]
+__all__ = ["KEY_NAMES", "Home"]
 
 KEY_NAMES = ("admin", "analyst")
 """The principals whose keys `noisegate up` makes and keeps."""
@@ -43,7 +44,7 @@ class Home:
 
     # Settings
 
-    def settings(self, **values: Any) -> Settings:
+    def settings(self, **values: str | int | None) -> Settings:
         """The settings for this home: arguments, environment and file. Errors: CommandFailed."""
         from server.settings import load_settings
 
@@ -55,10 +56,13 @@ class Home:
         """Makes the folder, open to its owner only. Errors: CommandFailed."""
         with explained(self.path):
             self.path.mkdir(mode=_MODE, parents=True, exist_ok=True)
-            # The first write tells at once whether the folder can be used.
-            probe = self.path / f".probe-{os.getpid()}"
-            probe.write_bytes(b"noisegate\n")
-            probe.unlink()
+            self.probe()
+
+    def probe(self) -> None:
+        """Writes in the folder, which tells at once whether it can be used. Errors: OSError."""
+        probe = self.path / f".probe-{os.getpid()}"
+        probe.write_bytes(b"noisegate\n")
+        probe.unlink()
 
     # Who serves
 
@@ -67,7 +71,7 @@ class Home:
         """The file whose lock says that the home is served."""
         return self.path / "serving.lock"
 
-    def serving(self) -> dict[str, Any] | None:
+    def serving(self) -> Json | None:
         """The record of the process that serves this home now: url, pid, datasets with their versions.
 
         {} when it wrote none yet, None when no process serves the home.
@@ -94,28 +98,21 @@ class Home:
         """Errors: CommandFailed when nothing was ever set up here."""
         if self.has_ledger(settings):
             return
-        raise CommandFailed(
-            f'there is no ledger in "{self.path}"',
-            why="Nothing was set up in this home yet, or it is somewhere else.",
-            instead=(
-                "Start everything with: noisegate up",
-                "or name the right folder with --home DIR (or NOISEGATE_HOME),",
-                "or make an empty ledger with: noisegate migrate",
-            ),
-        )
-
-    def check_schema(self, settings: Settings) -> None:
-        """Errors: NotMigrated or SchemaTooNew unless the database has exactly this program's schema."""
-        with self.registry(settings) as registry:
-            check_schema(registry)
+        raise CommandFailed(f"""there is no ledger in "{self.path}"
+            Nothing was set up in this home yet, or it is somewhere else.
+            Start everything with: noisegate up
+            or name the right folder with --home DIR (or NOISEGATE_HOME),
+            or make an empty ledger with: noisegate migrate""")
 
     def require_migrated(self, settings: Settings) -> None:
         """Errors: NotMigrated or SchemaTooNew unless there is a ledger of exactly this program's schema."""
         from accountant.errors import NotMigrated
+        from migrations.upgrade import require_newest
 
         if not self.has_ledger(settings):
             raise NotMigrated("there is no ledger yet")  # looking would create an empty one
-        self.check_schema(settings)
+        with self.registry(settings) as registry:
+            require_newest(registry.schema_revision())
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Settings, Ledger, Registry]]:
@@ -123,7 +120,7 @@ class Home:
         settings = self.settings()
         self.require(settings)
         with explained(self.path):
-            self.check_schema(settings)
+            self.require_migrated(settings)
             with self.ledger(settings) as ledger, self.registry(settings) as registry:
                 yield settings, ledger, registry
 
@@ -172,29 +169,3 @@ class Home:
         path = self._key_path(name)
         path.parent.mkdir(mode=_MODE, parents=True, exist_ok=True)
         write_whole(path, text + "\n", mode=0o600)
-
-
-def check_schema(registry: Registry) -> None:
-    """Errors: NotMigrated or SchemaTooNew unless the database has exactly this program's schema."""
-    from migrations.upgrade import require_newest
-
-    require_newest(registry.schema_revision())
-
-
-def lost_snapshots(settings: Settings, registry: Registry) -> list[str]:
-    """Names of served datasets whose snapshot is missing or is not what was stored."""
-    from server.catalogue import lost_snapshots
-
-    return lost_snapshots(registry, settings.snapshots_directory)
-
-
-def lost_failure(name: str) -> CommandFailed:
-    """The message about such a dataset."""
-    return CommandFailed(
-        f'the snapshot of dataset "{name}" is missing or damaged',
-        why="Queries run on it, and it is not what was stored. The ledger is not touched.",
-        instead=(
-            "Make it again: noisegate dataset add FILE, with the dataset file that you attached,",
-            f"or stop serving it: noisegate dataset remove {name} (what was spent on it stays known).",
-        ),
-    )

@@ -7,7 +7,7 @@ import getpass
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,44 +16,27 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import typer
 from typer.models import ParameterInfo
 
-from server.cli.failure import usage_error
+from server.cli.failure import EXIT_FAILED, UsageError
 from server.cli.home import Home
-from server.cli.output import printable, use_home
+from server.cli.output import print_json, printable, say, use_home
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-__all__ = [
-    "Here",
-    "absolute",
-    "amount",
-    "argument",
-    "default_home",
-    "flag",
-    "home_option",
-    "one_of",
-    "operator",
-    "option",
-    "spread",
-]  # fmt: skip
+__all__ = ["Here", "absolute", "amount", "default_home", "one_of", "operator", "option", "spread"]
 
 
-def option(declared: str, help: str, default: Any = None, **more: Any) -> Any:
-    """An option, declared as people see it ("--file -f FILE"), as the default of a parameter. `...` has none."""
+def option(declared: str, help: str, default: object = None, **more: Any) -> Any:
+    """An option, declared as people see it ("--file -f FILE"), as the default of a parameter. `...` has none.
+
+    What is declared without dashes is an argument; in brackets it may be left out.
+    """
     names = [word for word in declared.split() if word.startswith("-")]
     metavar = declared.removeprefix(" ".join(names)).strip() or None
+    if not names:
+        return typer.Argument(None if declared.startswith("[") else ..., metavar=metavar, help=help)
     return typer.Option(default, *names, metavar=metavar, help=help, **more)
-
-
-def flag(declared: str, help: str) -> Any:
-    """An option that is there or not."""
-    return option(declared, help, False)
-
-
-def argument(metavar: str, help: str) -> Any:
-    """An argument without a name; in brackets it may be left out."""
-    return typer.Argument(None if metavar.startswith("[") else ..., metavar=metavar, help=help)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,7 +58,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
             flat[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def run(**given: object) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
@@ -84,7 +67,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _words_of(kind: Any) -> tuple[str, ...]:
+def _words_of(kind: object) -> tuple[str, ...]:
     """The words of an option that takes one of a few, which may be left out; none for others."""
     choices = [kind, *get_args(kind)]
     return tuple(str(word) for choice in choices if get_origin(choice) is Literal for word in get_args(choice))
@@ -109,11 +92,24 @@ class Here:
     """What nearly every command takes: the home, and whether a script reads the answer."""
 
     home: Path | None = option("--home DIR", _HOME, envvar="NOISEGATE_HOME", show_envvar=True)
-    as_json: bool = flag("--json", "One line of JSON on standard output, for scripts.")
+    as_json: bool = option("--json", "One line of JSON on standard output, for scripts.", False)
 
     def place(self) -> Home:
         """The home that is meant."""
         return Home(default_home(self.home))
+
+    def show(self, value: object, lines: Iterable[str], *, verbatim: bool = False, failed: bool = False) -> None:
+        """The outcome: JSON for a script, else lines for people; `verbatim` where they hold data.
+
+        `failed` ends the command with exit code 1: it did what it was asked to, and found something.
+        """
+        if self.as_json:
+            print_json(value)
+        else:
+            for line in lines:
+                say(line, verbatim=verbatim)
+        if failed:
+            raise typer.Exit(EXIT_FAILED)
 
 
 def absolute(path: Path) -> Path:
@@ -129,7 +125,8 @@ def default_home(given: Path | None) -> Path:
     Commands in later messages name it where they would not find it by themselves.
     """
     home = _home(given)
-    use_home(home_option(home))
+    usual = _home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
+    use_home("" if home == usual else f" --home {shlex.quote(str(home))}")
     return home
 
 
@@ -138,12 +135,6 @@ def _home(given: Path | None) -> Path:
         return absolute(given)
     checkout = Path(__file__).resolve().parents[2]
     return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / ".noisegate"
-
-
-def home_option(home: Path) -> str:
-    """What other commands need in order to find this home; nothing for the usual one."""
-    usual = _home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
-    return "" if home == usual else f" --home {shlex.quote(str(home))}"
 
 
 def operator() -> str:
@@ -163,5 +154,7 @@ def amount(text: str, *, option: str, maximum: Fraction, unit: Fraction, zero_al
     try:
         return parse_decimal(text.strip(), name=name, maximum=maximum, unit=unit, zero_allowed=zero_allowed)
     except ValueError as error:
-        advice = f"Write an ordinary decimal number, for instance {option} {'0.000001' if 'delta' in name else '1'}"
-        raise usage_error(f"{option} is not accepted", why=f"{error}.", instead=advice) from None
+        example = "0.000001" if "delta" in name else "1"
+        raise UsageError(f"""{option} is not accepted
+            {error}.
+            Write an ordinary decimal number, for instance {option} {example}""") from None

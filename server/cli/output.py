@@ -13,13 +13,16 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_typed", "painted", "print_json", "print_raw", "printable", "program", "progress", "say", "short",
+__all__ = ["Json", "as_typed", "painted", "print_json", "printable", "program", "progress", "say", "short",
            "table", "use_home"]  # fmt: skip
+
+Json = dict[str, Any]
+"""An object of JSON, as it was read or is printed."""
 
 _GROUPS = "dataset|key|budget"
 _COMMAND = re.compile(
@@ -37,23 +40,14 @@ def say(text: str = "", *, error: bool = False, verbatim: bool = False) -> None:
 
     Commands in it are written so that they can be copied; `verbatim` is for text that holds data.
     """
-    _write((text if verbatim else as_typed(text)) + "\n", error=error)
-
-
-def print_json(value: Any) -> None:
-    """One line of JSON on standard output."""
-    _write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n", error=False)
-
-
-def print_raw(text: str) -> None:
-    """A document as it is on standard output: for files and other programs."""
-    _write(text, error=False)
-
-
-def _write(text: str, *, error: bool) -> None:
     stream = sys.stderr if error else sys.stdout
-    stream.write(text)
+    stream.write((text if verbatim else as_typed(text)) + "\n")
     stream.flush()
+
+
+def print_json(value: object) -> None:
+    """One line of JSON on standard output."""
+    say(json.dumps(value, ensure_ascii=False, allow_nan=False), verbatim=True)
 
 
 def painted(text: str, style: str, *, error: bool = False) -> str:
@@ -123,13 +117,14 @@ def printable(text: object) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(text))
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> str:
+def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, right: Collection[int] = ()) -> str:
     """Columns of equal width under their names; `right` are the columns whose values stand on the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    names, *cells = [[printable(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     lines = []
-    for row in (head, ["-" * width for width in widths], *rows):
-        cells = enumerate(zip(row, widths, strict=True))
-        parts = [text.rjust(width) if index in right else text.ljust(width) for index, (text, width) in cells]
+    for row in (names, ["-" * width for width in widths], *cells):
+        places = enumerate(zip(row, widths, strict=True))
+        parts = [text.rjust(width) if index in right else text.ljust(width) for index, (text, width) in places]
         lines.append("  " + "  ".join(parts).rstrip())
     return "\n".join(lines)
 

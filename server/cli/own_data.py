@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.cli.explaining import explained
-from server.cli.failure import CommandFailed, usage_error
-from server.cli.options import absolute, flag, option
+from server.cli.failure import CommandFailed, UsageError
+from server.cli.options import absolute, option
 from server.cli.output import printable
 
 if TYPE_CHECKING:
     from engines.inspected import InspectedTable
 
-__all__ = ["DEMO", "ROWS_PER_UNIT", "OwnData", "OwnFile", "inspect", "proposing", "renamed_lines"]
+__all__ = ["DEMO", "ROWS_PER_UNIT", "About", "OwnData", "OwnFile", "inspect", "renamed_lines"]
 
 DEMO = "demo"
 ROWS_PER_UNIT = 20
@@ -38,16 +37,10 @@ def inspect(path: Path) -> tuple[InspectedTable, ...]:
         return inspect_data(absolute(path))
 
 
-def _column_list(tables: tuple[InspectedTable, ...]) -> str:
+def _column_list(tables: Sequence[InspectedTable]) -> str:
     """The names of all columns, for a message."""
-    return _listed(
-        [
-            printable(f"{table.name}.{column.name}" if len(tables) > 1 else column.name)
-            for table in tables
-            for column in table.columns
-        ],
-        most=60,
-    )
+    named = [(f"{table.name}." if len(tables) > 1 else "", column.name) for table in tables for column in table.columns]
+    return _listed([printable(table + column) for table, column in named], most=60)
 
 
 def _listed(names: list[str], *, most: int) -> str:
@@ -75,151 +68,139 @@ def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
     return lines
 
 
-@contextmanager
-def proposing(tables: tuple[InspectedTable, ...], unit: str | None) -> Iterator[None]:
-    """Turns what `propose` refuses into CommandFailed (wrong usage): a column or table that is not there."""
-    from privacy.wording import nearest
+@dataclass(frozen=True, slots=True)
+class About:
+    """What people say of their own file: options of `init` and `up`."""
 
-    try:
-        yield
-    except ValueError as error:
-        names = [column.name for table in tables for column in table.columns]
-        near = nearest(unit or "", names)
-        advice = ["Choose another column with --unit COLUMN, or another table with --table NAME."]
-        if near and unit not in names:
-            advice = [f'Did you mean --unit "{printable(near)}"?']
-        if unit is not None and unit not in names:
-            advice.append(_EACH_ROW)
-        raise usage_error("could not propose a dataset file", why=f"{error}.", instead=advice) from None
+    unit: str | None = option("--unit COLUMN", "The column that says whose row it is: a person, a household.")
+    each_row: bool = option("--each-row", "In place of --unit: each row is one unit, a person with one row.", False)
+    unit_table: str | None = option("--table NAME", "The table with one row per unit, if several have the column.")
+    dataset: str | None = option("--dataset NAME", "Name of the dataset. Default: the file's.")
+
+    def require_one_unit(self, rows_per_unit: int | None = None) -> None:
+        """Errors: UsageError where each row is a unit and something else is too."""
+        given = "--unit" if self.unit is not None else "--rows-per-unit" if rows_per_unit is not None else None
+        if self.each_row and given:
+            raise UsageError(f"""{given} and --each-row exclude each other
+                Either a column names the unit, or each row is one.
+                Keep --unit where one person may have several rows.""")
+
+    def proposal(self, tables: Sequence[InspectedTable], file: str, rows: int | None = None) -> str:
+        """The text of a dataset file, in which `rows` of one unit count. Errors: UsageError for unknown names."""
+        from privacy.bounds import ContributionBound
+        from privacy.wording import nearest
+        from server.datasets import propose
+
+        bound = None
+        if rows is not None:
+            bound = ContributionBound(rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows)
+        try:
+            return propose(
+                tables,
+                unit=self.unit,
+                file=file,
+                dataset=self.dataset,
+                unit_table=self.unit_table,
+                contribution=bound,
+                rows_are_units=self.each_row,
+            )
+        except ValueError as error:
+            names = [column.name for table in tables for column in table.columns]
+            absent, near = self.unit is not None and self.unit not in names, nearest(self.unit or "", names)
+            advice = "Choose another column with --unit COLUMN, or another table with --table NAME."
+            if absent and near:
+                advice = f'Did you mean --unit "{printable(near)}"?'
+            raise UsageError(f"""could not propose a dataset file
+                {error}.
+                {advice}
+                {_EACH_ROW if absent else ""}""") from None
 
 
-# What `up` is told about it
+# What `up` knows of it
 
 
 @dataclass(frozen=True, slots=True)
 class OwnData:
-    """The options of `up` that describe a file of the user's own."""
+    """The file of `up` that is the user's own."""
 
-    data: Path | None = option("--data FILE", "Your own CSV, Parquet or DuckDB file.")
-    unit: str | None = option("--unit COLUMN", "With --data: the column that says whose row it is.")
-    unit_table: str | None = option("--table NAME", "With --data: the table with one row per unit.")
-    dataset: str | None = option("--dataset NAME", "With --data: name of the dataset.")
-    rows_per_unit: int | None = option(
-        "--rows-per-unit N", "With --data: one unit has several rows, and at most N of them count.", min=1, max=100_000
-    )
-    each_row: bool = flag("--each-row", "With --data, in place of --unit: each row is one unit, one person.")
+    data: Path | None = option("--data FILE", "Your own CSV, Parquet or DuckDB file; the options below describe it.")
+    rows_per_unit: int | None = option("--rows-per-unit N", "At most N rows of one unit count.", min=1, max=100_000)
 
-    def file(self) -> OwnFile | None:
-        """The file that is meant, None for the demo. Errors: CommandFailed (wrong usage) where options do not fit."""
-        told = {"--unit": self.unit, "--table": self.unit_table, "--dataset": self.dataset,
-                "--rows-per-unit": self.rows_per_unit, "--each-row": self.each_row or None}  # fmt: skip
-        given = [name for name, value in told.items() if value is not None]
+    def file(self, about: About) -> OwnFile | None:
+        """The file that is meant, None for the demo. Errors: UsageError where options do not fit."""
+        options = {"--unit": about.unit, "--table": about.unit_table, "--dataset": about.dataset,
+                   "--rows-per-unit": self.rows_per_unit, "--each-row": about.each_row or None}  # fmt: skip
+        given = [name for name, value in options.items() if value is not None]
         if self.data is None and given:
-            raise usage_error(
-                f"{given[0]} needs --data",
-                why="It says something about your own file.",
-                instead="For instance: noisegate up --data people.csv --unit person_id",
-            )
-        refused = [name for name in given if name in ("--unit", "--rows-per-unit")]
-        if self.each_row and refused:
-            raise usage_error(
-                f"{refused[0]} and --each-row exclude each other",
-                why="Either a column names the unit, or each row is one.",
-                instead="Keep --unit where one person may have several rows.",
-            )
-        if self.data is not None and self.unit is None and not self.each_row:
-            columns = _column_list(inspect(self.data))
-            raise usage_error(
-                "--unit is missing",
-                why="Noisegate protects whole units, mostly people, so it must know which column says whose row it is.",
-                instead=(f"Name one with --unit COLUMN. The columns are: {columns}", _EACH_ROW),
-            )
-        return None if self.data is None else OwnFile(self, absolute(self.data))
+            raise UsageError(f"""{given[0]} needs --data
+                It says something about your own file.
+                For instance: noisegate up --data people.csv --unit person_id""")
+        if self.data is None:
+            return None
+        about.require_one_unit(self.rows_per_unit)
+        if about.unit is None and not about.each_row:
+            raise UsageError(f"""--unit is missing
+                Noisegate protects whole units, mostly people, so it must know which column says whose row it is.
+                Name one with --unit COLUMN. The columns are: {_column_list(inspect(self.data))}
+                {_EACH_ROW}""")
+        return OwnFile(about, absolute(self.data), self.rows_per_unit)
 
 
 class OwnFile:
     """The user's own file, its tables, and what is assumed of them."""
 
-    def __init__(self, told: OwnData, path: Path) -> None:
+    def __init__(self, about: About, path: Path, rows_per_unit: int | None) -> None:
         from server.datasets.identifiers import identifier_for
         from server.datasets.inspecting import stem
         from server.datasets.propose import table_of_units, tables_of_units, tables_with_unit
 
         self.path = path
-        self.unit = told.unit
-        self.unit_table = told.unit_table
-        self.name = identifier_for(told.dataset or stem(path))
-        if told.dataset not in (None, self.name):
-            raise usage_error(
-                "--dataset is not accepted",
-                why="A dataset's name has letters, digits and underscores, and no digit first.",
-                instead=f"For instance: --dataset {self.name}",
-            )
+        self.unit = about.unit
+        self.name = identifier_for(about.dataset or stem(path))
+        if about.dataset not in (None, self.name):
+            raise UsageError(f"""--dataset is not accepted
+                A dataset's name has letters, digits and underscores, and no digit first.
+                For instance: --dataset {self.name}""")
         if self.name == DEMO:
-            raise usage_error(
-                'the dataset cannot be named "demo"',
-                why="That is the name of the demo data.",
-                instead="Choose another one with --dataset NAME.",
-            )
+            raise UsageError("""the dataset cannot be named "demo"
+                That is the name of the demo data.
+                Choose another one with --dataset NAME.""")
         found = inspect(path)
-        # Other tables would need declarations that only their owner can make.
-        having = found if self.unit is None else tables_of_units(found, self.unit)
-        holding = found if self.unit is None else tables_with_unit(found, self.unit)
-        owners = [printable(table.name) for table in holding]
-        several = self.unit is not None and self.unit_table is None and len(owners) > 1
-        decided = table_of_units(found, self.unit) if several and self.unit is not None else None
+        having, owners, chosen, decided = found, found, about.unit_table, None
+        if about.unit is not None:
+            # Other tables would need declarations that only their owner can make.
+            having, owners = tables_of_units(found, about.unit), tables_with_unit(found, about.unit)
+            decided = table_of_units(found, about.unit) if chosen is None and len(owners) > 1 else None
+        elif chosen is not None:
+            having = tuple(table for table in found if table.name == chosen)
         self.decided = decided is not None
-        if decided is not None:
-            self.unit_table = decided.name
+        self.unit_table = chosen if decided is None else decided.name
         if len(owners) > 1 and self.unit_table is None:
             whose = "The file has several tables" if self.unit is None else "Several tables have the column"
-            raise usage_error(
-                "--table is missing",
-                why=f"{whose}: {', '.join(owners)}. One of them has one row per unit.",
-                instead="Name it: " + " or ".join(f"--table {shlex.quote(name)}" for name in owners[:10]),
-            )
-        if self.unit is None and self.unit_table is not None:
-            having = tuple(table for table in found if table.name == self.unit_table)
+            raise UsageError(f"""--table is missing
+                {whose}: {", ".join(printable(table.name) for table in owners)}. One of them has one row per unit.
+                Name it: {" or ".join(f"--table {shlex.quote(printable(table.name))}" for table in owners[:10])}""")
         self.tables = having or found
         self.left_out = [printable(table.name) for table in found if table not in self.tables]
         # One row of one unit in one table: then the unit's column can turn out to repeat.
         self.single = len(self.tables) == 1
-        self.assumed = not self.single and told.rows_per_unit is None
-        self.rows_per_unit = ROWS_PER_UNIT if self.assumed else told.rows_per_unit
+        self.assumed = not self.single and rows_per_unit is None
+        self.rows_per_unit = ROWS_PER_UNIT if self.assumed else rows_per_unit
+        self._about = replace(about, dataset=self.name, unit_table=self.unit_table)
         self.text()  # the words of a wrong column or table come now, before anything is made
         self.columns = _column_list(self.tables)
 
     def text(self, *, rows_per_unit: int | None = None) -> str:
         """The dataset file for it."""
-        from privacy.bounds import ContributionBound
-        from server.datasets import propose
-
-        rows = self.rows_per_unit or rows_per_unit
-        bound = None
-        if rows is not None:
-            bound = ContributionBound(rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows)
-        with proposing(self.tables, self.unit):
-            return propose(
-                self.tables,
-                unit=self.unit,
-                file=str(self.path),
-                dataset=self.name,
-                unit_table=self.unit_table,
-                contribution=bound,
-                rows_are_units=self.unit is None,
-            )
+        return self._about.proposal(self.tables, str(self.path), self.rows_per_unit or rows_per_unit)
 
     def wrong_table(self) -> CommandFailed:
         """The failure when the table of the units turns out to have several rows of one."""
         others = ", ".join(printable(table.name) for table in self.tables if table.name != self.unit_table)
-        return CommandFailed(
-            f'table "{self.unit_table}" has several rows of one unit',
-            why="Other tables refer to it, and a reference must find one row. Nothing was attached.",
-            instead=(
-                f"Name the table with one row per unit with --table: {others}.",
-                "Or describe one table alone: noisegate init, then noisegate dataset add.",
-            ),
-        )
+        return CommandFailed(f"""table "{self.unit_table}" has several rows of one unit
+            Other tables refer to it, and a reference must find one row. Nothing was attached.
+            Name the table with one row per unit with --table: {others}.
+            Or describe one table alone: noisegate init, then noisegate dataset add.""")
 
     def remarks(self, described: Path) -> list[str]:
         """What the proposal assumes, for its owner to judge."""
@@ -228,10 +209,8 @@ class OwnFile:
             names = ", ".join(self.left_out)
             lines.append(f"left out: table {names} (only its owner can say how its rows belong to the units)")
         if self.decided:
-            lines.append(
-                f"units: one row for each in table {printable(self.unit_table)}, whose key the database says "
-                f"{printable(self.unit)} is (another one: --table NAME)"
-            )
+            keyed = f"{printable(self.unit_table)}, whose key the database says {printable(self.unit)} is"
+            lines.append(f"units: one row for each in table {keyed} (another one: --table NAME)")
         if self.unit is None:
             lines += [
                 "each row counts as one person. That is right when everybody has one row: who has several is protected",
@@ -256,8 +235,6 @@ class OwnFile:
             return
         tables = load(described).tables.values()
         if str(self.path) not in {os.path.abspath(described.parent / table.source.file) for table in tables}:
-            raise CommandFailed(
-                f'there is a dataset "{self.name}" already, of other data',
-                why=f'"{described}" does not mention "{self.path}".',
-                instead="Choose another name with --dataset NAME.",
-            )
+            raise CommandFailed(f"""there is a dataset "{self.name}" already, of other data
+                "{described}" does not mention "{self.path}".
+                Choose another name with --dataset NAME.""")

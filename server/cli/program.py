@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from server.cli import asking, budgets, care, datasets, doctor, people, serving, up
-from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed, Interrupted
-from server.cli.options import argument, spread
+from server.cli import access, asking, care, datasets, doctor, serving, up
+from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
+from server.cli.options import option, spread
 from server.cli.output import painted, program, say, use_home
 
 __all__ = ["COMMANDS", "application", "run"]
@@ -31,7 +31,7 @@ application = typer.Typer(
 )
 
 
-def completion(shell: Literal["bash", "zsh", "fish"] = argument("SHELL", "bash, zsh or fish.")) -> None:
+def completion(shell: Literal["bash", "zsh", "fish"] = option("SHELL", "bash, zsh or fish.")) -> None:
     """Print what makes your shell complete commands and options.
 
     \b
@@ -54,8 +54,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
-    "key create": people.create, "key revoke": people.revoke, "key list": people.list_keys,
-    "budget set": budgets.set_budget, "budget show": budgets.show,
+    "key create": access.create_key, "key revoke": access.revoke_key, "key list": access.list_keys,
+    "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip
 GROUPS = {
     "dataset": "Check, attach, list and remove datasets.",
@@ -111,32 +111,27 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         application(args=None if arguments is None else list(arguments), prog_name="noisegate")
     except SystemExit as leave:
+        if leave.code == EXIT_INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+            say("\nnoisegate: interrupted. Run the same command again; nothing is lost.", error=True)
         return leave.code if isinstance(leave.code, int) else EXIT_FAILED if leave.code else 0
     except CommandFailed as failure:
         say(painted(str(failure), "bad", error=True), error=True)
         return failure.exit_code
-    except (Interrupted, KeyboardInterrupt):
-        say("\nnoisegate: interrupted. Run the same command again; nothing is lost.", error=True)
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone; the interpreter must not complain about it at the end.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except Exception as error:  # noqa: BLE001 - the edge of the process: no traceback, whose text may hold values
-        say(str(_unforeseen(error)), error=True)
+        from server.log import where
+
+        # A fault of this program: its class and the places it passed, which hold no data.
+        unforeseen = f"""the command failed in a way that nobody foresaw ({type(error).__name__})
+            It happened at {where(error) or "an unknown place"}. What was stored is not lost.
+            See: noisegate doctor
+            If it stays, report it with the line above."""
+        say(str(CommandFailed(unforeseen)), error=True)
         return EXIT_FAILED
     finally:
         use_home("")
     return 0
-
-
-def _unforeseen(error: Exception) -> CommandFailed:
-    """A fault of this program: its class and the places it passed, which hold no data."""
-    from server.log import where
-
-    return CommandFailed(
-        f"the command failed in a way that nobody foresaw ({type(error).__name__})",
-        why=f"It happened at {where(error) or 'an unknown place'}. What was stored is not lost.",
-        instead=("See: noisegate doctor", "If it stays, report it with the line above."),
-    )

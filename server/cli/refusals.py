@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from privacy.refusal import Finding
 from server.administration.refusal import ActRefused, FaultyDataset, Refusal
-from server.cli.failure import EXIT_FAILED, EXIT_USAGE, CommandFailed
+from server.cli.failure import CommandFailed, UsageError
 from server.datasets import DatasetFileRefused
 
 __all__ = ["failure_of", "failure_of_act"]
@@ -51,9 +51,7 @@ def failure_of_act(refusal: Refusal) -> CommandFailed:
     """The message of a refused act. Nothing was changed."""
     if isinstance(refusal, FaultyDataset):
         return _findings_failure(refusal.findings)
-    found = refusal.finding(_COMMANDS)
-    code = EXIT_USAGE if refusal.usage else EXIT_FAILED
-    return CommandFailed(found.what, why=found.why, instead=found.instead, exit_code=code)
+    return (UsageError if refusal.usage else CommandFailed)(refusal.finding(_COMMANDS))
 
 
 def _findings_failure(findings: Sequence[Finding]) -> CommandFailed:
@@ -64,8 +62,7 @@ def _findings_failure(findings: Sequence[Finding]) -> CommandFailed:
         for found in findings
     ]
     advice = dict.fromkeys(line for found in findings for line in found.instead)
+    advised = (*advice, "What is served stays as it was.")
     return CommandFailed(
-        f"the dataset is not attached: {count}",
-        why="\n".join(reasons),
-        instead=[*advice, "What is served stays as it was."],
+        Finding(findings[0].code, f"the dataset is not attached: {count}", "\n".join(reasons), advised)
     )

@@ -6,29 +6,29 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from server import serving
 from server.cli.explaining import explained
-from server.cli.failure import CommandFailed, Interrupted
-from server.cli.home import Home, lost_failure, lost_snapshots
-from server.cli.options import Here, flag, option
+from server.cli.failure import CommandFailed
+from server.cli.home import Home
+from server.cli.options import Here, operator, option
 from server.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from server.settings import Settings
+    from server.store.registry import Registry
 
-__all__ = ["interruptible", "open_port", "serve", "take_home"]
+__all__ = ["drop_lost", "interruptible", "open_port", "serve", "take_home"]
 
 
 def serve(
     here: Here,
     host: str | None = option("--host ADDRESS", "Default: 127.0.0.1."),
     port: int | None = option("--port N", "Default: 8765; 0 takes a free one.", min=0, max=65535),
-    migrate: bool = flag("--migrate", "Bring the ledger to this version before the start."),
+    migrate: bool = option("--migrate", "Bring the ledger to this version before the start.", False),
 ) -> None:
     """Start the server only, as a service does. Every setting: docs/settings.md.
 
@@ -57,8 +57,7 @@ def serve(
         else:
             place.require_migrated(settings)
         with place.registry(settings) as registry:
-            for name in lost_snapshots(settings, registry):
-                raise lost_failure(name)
+            drop_lost(settings, registry)
         if settings.workers > 1:
             if here.as_json:
                 print_json({"url": serving.public_url(settings.host, settings.port)})
@@ -87,28 +86,22 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         number = errno.EACCES if error.errno == errno.EPERM else error.errno
-        what, why, instead = _PORT_FAILURES.get(number, _PORT_FAILURES[None])
-        failed = f"could not start: {what.format(host=host, port=port)}"
-        raise CommandFailed(failed, why=why.format(host=host, port=port), instead=instead) from None
+        words = _PORT_FAILURES.get(number, _PORT_FAILURES[None])
+        raise CommandFailed(words.format(host=host, port=port)) from None
     return listener
 
 
 _PORT_FAILURES = {
-    errno.EADDRINUSE: (
-        "port {port} is in use",
-        "Another program listens on {host}:{port}, perhaps an older noisegate.",
-        ("Choose another port with --port N (--port 0 takes a free one),", "or stop the other program."),
-    ),
-    errno.EACCES: (
-        "port {port} may not be used",
-        "Ports below 1024 belong to the administrator of the machine.",
-        ("Choose another port with --port N.",),
-    ),
-    None: (
-        'cannot listen on "{host}"',
-        "It is not an address of this machine.",
-        ("Use 127.0.0.1, or an address of this machine with --host.",),
-    ),
+    errno.EADDRINUSE: """could not start: port {port} is in use
+        Another program listens on {host}:{port}, perhaps an older noisegate.
+        Choose another port with --port N (--port 0 takes a free one),
+        or stop the other program.""",
+    errno.EACCES: """could not start: port {port} may not be used
+        Ports below 1024 belong to the administrator of the machine.
+        Choose another port with --port N.""",
+    None: """could not start: cannot listen on "{host}"
+        It is not an address of this machine.
+        Use 127.0.0.1, or an address of this machine with --host.""",
 }
 
 
@@ -123,22 +116,36 @@ def take_home(place: Home, settings: Settings) -> Iterator[serving.ServingLock]:
     try:
         if not lock.take() and settings.database().startswith("sqlite"):
             record = place.serving() or {}
-            where = f" at {record['url']}" if record.get("url") else ""
-            process = f" by process {record['pid']}" if record.get("pid") else ""
-            raise CommandFailed(
-                f'could not start: "{place.path}" is served already{where}',
-                why=f"It is in use{process}, and one home is served by one program.",
-                instead=(
-                    f"Use that one: {record['url']}/docs" if record.get("url") else "Use that one.",
-                    f"Stop it: kill {record['pid']}" if record.get("pid") else "Stop it first.",
-                    "To add data to it: noisegate init FILE --unit COLUMN -o FILE.yaml, "
-                    "then noisegate dataset add FILE.yaml",
-                    "Or choose another home with --home DIR.",
-                ),
-            )
+            url, process = record.get("url"), record.get("pid")
+            raise CommandFailed(f"""could not start: "{place.path}" is served already{f" at {url}" if url else ""}
+                It is in use{f" by process {process}" if process else ""}, and one home is served by one program.
+                {f"Use that one: {url}/docs" if url else "Use that one."}
+                {f"Stop it: kill {process}" if process else "Stop it first."}
+                To add data to it: noisegate init FILE --unit COLUMN -o FILE.yaml, then noisegate dataset add FILE.yaml
+                Or choose another home with --home DIR.""")
         yield lock
     finally:
         lock.close()
+
+
+def drop_lost(settings: Settings, registry: Registry, *, remade: Collection[str] = ()) -> list[str]:
+    """Stops serving the datasets of `remade` that have lost their snapshot, and returns their names.
+
+    Errors: CommandFailed for any other that has: a server does not start without it.
+    """
+    from server.administration.datasets import remove
+    from server.administration.registered import RegisteredDatasets
+    from server.catalogue import lost_snapshots
+
+    lost, registered = lost_snapshots(registry, settings.snapshots_directory), RegisteredDatasets(registry)
+    for name in lost:
+        if name not in remade:
+            raise CommandFailed(f"""the snapshot of dataset "{name}" is missing or damaged
+                Queries run on it, and it is not what was stored. The ledger is not touched.
+                Make it again: noisegate dataset add FILE, with the dataset file that you attached,
+                or stop serving it: noisegate dataset remove {name} (what was spent on it stays known).""")
+        remove(registered, name, served=registered.names, actor=operator())
+    return lost
 
 
 # Signals
@@ -147,11 +154,7 @@ def take_home(place: Home, settings: Settings) -> Iterator[serving.ServingLock]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """SIGTERM and SIGINT end a working command like an exception, so that its parts are closed in order."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Interrupted
-
-    before = {name: signal.signal(name, stop) for name in (signal.SIGTERM, signal.SIGINT)}
+    before = {name: signal.signal(name, signal.default_int_handler) for name in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -8,20 +8,17 @@ import json
 import os
 import threading
 import time
-import urllib.parse
-import uuid
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from server.cli.answers import answer_table, price_lines
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
-from server.cli.home import KEY_NAMES, Home, lost_failure, lost_snapshots
-from server.cli.options import Here, flag, home_option, operator, option
+from server.cli.home import KEY_NAMES, Home
+from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
-from server.cli.own_data import DEMO, ROWS_PER_UNIT, OwnData, OwnFile
-from server.cli.serving import interruptible, open_port, take_home
+from server.cli.own_data import DEMO, ROWS_PER_UNIT, About, OwnData, OwnFile
+from server.cli.serving import drop_lost, interruptible, open_port, take_home
 from server.files import write_whole
 
 if TYPE_CHECKING:
@@ -49,7 +46,8 @@ def up(
     here: Here,
     port: int | None = option("--port N", "Default: 8765; 0 takes a free one.", min=0, max=65535),
     own: OwnData,
-    no_sample: bool = flag("--no-sample", "Do not ask the sample question."),
+    about: About,
+    no_sample: bool = option("--no-sample", "Do not ask the sample question.", False),
 ) -> None:
     """Everything at once: data, keys, a budget, a first answer.
 
@@ -69,10 +67,10 @@ def up(
     from server.settings import unknown_environment
 
     place = here.place()
-    guest = own.file()
+    guest = own.file(about)
     settings = place.settings(host="127.0.0.1", port=port)
     with interruptible(), explained(place.path):
-        if place.serving() is not None:  # told before the port is looked at
+        if place.serving() is not None:  # said before the port is looked at
             with take_home(place, settings):
                 pass
         steps = _Up(place, settings, guest=guest, sample=not (no_sample or here.as_json), as_json=here.as_json)
@@ -86,7 +84,7 @@ def up(
             place.create()
             with take_home(place, settings) as lock:
                 steps.migrate()
-                steps.mend()
+                steps.restore()
                 serve(
                     settings,
                     listener,
@@ -115,9 +113,9 @@ class _Up:
         self._started = time.monotonic()
         self.described = settings.datasets_directory / f"{DEMO if guest is None else guest.name}.yaml"
 
-    def tell(self, text: str = "") -> None:
-        """A line for people: standard output belongs to the one line of JSON when that was asked for."""
-        say(text, error=self._json)
+    def tell(self, *lines: str) -> None:
+        """Lines for people: standard output belongs to the one line of JSON when that was asked for."""
+        say("\n".join(lines), error=self._json)
 
     # Before anything is made
 
@@ -128,16 +126,15 @@ class _Up:
         fresh = not (home / "ledger.sqlite" if own else settings.datasets_directory).exists()
         self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
         if fresh:
-            lines = {"ledger.sqlite" if own else "(database)": "the account of what has been told"}
-            if guest is None:
-                lines["datasets/"] = "demo data: 25,000 invented patients and their visits"
-            else:
-                lines[f"datasets/{guest.name}.yaml"] = f"what is known of {guest.path.name}"
-            lines["snapshots/"] = "an immutable copy of the data, which queries run on"
-            lines["secrets/"] = "secrets of this server and two API keys, readable by you only"
-            width = max(map(len, lines))
-            for name, what in lines.items():
-                self.tell(f"  {name.ljust(width)}  {what}")
+            lines = {
+                "ledger.sqlite" if own else "(database)": "the account of what has been told",
+                "datasets/": "demo data: 25,000 invented patients and their visits",
+                "snapshots/": "an immutable copy of the data, which queries run on",
+                "secrets/": "secrets of this server and two API keys, readable by you only",
+            }
+            if guest is not None:
+                lines["datasets/"] = f"{guest.name}.yaml: what is known of {guest.path.name}"
+            self.tell(*(f"  {name.ljust(13)}  {what}" for name, what in lines.items()))
             self.tell("  and nothing outside it, then serves on this machine only:")
         self.tell(f"  http://127.0.0.1:{port}\n")
 
@@ -155,20 +152,12 @@ class _Up:
 
             upgrade(self._settings.database())
 
-    def mend(self) -> None:
-        """Datasets whose snapshot is gone would keep the server from starting: the demo is made again, others told."""
-        from server.administration.datasets import remove
-        from server.administration.registered import RegisteredDatasets
-
+    def restore(self) -> None:
+        """Makes the demo and the own dataset again where a snapshot is gone. Errors: CommandFailed for any other."""
         with self._place.registry(self._settings) as registry:
-            registered = RegisteredDatasets(registry)
-            for name in lost_snapshots(self._settings, registry):
-                own = self._guest is not None and self._guest.name == name
-                if name != DEMO and not own:
-                    raise lost_failure(name)
+            for name in drop_lost(self._settings, registry, remade=(DEMO, self.described.stem)):
                 self.tell(f"the snapshot of {name} is missing or damaged: making it again")
-                remove(registered, name, served=registered.names, actor=operator())
-                self._demo_lost = self._demo_lost or not own
+                self._demo_lost = self._demo_lost or name == DEMO
 
     # With the services, before the first request
 
@@ -188,7 +177,11 @@ class _Up:
                 write_demo(self._settings.datasets_directory, progress=lambda text: self.tell(f"{text} ..."))
                 self._attach(services)
             if not catalogue.all():
-                raise _none_served(catalogue.unavailable())
+                names = printable(", ".join(catalogue.unavailable()))
+                raise CommandFailed(f"""could not start: no dataset can be served ({names})
+                    What the registry keeps of them cannot be read. The ledger is not touched.
+                    See why: noisegate doctor
+                    Then attach them again: noisegate dataset add FILE""")
             chosen = catalogue.get(DEMO) or catalogue.all()[0]
         for name, broken in catalogue.broken().items():
             self.tell(f"dataset {name} is not served: {broken.why}")
@@ -211,12 +204,10 @@ class _Up:
                     return stored
             except KeyRefused as refused:
                 if refused.reason == "disabled":
-                    raise CommandFailed(
-                        f'could not start: the principal "{name}" is disabled',
-                        why="Its keys do not work, and this command shows working ones.",
-                        instead=("Enable it with another administrator's key (PATCH /v1/principals),",
-                                 "or start with: noisegate serve"),
-                    ) from None  # fmt: skip
+                    raise CommandFailed(f"""could not start: the principal "{name}" is disabled
+                        Its keys do not work, and this command shows working ones.
+                        Enable it with another administrator's key (PATCH /v1/principals),
+                        or start with: noisegate serve""") from None
                 self.tell(f"the stored key of {name} does not work any more: making a new one")
         people = People(registry, services.settings.key_days)
         wanted = GrantKey(name, None if registry.principal(name) else Role(name), "up")
@@ -238,22 +229,19 @@ class _Up:
         if path.exists():
             self.tell(f"using your dataset file {path} (--unit, --each-row and --rows-per-unit have no effect)")
             return self._attach(services)
-        for line in guest.remarks(path):
-            self.tell(line)
+        self.tell(*guest.remarks(path))
         write_whole(path, guest.text())
         try:
             try:
                 return self._attach(services)
             except ActRefused as refused:
-                if guest.unit is None or not _repeats(refused.refusal):
-                    raise
-                if not guest.single:
+                repeats = guest.unit is not None and _repeats(refused.refusal)
+                if repeats and not guest.single:
                     raise guest.wrong_table() from None
-                if guest.rows_per_unit is not None:
+                if not repeats or guest.rows_per_unit is not None:
                     raise
             # Whether the column repeats is how the table is built. How often is not read: the bound is fixed.
-            for line in guest.assumption(path, f'"{printable(guest.unit)}" repeats, so one unit has several rows: '):
-                self.tell(line)
+            self.tell(*guest.assumption(path, f'"{printable(guest.unit)}" repeats, so one unit has several rows: '))
             write_whole(path, guest.text(rows_per_unit=ROWS_PER_UNIT))
             return self._attach(services)
         except BaseException:
@@ -316,27 +304,25 @@ class _Up:
         self.tell("  " + sql.replace("\n", "\n  ") + "\n")
         body = {"dataset": dataset.name, "sql": sql} | ({"spend": {"epsilon": epsilon}} if epsilon else {})
         try:
-            answer = client.ask(body, idempotency_key=str(uuid.uuid4()))
+            answer = client.ask(body)
         except CommandFailed as failure:
             say(str(failure), error=True)
             self.tell("The server runs; the sample question was not answered.")
             return
         say(f"{answer_table(answer)}\n", verbatim=True)
-        for line in price_lines(answer):
-            self.tell(line)
+        self.tell(*price_lines(answer))
 
     def _next_steps(self, url: str, dataset: Dataset) -> None:
         from server.datasets.questions import next_question
 
         sql = NEXT_DEMO if dataset.name == DEMO else next_question(dataset)
-        home = home_option(self._place.path)
         self.tell(
             f"""
 Next, from another terminal:
 
-  noisegate query "{sql}" --dataset {dataset.name}{home}
-  noisegate estimate "{sql}" --dataset {dataset.name}{home}
-  noisegate budget show{home}
+  noisegate query "{sql}" --dataset {dataset.name}
+  noisegate estimate "{sql}" --dataset {dataset.name}
+  noisegate budget show
 
 with curl:
 
@@ -358,11 +344,11 @@ with Python (pip install httpx):
                       (both keys are kept in {self._place.path / "secrets"})"""
         )
         if self._guest is None:
-            self.tell(f"  your own data       noisegate up --data people.csv --unit person_id{home}")
-            self.tell(f"                      noisegate up --data people.csv --each-row{home}   (a row is a person)")
+            self.tell("  your own data       noisegate up --data people.csv --unit person_id")
+            self.tell("                      noisegate up --data people.csv --each-row   (a row is a person)")
         else:
             self.tell(f"  bounds and groups   fill in what {self.described} asks for, then:")
-            self.tell(f"                      noisegate dataset add {self.described}{home}")
+            self.tell(f"                      noisegate dataset add {self.described}")
         self.tell("\nServing. Ctrl-C stops it; nothing is lost.")
 
 
@@ -375,41 +361,21 @@ def _repeats(refusal: Refusal) -> bool:
     return isinstance(refusal, FaultyDataset) and all(finding.why.startswith(repeats) for finding in refusal.findings)
 
 
-def _none_served(names: Sequence[str]) -> CommandFailed:
-    return CommandFailed(
-        f"could not start: no dataset can be served ({printable(', '.join(names))})",
-        why="What the registry keeps of them cannot be read. The ledger is not touched.",
-        instead=("See why: noisegate doctor", "Then attach them again: noisegate dataset add FILE"),
-    )
-
-
-def _ready(body: bytes) -> bool:
-    """Whether an answer of readiness says that queries can be served.
-
-    A dataset that cannot be read is told by `prepare`, and keeps nobody from asking the others.
-    """
-    try:
-        checks = json.loads(body)["checks"]
-        return all(outcome == "ok" for check, outcome in checks.items() if check != "datasets")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return False
-
-
 def _wait_ready(url: str, stopping: threading.Event) -> bool:
     """Whether the server got ready before it was stopped. Errors: CommandFailed when it takes too long."""
     deadline = time.monotonic() + _READY_SECONDS
-    address = urllib.parse.urlsplit(url).netloc
     while not stopping.wait(0.05):
         # Asked without the client, which takes long to load.
-        connection = http.client.HTTPConnection(address, timeout=10)
-        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=10)
+        expected = (OSError, http.client.HTTPException, ValueError, KeyError)
+        with contextlib.suppress(*expected), contextlib.closing(connection):
             connection.request("GET", "/readyz")
-            if _ready(connection.getresponse().read()):
+            checks = json.loads(connection.getresponse().read())["checks"]
+            # `prepare` reports a dataset that cannot be read; it keeps nobody from asking the others.
+            if all(outcome == "ok" for check, outcome in checks.items() if check != "datasets"):
                 return True
         if time.monotonic() > deadline:
-            raise CommandFailed(
-                "the server does not get ready",
-                why=f"After {_READY_SECONDS:.0f} s the ledger or the engines still do not answer.",
-                instead="Stop it (Ctrl-C), then see: noisegate doctor",
-            )
+            raise CommandFailed(f"""the server does not get ready
+                After {_READY_SECONDS:.0f} s the ledger or the engines still do not answer.
+                Stop it (Ctrl-C), then see: noisegate doctor""")
     return False

@@ -40,8 +40,10 @@ def load_script() -> ModuleType:
 
 
 def make_checkout(folder: Path, *, cli: str = CLI) -> Path:
-    """A folder with the script, empty locks and a stand-in for server.cli."""
+    """A folder with the script, its page, empty locks and a stand-in for server.cli."""
     (folder / "server" / "cli").mkdir(parents=True)
+    (folder / "docs").mkdir()
+    shutil.copy(CHECKOUT / "docs" / "cli.md", folder / "docs" / "cli.md")
     shutil.copy(SCRIPT, folder / "noisegate")
     for name in ("requirements.lock", "requirements-dev.lock"):
         (folder / name).write_text("")

@@ -118,7 +118,7 @@ def test_own_data_reaches_a_first_answer(people: Path, tmp_path: Path) -> None:
         told = serving.until("Ctrl-C")
         assert serving.stop(signal.SIGINT).code == 0
     order = [
-        "Noisegate will create in",
+        f"Noisegate will create in {home}\n",
         "ledger.sqlite",
         "snapshots/",
         "reading people.csv",
@@ -297,7 +297,7 @@ def test_damaged_ledger(home: Path) -> None:
 
 
 def test_lost_snapshot_of_own_data(home: Path) -> None:
-    """The snapshot of the owner's data cannot be guessed: the start is refused with how to mend it."""
+    """The snapshot of the owner's data cannot be guessed: the start is refused with how to fix it."""
     shutil.rmtree(home / "snapshots" / "people")
     ran = cli("up", "--home", str(home), "--port", "0")
     assert ran.code == 1

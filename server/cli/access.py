@@ -1,0 +1,276 @@
+"""`noisegate key` and `noisegate budget`: who may ask, how much may be spent, and how much was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
+
+from server.cli.answers import budget_table
+from server.cli.client import Remote
+from server.cli.failure import UsageError
+from server.cli.options import Here, amount, operator, option
+from server.cli.output import Json, as_typed, table
+
+if TYPE_CHECKING:
+    from accountant.ledger import Ledger
+    from server.administration.budgets import Budgets
+    from server.cli.home import Home
+    from server.store.people import StoredKey
+    from server.store.registry import Registry
+
+__all__ = ["create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
+
+_ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
+_Filter = Literal["approximate", "pure"]
+_Role = Literal["admin", "owner", "analyst", "dashboard", "auditor"]
+
+
+# Keys
+
+
+def create_key(
+    *,
+    name: str = option("NAME", "Principal: small letters, digits, _ . -"),
+    role: _Role | None = option("--role", "Role of a principal that does not exist yet. Default: analyst."),
+    days: int | None = option("--days", "Life of the key in days. Default: 365.", min=1, max=3650),
+    label: str = option("--label", "A note that is shown in lists.", ""),
+    idempotency_key: str | None = _ONCE,
+    here: Here,
+) -> None:
+    """Make an API key, and its principal when there is none of that name.
+
+    The key is shown once; the ledger keeps a salted hash of it. It works at once, also on a running server.
+
+    \b
+    examples
+      noisegate key create research
+      noisegate key create operations --role admin --days 30
+      noisegate key create nightly --role auditor --json
+    """
+    from server.administration.people import GrantKey, People
+    from server.roles import Role
+
+    wanted = GrantKey(name, None if role is None else Role(role), label, days)
+    with here.place().opened() as (settings, _, registry):
+        people = People(registry, settings.key_days)
+
+        def grant() -> Json:
+            granted = people.grant_key(wanted, actor=operator())
+            return {**asdict(granted.made.key), "role": granted.principal.role, "key": granted.made.text}
+
+        asked = {"command": "key create", **asdict(wanted)}
+        made = _carry_out(registry, idempotency_key, asked, grant, unkept="key")
+    lines = [
+        f'Key {made["id"]} for "{name}" ({made["role"]}), valid until {made["expires"][:10]}:',
+        "It was made when this command ran before. Its text was shown then and is not stored."
+        if made["key"] is None
+        else f"\n  {made['key']}\n\nIt is shown once and is not stored.",
+        f"Take it back with:\n  noisegate key revoke {made['id']}",
+    ]
+    if made["role"] in ("analyst", "owner"):
+        lines.append("An analyst also needs a budget:")
+        lines.append(f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001")
+    here.show(made, lines)
+
+
+def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:
+    """Take a key back. It stops working with the next request; revoking twice changes nothing.
+
+    \b
+    examples
+      noisegate key list
+      noisegate key revoke 5f0c1d2e3a4b
+    """
+    from server.administration.people import People
+    from server.store.keys import split_key
+
+    parts = split_key(key)
+    identifier = key if parts is None else parts[0]
+    with here.place().opened() as (settings, _, registry):
+        revoked = People(registry, settings.key_days).revoke_key(identifier, actor=operator())
+    here.show(asdict(revoked), [f'Key {revoked.id} of "{revoked.principal}" is revoked since {revoked.revoked}.'])
+
+
+def list_keys(*, principal: str | None = option("--principal NAME", "Of this one only."), here: Here) -> None:
+    """List keys without their texts, which are not stored.
+
+    \b
+    examples
+      noisegate key list
+      noisegate key list --principal research --json
+    """
+    with here.place().opened() as (_, ledger, registry):
+        if principal is not None:
+            _budgets(ledger, registry).require_principal(principal)
+        found: list[StoredKey] = []
+        while page := registry.keys(principal=principal, after=found[-1].id if found else "", count=500):
+            found += page
+        roles = {owner: "" if (known := registry.principal(owner)) is None else known.role.value
+                 for owner in {key.principal for key in found}}  # fmt: skip
+    rows = []
+    for key in sorted(found, key=lambda key: (key.principal, key.created)):
+        used, state = key.last_used_day or "never", f"revoked {key.revoked[:10]}" if key.revoked else ""
+        lived = (key.created[:10], key.expires[:10], used, state)
+        rows.append([key.id, key.principal, roles[key.principal], *lived, key.label])
+    lines = [table(["id", "principal", "role", "created", "expires", "last used", "state", "label"], rows)]
+    if not found:
+        lines = [as_typed("There are no keys yet. Make one with: noisegate key create NAME --role analyst")]
+    here.show([{**asdict(key), "role": roles[key.principal]} for key in found], lines, verbatim=True)
+
+
+# Budgets
+
+
+def set_budget(
+    *,
+    dataset: str = option("--dataset NAME", "The dataset.", ...),
+    epsilon: str = option("--epsilon E", "Limit of epsilon, an exact decimal.", ...),
+    delta: str | None = option("--delta D", "Limit of delta, for instance 0.000001. Not for pure."),
+    principal: str | None = option("--principal NAME", "Who may spend it. Without: the root, for all together."),
+    kind: _Filter | None = option("--filter", "How losses add up; chosen once. Default: approximate."),
+    parent: str | None = option("--parent ID", "Account above. Default: the dataset's root."),
+    account: str | None = option("--account ID", "Change exactly this account."),
+    reason: str | None = option("--reason TEXT", "Needed to change a limit; the ledger keeps it."),
+    idempotency_key: str | None = _ONCE,
+    here: Here,
+) -> None:
+    """Open an account, or change the limit of one that exists. What was spent stays spent.
+
+    A dataset has one root account: the only limit that holds when analysts put their answers together. It comes first.
+
+    \b
+    examples
+      noisegate budget set --dataset clinic --epsilon 20 --delta 0.00001
+      noisegate budget set --dataset clinic --principal research --epsilon 5 --delta 0.000001
+      noisegate budget set --dataset clinic --principal research --epsilon 8 --delta 0.000001 --reason "second phase"
+    """
+    from accountant.account import FilterKind
+    from accountant.filter import DELTA_MAX, EPSILON_MAX
+    from privacy.numbers import ATTO, PICO
+    from server.administration.budgets import SetBudget, account_body
+    from server.administration.refusal import whose
+
+    place = here.place()
+    exact_delta = None
+    if delta is not None:
+        exact_delta = amount(delta, option="--delta", maximum=DELTA_MAX, unit=ATTO, zero_allowed=True)
+    wanted = SetBudget(
+        dataset=dataset,
+        epsilon=amount(epsilon, option="--epsilon", maximum=EPSILON_MAX, unit=PICO),
+        delta=exact_delta,
+        filter=None if kind is None else FilterKind(kind),
+        principal=principal,
+        parent=parent,
+        account=account,
+        reason=reason,
+    )
+    with place.opened() as (_, ledger, registry):
+
+        def set_limit() -> Json:
+            done = _budgets(ledger, registry).set(wanted, actor=operator())
+            return {"result": done.outcome.value, **account_body(done.account)}
+
+        asked = {name: None if value is None else str(value) for name, value in asdict(wanted).items()}
+        done = _carry_out(registry, idempotency_key, {"command": "budget set", **asked}, set_limit)
+        made = ledger.account(done["id"])
+    lines = [
+        f"Account {made.id} of dataset {made.dataset} is {done['result']}: {whose(made)}, {made.filter.value}.",
+        budget_table([account_body(made)]),
+    ]
+    if made.parent is None and done["result"] == "opened":
+        lines += [
+            "Next, somebody who may ask:",
+            "  noisegate key create NAME --role analyst",
+            f"  noisegate budget set --dataset {dataset} --principal NAME --epsilon E --delta D",
+        ]
+    here.show(done, lines)
+
+
+def show_budgets(
+    *,
+    dataset: str | None = option("--dataset NAME", "Of this dataset only."),
+    principal: str | None = option("--principal NAME", "Of this one only."),
+    remote: Remote,
+    here: Here,
+) -> None:
+    """Show limits, what is used and what remains. Running queries count as spent.
+
+    With an address or a key it asks that server for your own budgets; without, it reads the ledger of the home.
+
+    \b
+    examples
+      noisegate budget show
+      noisegate budget show --dataset clinic --principal research --json
+      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate budget show
+    """
+    place = here.place()
+    elsewhere = remote != Remote(None, None, None)
+    if elsewhere:
+        with remote.connect(place) as client:
+            everything = client.get("/v1/budgets")["budgets"]
+    else:
+        everything = _in_ledger(place, dataset, principal)
+    found = [
+        item for item in everything if dataset in (None, item["dataset"]) and principal in (None, item["principal"])
+    ]
+    if found:
+        remark = "The root bounds what all analysts of a dataset learn together; an account below it is one analyst's."
+        here.show(found, [budget_table(found)] + ([] if elsewhere else [remark]), verbatim=True)
+    elif elsewhere:
+        here.show(found, ["There is no budget of yours on this server. Ask an administrator for one."])
+    else:
+        opening = f"  noisegate budget set --dataset {dataset or 'NAME'} --epsilon 20 --delta 0.00001"
+        here.show(found, ["There is no budget here yet. Open the root, then one for each analyst:", opening])
+
+
+def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[Json]:
+    """Every account of the home, as the API shows them. Errors: CommandFailed for a name that is not known."""
+    from server.administration.budgets import account_body
+
+    with place.opened() as (_, ledger, registry):
+        accounts = ledger.accounts()
+        if dataset is not None and dataset not in {account.dataset for account in accounts}:
+            _budgets(ledger, registry).require_dataset(dataset)
+        if principal is not None:
+            _budgets(ledger, registry).require_principal(principal)
+    return [account_body(account) for account in accounts]
+
+
+def _budgets(ledger: Ledger, registry: Registry) -> Budgets:
+    from server.administration.budgets import Budgets
+    from server.administration.registered import RegisteredDatasets
+
+    return Budgets(ledger, registry, RegisteredDatasets(registry).names)
+
+
+# Commands that make something new each time, carried out once as HTTP does
+
+
+def _carry_out(
+    registry: Registry, key: str | None, request: Json, act: Callable[[], Json], *, unkept: str | None = None
+) -> Json:
+    """What `act` returns, or what it returned when the same request was carried out under the same key.
+
+    `unkept` names a member that is not kept: it is None then. Errors: CommandFailed for a text that is no key;
+    ActRefused, those of `server.administration.once` too.
+    """
+    if key is None:
+        return act()
+    from server.administration.once import KEY_FORM, once
+    from server.body import canonical_hash
+    from server.store.replies import Reply
+
+    if KEY_FORM.match(key) is None:
+        raise UsageError("""--idempotency-key is not accepted
+            It is one text of 1 to 200 visible ASCII characters.
+            Use a fresh UUID for every new command.""")
+    hashed = canonical_hash(request)
+
+    def kept(made: Json) -> Reply:
+        return Reply(201, {}, json.dumps({**made, unkept: None} if unkept else made))
+
+    done = once(registry, actor=operator(), key=key, request_hash=hashed, act=act, kept=kept)
+    earlier: Json = json.loads(done.body) if isinstance(done, Reply) else done
+    return earlier
