@@ -14,7 +14,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(
-    r'^(?P<fence>```|~~~)\w+ file=(?P<file>\S+) (?P<side>before|after)="(?P<anchor>[^\n]*?)"'
+    r'^(?P<fence>```|~~~)\w+ file=(?P<file>\S+) (?:(?P<side>before|after|instead)="(?P<anchor>[^\n]*?)"|new)'
     r"(?: indent=(?P<indent>\d+))?\n(?P<lines>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
@@ -25,24 +25,31 @@ _COPIED = (
 
 @dataclass(frozen=True)
 class Block:
-    """Lines that a recipe adds to a file, before or after its only line that is the anchor.
+    """Lines that a recipe adds to a file, before, after or instead of its only line that is the anchor.
 
-    The page shows code without the indentation that it has in the file, and without the blank lines behind it.
+    A file without an anchor is new. The page shows code without the indentation that it has in the file, and without
+    the blank lines behind it.
     """
 
     file: str
-    before: bool
-    anchor: str
+    side: str | None
+    anchor: str | None
     lines: str
 
     def apply(self, checkout: Path) -> None:
         """Writes the lines. Fails where the anchor is not one line of the file."""
         path = checkout / self.file
+        if self.anchor is None:
+            assert not path.exists(), f"{self.file} is there already"
+            path.write_text(self.lines, "utf-8")
+            return
         text = path.read_text("utf-8")
         assert text.splitlines().count(self.anchor) == 1, f"{self.file} has no single line {self.anchor!r}"
         anchor = f"{self.anchor}\n"
-        place = f"\n{text}".index(f"\n{anchor}") + (0 if self.before else len(anchor))
-        path.write_text(text[:place] + self.lines + text[place:], "utf-8")
+        place = f"\n{text}".index(f"\n{anchor}")
+        begin = place + (len(anchor) if self.side == "after" else 0)
+        end = place + (0 if self.side == "before" else len(anchor))
+        path.write_text(text[:begin] + self.lines + text[end:], "utf-8")
 
 
 def blocks(page: str) -> tuple[Block, ...]:
@@ -51,7 +58,7 @@ def blocks(page: str) -> tuple[Block, ...]:
     return tuple(
         Block(
             found["file"],
-            found["side"] == "before",
+            found["side"],
             found["anchor"],
             _placed(found["lines"], indent=int(found["indent"] or 0), before=found["side"] == "before"),
         )
