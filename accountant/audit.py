@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from accountant.batch import AccountState
 from accountant.entry import GENESIS, ZERO, Amounts, Entry, limit_json, read_entry
 from accountant.filter import Sums, split_limit
-from accountant.statements import ACCOUNT_COLUMNS
+from accountant.rows import AccountState
+from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import entries, ledger_meta, queries, readings, releases
 from privacy.events import event_from_json
@@ -183,7 +182,7 @@ class _Auditor:
             if parent is not None and any(mine < theirs for mine, theirs in zip(parent.spent, total, strict=True)):
                 self.find("wrong_tree", identifier, "the accounts below have spent more than this account")
 
-    def query(self, row: Any, states: dict[str, AccountState]) -> None:
+    def query(self, row: Columns, states: dict[str, AccountState]) -> None:
         """One query's state against its entries."""
         path: set[str] = set()
         identifier: str | None = row.account

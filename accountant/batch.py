@@ -12,27 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import Connection, Table
 
 from accountant import faults
-from accountant.account import Account
 from accountant.continuity import Continuity
-from accountant.entry import GENESIS, ZERO, Amounts, Entry, from_micros
+from accountant.entry import GENESIS, ZERO, Amounts, Entry
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
-from accountant.filter import Branches, FilterKind, Limit, Sums, fits
-from accountant.request import SharedAnswer
-from accountant.statements import SPENT_COLUMNS, Statements
+from accountant.filter import Branches, Limit
+from accountant.request import StoredRelease
+from accountant.rows import AccountState, Candidate, CandidateRow, QueryState, ReleaseHead
+from accountant.statements import Statements, Values
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
-from privacy.numbers import ATTO, PICO
 
-__all__ = ["DEPTH_MAX", "AccountState", "Batch", "Needs", "QueryState", "ReleaseHead"]
-
-DEPTH_MAX = 8
-"""Most accounts on one path."""
+__all__ = ["Batch", "Needs"]
 
 
 @dataclass(slots=True)
@@ -54,224 +48,6 @@ class Needs:
     others: bool = False
     accepts_loss: bool = False
     """Whether the head may be older than the last durable one: for the step that acknowledges it."""
-
-
-@dataclass(slots=True)
-class AccountState:
-    """An account under the lock. Mutable: it is the working copy of one row."""
-
-    id: str
-    dataset: str
-    parent: str | None
-    depth: int
-    principal: str | None
-    name: str
-    filter: FilterKind
-    limit: Limit
-    branches: Branches
-    spent: Amounts
-    entries: int
-    hash: str
-    created: int
-    greatest: Limit
-    frozen: bool = False
-    revision: int = 1
-    changed: bool = False
-    new: bool = False
-
-    def account(self, *, reserved: Sums | None = None) -> Account:
-        """The account as the rest of the program knows it."""
-        return Account(
-            id=self.id,
-            dataset=self.dataset,
-            parent=self.parent,
-            principal=self.principal,
-            name=self.name,
-            limit=self.limit,
-            filter=self.filter,
-            branches=self.branches,
-            created=from_micros(self.created),
-            greatest=self.greatest,
-            frozen=self.frozen,
-            revision=self.revision,
-            spent=self.spent.sums(),
-            reserved=Sums() if reserved is None else reserved,
-        )
-
-    def admits(self, charge: Sums) -> bool:
-        """Whether the filter lets the charge through."""
-        return fits(self.spent.sums().plus(charge), self.branches)
-
-    def used_share(self) -> tuple[int, int]:
-        """`Account.used_share` as numerator and denominator, without the arithmetic of fractions: it is asked twice
-        for every debit.
-        """
-        spent, branches = self.spent, self.branches
-        best = (1, 1)
-        for unbounded, amount, budget in (
-            (spent.unbounded_pure, spent.pure, branches.pure),
-            (spent.unbounded_mu_squared, spent.mu_squared, branches.mu_squared),
-            (spent.unbounded_rho, spent.rho, branches.rho),
-        ):
-            if not unbounded and budget is not None and amount * best[1] < best[0] * budget:
-                best = (amount, budget)
-        return best
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> AccountState:
-        """Reads the columns `ACCOUNT_COLUMNS`."""
-        (
-            identifier,
-            dataset,
-            parent,
-            depth,
-            principal,
-            name,
-            kind,
-            limit_epsilon,
-            limit_delta,
-            budget_pure,
-            budget_delta,
-            budget_rho,
-            budget_mu_squared,
-            budget_gaussian_delta,
-            budget_concentrated_delta,
-            count,
-            digest,
-            created,
-            frozen,
-            revision,
-            greatest_epsilon,
-            greatest_delta,
-            *spent,
-        ) = row
-        return cls(
-            id=identifier,
-            dataset=dataset,
-            parent=parent,
-            depth=depth,
-            principal=principal,
-            name=name,
-            filter=FilterKind(kind),
-            limit=_limit(limit_epsilon, limit_delta),
-            branches=_branches(
-                budget_pure,
-                budget_mu_squared,
-                budget_rho,
-                budget_delta,
-                budget_gaussian_delta,
-                budget_concentrated_delta,
-            ),
-            spent=Amounts(*spent),
-            entries=count,
-            hash=digest,
-            created=created,
-            greatest=_limit(greatest_epsilon, greatest_delta),
-            frozen=bool(frozen),
-            revision=revision,
-        )
-
-    def row(self) -> dict[str, Any]:
-        """All columns."""
-        return {
-            "id": self.id,
-            "dataset": self.dataset,
-            "parent": self.parent,
-            "depth": self.depth,
-            "principal": self.principal,
-            "name": self.name,
-            "filter": self.filter.value,
-            "limit_epsilon": int(self.limit.epsilon / PICO),
-            "limit_delta": int(self.limit.delta / ATTO),
-            "budget_pure": self.branches.pure,
-            "budget_delta": self.branches.delta,
-            "budget_rho": self.branches.rho,
-            "budget_mu_squared": self.branches.mu_squared,
-            "budget_gaussian_delta": self.branches.gaussian_delta,
-            "budget_concentrated_delta": self.branches.concentrated_delta,
-            **_spent_columns(self.spent),
-            "entries": self.entries,
-            "hash": self.hash,
-            "created": self.created,
-            "frozen": int(self.frozen),
-            "revision": self.revision,
-            "greatest_epsilon": int(self.greatest.epsilon / PICO),
-            "greatest_delta": int(self.greatest.delta / ATTO),
-        }
-
-
-@lru_cache(maxsize=1024)
-def _limit(epsilon: int, delta: int) -> Limit:
-    return Limit(epsilon=epsilon * PICO, delta=delta * ATTO)
-
-
-@lru_cache(maxsize=1024)
-def _branches(
-    pure: int, mu_squared: int | None, rho: int | None, delta: int, gaussian_delta: int, concentrated_delta: int
-) -> Branches:
-    return Branches(
-        pure=pure,
-        mu_squared=mu_squared,
-        rho=rho,
-        delta=delta,
-        gaussian_delta=gaussian_delta,
-        concentrated_delta=concentrated_delta,
-    )
-
-
-def _spent_columns(spent: Amounts) -> dict[str, int]:
-    return dict(zip(SPENT_COLUMNS, spent, strict=True))
-
-
-@dataclass(slots=True)
-class QueryState:
-    """A query under the lock: the working copy of one row, without its answer."""
-
-    id: str
-    principal: str
-    dataset: str
-    account: str
-    idempotency_key: str | None
-    body_hash: str
-    state: QueryStatus
-    description: str
-    cores: str
-    charged: str
-    instance: str
-    created: int
-    finished: int | None = None
-    answer: bytes | None = None
-    shared: SharedAnswer | None = None
-    changed: bool = False
-    new: bool = False
-
-    def __post_init__(self) -> None:
-        # A row has its value.
-        self.state = QueryStatus(self.state)
-
-
-@dataclass(slots=True)
-class ReleaseHead:
-    """A stored release without its body."""
-
-    id: str
-    core_key: str
-    quality: int
-    principal: str
-    dataset: str
-    created: int
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A stored release that may be read for a charge: its privacy events as JSON, and the accounts that paid for it."""
-
-    id: str
-    core_key: str
-    quality: int
-    dataset: str
-    events: str
-    paid: frozenset[str]
 
 
 class Batch:
@@ -298,9 +74,9 @@ class Batch:
         self._candidates: dict[str, list[Candidate]] = {}
         self._readings: dict[str, set[str]] = {}
         self._best_read: dict[tuple[str, str], ReleaseHead] = {}
-        self._reading_rows: list[dict[str, Any]] = []
-        self._entry_rows: list[dict[str, Any]] = []
-        self._release_rows: list[dict[str, Any]] = []
+        self._reading_rows: list[Values] = []
+        self._entry_rows: list[Values] = []
+        self._release_rows: list[Values] = []
         self._limits_changed: list[AccountState] = []
 
     def load(self, needs: Needs, parents: dict[str, str | None]) -> None:
@@ -338,23 +114,23 @@ class Batch:
             for row in run(statements.charges, statements.ids(needs.charges)):
                 self._charges.setdefault(row[0], []).append((row[1], Amounts(*row[2:])))
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
-        payers = {row[-1] for row in found_for_charge}
+        payers = {row.payer for row in found_for_charge}
         wanted = needs.accounts | {query.account for query in self._queries.values()} | payers
         self._load_accounts(wanted, parents)
         if found_for_charge:
             paid = {payer: frozenset(account.id for account in self.path(payer)) for payer in payers}
-            for identifier, core_key, quality, dataset, events, payer in found_for_charge:
-                candidate = Candidate(identifier, core_key, quality, dataset, events, paid[payer])
-                self._candidates.setdefault(core_key, []).append(candidate)
-            for release, account in run(statements.readings, statements.ids({row[0] for row in found_for_charge})):
+            for one in found_for_charge:
+                candidate = Candidate(one.id, one.core_key, one.quality, one.dataset, one.events, paid[one.payer])
+                self._candidates.setdefault(one.core_key, []).append(candidate)
+            for release, account in run(statements.readings, statements.ids({row.id for row in found_for_charge})):
                 self._readings.setdefault(release, set()).add(account)
 
-    def _load_shared(self, account: str, core_key: str, least: int) -> Sequence[Any]:
+    def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
         run, statements = self._connection.exec_driver_sql, self._statements
         for row in run(statements.best_read, {"account": account, "core_key": core_key}):
             self._best_read[account, core_key] = ReleaseHead(*row)
-        return run(statements.candidates, {"core_key": core_key, "least": least}).all()
+        return [CandidateRow._make(row) for row in run(statements.candidates, {"core_key": core_key, "least": least})]
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
         run, statements = self._connection.exec_driver_sql, self._statements
@@ -475,11 +251,22 @@ class Batch:
         query.new = True
         self._remember(query)
 
-    def add_release(self, row: dict[str, Any]) -> None:
+    def add_release(self, release: StoredRelease, *, quality: int, events: str) -> None:
         """A new release, written at the end; later operations of the same batch find it."""
-        self._release_rows.append(row)
-        self._releases.setdefault(row["core_key"], []).append(
-            ReleaseHead(row["id"], row["core_key"], row["quality"], row["principal"], row["dataset"], row["created"])
+        head = ReleaseHead(release.id, release.core_key, quality, release.principal, release.dataset, self.now)
+        self._releases.setdefault(release.core_key, []).append(head)
+        self._release_rows.append(
+            {
+                "id": release.id,
+                "core_key": release.core_key,
+                "quality": quality,
+                "principal": release.principal,
+                "dataset": release.dataset,
+                "query_id": release.query_id,
+                "events": events,
+                "body": release.body,
+                "created": self.now,
+            }
         )
 
     def set_limit(self, account: AccountState, limit: Limit, branches: Branches) -> None:
@@ -559,7 +346,7 @@ class Batch:
         """
         run, statements = self._connection.exec_driver_sql, self._statements
 
-        def insert(table: Table, rows: list[dict[str, Any]]) -> None:
+        def insert(table: Table, rows: list[Values]) -> None:
             run(statements.insert[table], statements.rows(rows))
 
         # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
@@ -578,7 +365,7 @@ class Batch:
             insert(accounts, [account.row() for account in created])
         new = [query for query in self._queries.values() if query.new]
         if new:
-            insert(queries, [_query_row(query) for query in new])
+            insert(queries, [query.row() for query in new])
         if self._entry_rows:
             insert(entries, self._entry_rows)
         if self._release_rows:
@@ -602,7 +389,13 @@ class Batch:
         for name in operations:
             faults.reach(f"{name}.written")
         if self._limits_changed:
-            run(statements.update_limits, [_keyed(account.row()) for account in self._limits_changed])
+            run(
+                statements.update_limits,
+                [
+                    {"key": account.id, **{f"new_{name}": value for name, value in account.row().items()}}
+                    for account in self._limits_changed
+                ],
+            )
         changed = [account for account in self._accounts.values() if account.changed and not account.new]
         if changed:
             run(
@@ -610,7 +403,7 @@ class Batch:
                 [
                     {
                         "key": account.id,
-                        **{f"new_{name}": value for name, value in _spent_columns(account.spent).items()},
+                        **{f"new_{name}": value for name, value in account.spent_columns().items()},
                         "new_entries": account.entries,
                         "new_hash": account.hash,
                     }
@@ -619,31 +412,3 @@ class Batch:
             )
         if self._entry_rows:
             run(statements.update_head, {"new_sequence": self.sequence, "new_hash": self.hash})
-
-
-def _query_row(query: QueryState) -> dict[str, Any]:
-    shared, answer = query.shared, query.answer
-    return {
-        "id": query.id,
-        "principal": query.principal,
-        "dataset": query.dataset,
-        "account": query.account,
-        "idempotency_key": query.idempotency_key,
-        "body_hash": query.body_hash,
-        "state": query.state.value,
-        "description": query.description,
-        "cores": query.cores,
-        "charged": query.charged,
-        "answer": answer if shared is None or answer is None else shared.own_part(answer),
-        "instance": query.instance,
-        "created": query.created,
-        "finished": query.finished,
-        "answer_of": None if shared is None else shared.query_id,
-        "answer_at": None if shared is None else shared.at,
-        "answer_from": None if shared is None else shared.start,
-        "answer_to": None if shared is None else shared.end,
-    }
-
-
-def _keyed(row: dict[str, Any]) -> dict[str, Any]:
-    return {"key": row["id"], **{f"new_{name}": value for name, value in row.items()}}

@@ -8,10 +8,11 @@ not granted looks the same as one that holds.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 
 from accountant.errors import WeakDurability
@@ -66,17 +67,14 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
         paramstyle="named",
     )
 
-    def set_up(connection: Any, _: object) -> None:
-        cursor = connection.cursor()
-        try:
+    def set_up(connection: DBAPIConnection, _: object) -> None:
+        with contextlib.closing(connection.cursor()) as cursor:
             journal = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
             cursor.execute("PRAGMA synchronous=FULL")
             cursor.execute("PRAGMA fullfsync=ON")  # where fsync alone does not reach the disk; no effect elsewhere
             cursor.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
             synchronous = cursor.execute("PRAGMA synchronous").fetchone()[0]
             checked = cursor.execute("PRAGMA foreign_keys").fetchone()[0]
-        finally:
-            cursor.close()
         if str(journal).lower() != "wal" or int(synchronous) != _SYNCHRONOUS_FULL or bool(checked) is not foreign_keys:
             raise WeakDurability("SQLite did not grant write-ahead log, synchronous FULL and foreign keys")
 
@@ -98,18 +96,19 @@ def _postgresql_engine(url: URL, *, pool_size: int) -> Engine:
         max_overflow=64,
     )
 
-    def set_up(connection: Any, _: object) -> None:
+    def set_up(connection: DBAPIConnection, _: object) -> None:
         before = connection.autocommit
         connection.autocommit = True
         try:
-            with connection.cursor() as cursor:
+            with contextlib.closing(connection.cursor()) as cursor:
                 # A transaction left behind by a broken connection must not hold the ledger's head forever.
                 cursor.execute(f"SET idle_in_transaction_session_timeout = '{BUSY_SECONDS // 2}s'")
                 cursor.execute(f"SET lock_timeout = '{BUSY_SECONDS}s'")
                 settings = {}
                 for name in ("fsync", "full_page_writes", "synchronous_commit"):
                     cursor.execute(f"SHOW {name}")
-                    settings[name] = cursor.fetchone()[0]
+                    shown = cursor.fetchone()
+                    settings[name] = "off" if shown is None else shown[0]
         finally:
             connection.autocommit = before
         weak = [name for name, value in settings.items() if value == "off"]

@@ -9,7 +9,7 @@ the strength of a ledger that has forgotten it. So every batch shows three thing
 - SQLite's file, and its write-ahead log, are the ones that were opened, by device and inode. A removed file goes on
   taking commits that nobody will find again, so this is asked after each commit as well, before anybody is told.
 
-Any of them failing is `LedgerBehind`, from then on and for every step, until an administrator acknowledges it.
+Each of them that fails is `LedgerBehind`, from then on and for every step, until an administrator acknowledges it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from accountant.entry import GENESIS
 from accountant.errors import LedgerBehind
+from privacy.values import Json
 
 __all__ = ["Continuity", "Head", "OpenedFile"]
 
@@ -78,7 +78,7 @@ class Continuity:
         self.head = head
         self.batch = 0
         self.file = file
-        self.lost: dict[str, Any] | None = None
+        self.lost: dict[str, Json] | None = None
 
     def check_file(self) -> None:
         """Errors: LedgerBehind when SQLite's file is not the one that was opened."""
@@ -128,6 +128,6 @@ class Continuity:
         self.batch = batch
         self.lost = None
 
-    def _stop(self, lost: dict[str, Any], text: str) -> None:
+    def _stop(self, lost: dict[str, Json], text: str) -> None:
         self.lost = lost
         raise LedgerBehind(text)

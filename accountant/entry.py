@@ -12,11 +12,14 @@ import datetime
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from sqlalchemy import Row
 
 from accountant.filter import AMOUNT_MAX, Limit, Sums
 from accountant.states import EntryKind
 from privacy.numbers import decimal_text
+from privacy.values import Json
 
 __all__ = [
     "GENESIS",
@@ -47,7 +50,7 @@ def from_micros(micros: int) -> datetime.datetime:
     return _EPOCH + micros * _MICROSECOND
 
 
-def canonical_json(value: Any) -> str:
+def canonical_json(value: Json) -> str:
     """The one text of a JSON value: sorted keys, no spaces, ASCII. NaN and infinity raise ValueError."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -166,7 +169,7 @@ def limit_json(limit: Limit) -> dict[str, str]:
     return {"epsilon": decimal_text(limit.epsilon), "delta": decimal_text(limit.delta)}
 
 
-def read_entry(row: Any) -> Entry:
+def read_entry(row: Row[*tuple[object, ...]]) -> Entry:
     """An entry from a row that has all its columns by name."""
     return Entry(
         sequence=row.sequence,

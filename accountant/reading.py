@@ -11,10 +11,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
-from accountant.batch import AccountState, Candidate
+from accountant.entry import canonical_json
 from accountant.filter import Sums
+from accountant.rows import AccountState, Candidate
 from privacy.events import event_from_json
 from privacy.loss import Loss, compose
 from privacy.numbers import PICO
@@ -66,7 +66,7 @@ def choose_candidate(
             continue
         if leaf in unpaid and (limit is None or leaf.account().cost(loss) > limit):
             continue
-        details: dict[str, Any] = {
+        details = {
             "core_key": candidate.core_key,
             "events": json.loads(candidate.events),
             "release": candidate.id,
@@ -77,6 +77,6 @@ def choose_candidate(
             candidate.core_key,
             tuple(account.id for account in unpaid),
             loss,
-            json.dumps(details, sort_keys=True, separators=(",", ":"), allow_nan=False),
+            canonical_json(details),
         )
     return None

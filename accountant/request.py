@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from accountant.states import QueryStatus
 from privacy.events import Event
+from privacy.values import Json
 
 __all__ = [
     "Charged",
@@ -38,9 +39,6 @@ class Reuse(StrEnum):
     OWN = "own"
     NONE = "none"
 
-
-"""Which stored releases may serve: everybody's for nothing; others' for a charge to the reader's own accounts; only
-one's own; none."""
 
 _CORE_KEY = re.compile(r"[0-9a-f]{64}\Z")
 _BODY_HASH = re.compile(r"[0-9a-f]{64}\Z")
@@ -101,7 +99,7 @@ class ReserveRequest:
     cores: tuple[CoreCharge, ...]
     idempotency_key: str | None = None
     reuse: Reuse = Reuse.OWN
-    description: Mapping[str, Any] = field(default_factory=dict)
+    description: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.query_id or not self.principal or not self.account:
@@ -209,7 +207,7 @@ class QueryRecord:
     idempotency_key: str | None
     body_hash: str
     state: QueryStatus
-    description: Mapping[str, Any]
+    description: Mapping[str, Json]
     charged: tuple[Charged, ...]
     core_keys: Sequence[str]
     reused: Mapping[str, str]

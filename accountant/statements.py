@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import (
     ClauseElement,
+    Column,
+    ColumnElement,
     Dialect,
-    Select,
+    Row,
     Table,
     any_,
     bindparam,
@@ -26,48 +28,58 @@ from accountant.entry import Amounts
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
 
-__all__ = ["ACCOUNT_COLUMNS", "SPENT_COLUMNS", "Statements"]
+__all__ = ["ACCOUNT_COLUMNS", "SPENT_COLUMNS", "AccountRow", "Columns", "Statements", "Values"]
+
+Value = None | int | str | bytes
+
+Values = dict[str, Value]
+"""A row to be written, or the parameters of a statement, by name."""
+
+Columns = Row[*tuple[object, ...]]
+"""A row that was read."""
 
 CANDIDATES_MAX = 16
 """Releases of others that are looked at for one core: the least exact ones that are exact enough come first."""
 
-SPENT_COLUMNS = (
-    "spent_pure",
-    "spent_delta",
-    "spent_rho",
-    "spent_mu_squared",
-    "unbounded_pure",
-    "unbounded_rho",
-    "unbounded_mu_squared",
-)
+
+class AccountRow(NamedTuple):
+    """The columns of an account that decide what it may spend, in the order in which they are read."""
+
+    id: str
+    dataset: str
+    parent: str | None
+    depth: int
+    principal: str | None
+    name: str
+    filter: str
+    limit_epsilon: int
+    limit_delta: int
+    budget_pure: int
+    budget_delta: int
+    budget_rho: int | None
+    budget_mu_squared: int | None
+    budget_gaussian_delta: int
+    budget_concentrated_delta: int
+    entries: int
+    hash: str
+    created: int
+    frozen: int
+    revision: int
+    greatest_epsilon: int
+    greatest_delta: int
+    spent_pure: int
+    spent_delta: int
+    spent_rho: int
+    spent_mu_squared: int
+    unbounded_pure: int
+    unbounded_rho: int
+    unbounded_mu_squared: int
+
+
+SPENT_COLUMNS = AccountRow._fields[-len(Amounts._fields) :]
 """The columns of `accounts` that hold what was spent, in the order of `Amounts`."""
 
-ACCOUNT_COLUMNS = [
-    accounts.c.id,
-    accounts.c.dataset,
-    accounts.c.parent,
-    accounts.c.depth,
-    accounts.c.principal,
-    accounts.c.name,
-    accounts.c.filter,
-    accounts.c.limit_epsilon,
-    accounts.c.limit_delta,
-    accounts.c.budget_pure,
-    accounts.c.budget_delta,
-    accounts.c.budget_rho,
-    accounts.c.budget_mu_squared,
-    accounts.c.budget_gaussian_delta,
-    accounts.c.budget_concentrated_delta,
-    accounts.c.entries,
-    accounts.c.hash,
-    accounts.c.created,
-    accounts.c.frozen,
-    accounts.c.revision,
-    accounts.c.greatest_epsilon,
-    accounts.c.greatest_delta,
-    *(accounts.c[name] for name in SPENT_COLUMNS),
-]
-"""The order in which `AccountState.from_row` reads them."""
+ACCOUNT_COLUMNS = [accounts.c[name] for name in AccountRow._fields]
 
 
 _QUERY_COLUMNS = [
@@ -208,23 +220,23 @@ class Statements:
             .values(batch=bindparam("new_batch"), expires=bindparam("new_expires"))
         )
 
-    def rows(self, rows: list[dict[str, Any]]) -> Any:
+    def rows(self, rows: list[Values]) -> list[Values] | dict[str, list[Value]]:
         """The parameters of an `insert`: the rows, or one array for each column."""
         return rows if self._sqlite else {name: [row[name] for row in rows] for name in rows[0]}
 
-    def ids(self, values: Iterable[str]) -> dict[str, Any]:
+    def ids(self, values: Iterable[str]) -> dict[str, str | list[str]]:
         """The parameter of a statement that asks for several rows."""
         listed = sorted(values)
         return {"ids": json.dumps(listed) if self._sqlite else listed}
 
-    def pairs(self, values: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    def pairs(self, values: Iterable[tuple[str, str]]) -> dict[str, str | list[str]]:
         """The parameters of `keys`."""
         listed = sorted(values)
         if self._sqlite:
             return {"pairs": json.dumps(listed)}
         return {"principals": [pair[0] for pair in listed], "idempotency_keys": [pair[1] for pair in listed]}
 
-    def _in(self, column: Any, parameter: str) -> Any:
+    def _in(self, column: Column[str], parameter: str) -> ColumnElement[bool]:
         if self._sqlite:
             return column.in_(text(f"SELECT value FROM json_each(:{parameter})").columns(accounts.c.id))
         return column == any_(bindparam(parameter, type_=ARRAY(Text)))
@@ -247,14 +259,14 @@ class Statements:
             "ORDER BY b.quality DESC, b.created DESC, b.id DESC LIMIT 1)"
         )
 
-    def wanted(self, cores: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    def wanted(self, cores: Iterable[tuple[str, str]]) -> dict[str, str | list[str]]:
         """The parameters of `releases`."""
         listed = sorted(cores)
         if self._sqlite:
             return {"wanted": json.dumps(listed)}
         return {"principals": [principal for principal, _ in listed], "core_keys": [key for _, key in listed]}
 
-    def _by_keys(self) -> Select[Any]:
+    def _by_keys(self) -> ClauseElement:
         if self._sqlite:
             pairs = "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:pairs)"
         else:

@@ -25,7 +25,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -35,9 +35,11 @@ from accountant import faults
 from accountant.batch import Batch, Needs
 from accountant.continuity import Continuity, Head
 from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
-from accountant.operations import Abandon, Operation, Recover
+from accountant.operation import Operation, Result
+from accountant.operations import Abandon, Recover
 from accountant.statements import Statements
 from accountant.tables import instances
+from privacy.values import Json
 
 __all__ = ["BATCH_MAX", "Writer"]
 
@@ -47,19 +49,35 @@ BATCH_MAX = 512
 _DISCONNECTED = (OperationalError, InterfaceError, PoolTimeoutError)
 _PAUSE_SECONDS = 0.05
 
+T = TypeVar("T")
 
-class _Job:
-    """One operation on its way through the writer."""
 
-    __slots__ = ("done", "error", "operation", "result")
+class _Job(Generic[Result]):
+    """One operation on its way through the writer. `results` has one result once it is decided."""
 
-    def __init__(self, operation: Operation) -> None:
+    __slots__ = ("done", "error", "operation", "results")
+
+    def __init__(self, operation: Operation[Result]) -> None:
         self.operation = operation
-        self.result: Any = None
+        self.results: list[Result] = []
         self.error: BaseException | None = None
         # A bare lock is the cheapest thing a thread can sleep on.
         self.done = threading.Lock()
         self.done.acquire()
+
+    def decide(self, batch: Batch) -> None:
+        """The result, or the error, in this attempt."""
+        self.results.clear()
+        self.error = None
+        try:
+            self.results.append(self.operation.apply(batch))
+        except (LedgerError, ValueError) as error:
+            self.error = error
+
+    def refuse(self, error: BaseException) -> None:
+        """An error, whatever was decided."""
+        self.results.clear()
+        self.error = error
 
 
 class Writer:
@@ -82,7 +100,7 @@ class Writer:
         patience_seconds: float,
         continuity: Continuity,
         committed: Callable[[int, str], None],
-        lost: Callable[[dict[str, Any]], None],
+        lost: Callable[[dict[str, Json]], None],
         may_recover: Callable[[], bool],
     ) -> None:
         self._engine = engine
@@ -101,14 +119,14 @@ class Writer:
         self._batch_number = 0
         self._pending: tuple[Head, int] | None = None
         self._abandoned: set[str] = set()
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job[object] | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._serve, name="ledger-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, operation: Operation) -> Any:
+    def submit(self, operation: Operation[T]) -> T:
         """Runs the operation and returns its result once it is durable. Raises what it raises, or LedgerUnavailable."""
         job = _Job(operation)
         with self._gate:
@@ -119,7 +137,8 @@ class Writer:
         if job.error is not None:
             raise job.error
         faults.reach(f"{operation.name}.answered")
-        return job.result
+        (result,) = job.results
+        return result
 
     def close(self) -> None:
         """Finishes what has arrived and ends the writer; its lease ends now."""
@@ -135,7 +154,7 @@ class Writer:
         idle = self._lease_micros / 3e6
         running = True
         while running:
-            jobs: list[_Job] = []
+            jobs: list[_Job[object]] = []
             with contextlib.suppress(queue.Empty):
                 first = self._queue.get(timeout=idle)
                 running = first is not None
@@ -159,7 +178,7 @@ class Writer:
                 job.done.release()
         self._disconnect()
 
-    def _run(self, jobs: Sequence[_Job], *, last: bool = False) -> None:
+    def _run(self, jobs: Sequence[_Job[object]], *, last: bool = False) -> None:
         """Brings every job to a result or an error."""
         deadline = time.monotonic() + self._patience_seconds
         while True:
@@ -172,8 +191,7 @@ class Writer:
             except LedgerBehind as error:
                 self._disconnect()
                 for job in jobs:
-                    job.result = None
-                    job.error = error
+                    job.refuse(error)
                 if self._continuity.lost is not None:
                     self._lost(self._continuity.lost)
                 return None
@@ -195,7 +213,7 @@ class Writer:
             if outcome is None or time.monotonic() >= deadline:
                 return self._give_up(jobs, None)
 
-    def _finish(self, jobs: Sequence[_Job]) -> None:
+    def _finish(self, jobs: Sequence[_Job[object]]) -> None:
         """The batch is durable."""
         for job in jobs:
             faults.reach(f"{job.operation.name}.after_commit")
@@ -207,14 +225,14 @@ class Writer:
             self._abandoned.clear()
             self._committed(pending[0].sequence, pending[0].hash)
 
-    def _give_up(self, jobs: Sequence[_Job], cause: BaseException | None) -> None:
+    def _give_up(self, jobs: Sequence[_Job[object]], cause: BaseException | None) -> None:
         for job in jobs:
-            job.result = None
-            job.error = LedgerUnavailable("the ledger's database could not be reached; a charge may have been made")
-            job.error.__cause__ = cause
+            error = LedgerUnavailable("the ledger's database could not be reached; a charge may have been made")
+            error.__cause__ = cause
+            job.refuse(error)
             self._abandoned.update(job.operation.query_ids)
 
-    def _attempt(self, jobs: Sequence[_Job], *, last: bool) -> bool | None:
+    def _attempt(self, jobs: Sequence[_Job[object]], *, last: bool) -> bool | None:
         """One transaction: True when it is durable, None when it may be. Errors: LedgerBehind and the database's."""
         self._continuity.check_file()
         connection = self._connect()
@@ -233,11 +251,7 @@ class Writer:
             if abandoned is not None:
                 abandoned.apply(batch)
             for job in jobs:
-                job.result = job.error = None
-                try:
-                    job.result = job.operation.apply(batch)
-                except (LedgerError, ValueError) as error:
-                    job.error = error
+                job.decide(batch)
             names = [job.operation.name for job in jobs]
             for name in names:
                 faults.reach(f"{name}.decided")

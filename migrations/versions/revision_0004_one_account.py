@@ -13,7 +13,6 @@ import hashlib
 import json
 import time
 from fractions import Fraction
-from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -100,7 +99,7 @@ def _freeze(connection: sa.Connection, account: str, kept: str) -> None:
         "kept": kept,
         "reason": "a principal has one account below one parent",
     }
-    row: dict[str, Any] = {
+    row: dict[str, str | int] = {
         "sequence": sequence + 1,
         "account": account,
         "account_sequence": count + 1,

@@ -7,8 +7,6 @@ nothing of states, so both chains stay as they are.
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -50,7 +48,7 @@ def _rebuild() -> None:
     Foreign keys are not enforced during a migration, so those of other tables keep naming `queries`; that none of them
     refers to nothing is checked before the commit. Dropping a table fires no trigger.
     """
-    columns: tuple[sa.Column[Any], ...] = (
+    columns: tuple[sa.Column[str] | sa.Column[int] | sa.Column[bytes], ...] = (
         *(_text(name) for name in ("id", "principal", "dataset", "account")),
         _text("idempotency_key", nullable=True),
         *(_text(name) for name in ("body_hash", "state", "description", "cores", "charged")),

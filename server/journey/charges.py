@@ -8,6 +8,7 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
 from privacy.policy import Dataset
+from privacy.values import Json
 from server.journey.query import Asked, Prepared
 from server.journey.release_key import quality_of, release_key
 from server.pricing import Priced, Wish
@@ -96,7 +97,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     return tuple(charges)
 
 
-def _description(prepared: Prepared, priced: Priced | None) -> Mapping[str, object]:
+def _description(prepared: Prepared, priced: Priced | None) -> Mapping[str, Json]:
     """What the ledger keeps about a query beside its price: shapes, never literals."""
     return {
         "cores": [

@@ -1,0 +1,362 @@
+"""Reading a ledger: accounts, entries, queries and releases. Nothing here writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from sqlalchemy import ColumnElement, Connection, Engine, bindparam, func, literal_column, or_, select, tuple_
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from accountant.account import Account
+from accountant.audit import AuditReport, audit_ledger
+from accountant.entry import Amounts, Entry, from_micros, read_entry
+from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
+from accountant.filter import Sums
+from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
+from accountant.reserving import serving_of
+from accountant.rows import AccountState
+from accountant.statements import ACCOUNT_COLUMNS, Columns
+from accountant.states import EntryKind, QueryStatus
+from accountant.tables import accounts, entries, queries, readings
+from accountant.tables import releases as release_table
+from privacy.events import event_from_json
+from privacy.events.event import fraction_from_text
+from privacy.numbers import PICO, units_down
+
+__all__ = ["ENTRIES_MAX", "Reads", "charges_of"]
+
+ENTRIES_MAX = 1000
+"""Most rows of one page."""
+
+
+# Built once: making a statement costs more than running it.
+_SPENDABLE = (
+    select(*ACCOUNT_COLUMNS)
+    .where(
+        accounts.c.dataset == bindparam("dataset"),
+        or_(accounts.c.principal == bindparam("principal"), accounts.c.principal.is_(None)),
+    )
+    .order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
+)
+_STANDING = select(*ACCOUNT_COLUMNS).where(accounts.c.id == bindparam("account"))
+_ANSWER_COLUMNS = (
+    queries.c.answer,
+    queries.c.answer_of,
+    queries.c.answer_at,
+    queries.c.answer_from,
+    queries.c.answer_to,
+)
+_ANSWER = select(*_ANSWER_COLUMNS).where(queries.c.id == bindparam("query"))
+_EARLIER = select(queries.c.id, queries.c.state, queries.c.body_hash, queries.c.charged, *_ANSWER_COLUMNS).where(
+    queries.c.principal == bindparam("principal"), queries.c.idempotency_key == bindparam("key")
+)
+_RELEASE = select(release_table).where(release_table.c.id == bindparam("release"))
+_RELEASES_OF = (
+    select(release_table)
+    .where(release_table.c.query_id == bindparam("query"))
+    .order_by(release_table.c.quality.desc(), release_table.c.id.desc())
+)
+_BEST = (
+    select(release_table)
+    .where(release_table.c.core_key == bindparam("core_key"), release_table.c.quality >= bindparam("least"))
+    .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
+    .limit(literal_column("1"))
+)
+_BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
+
+
+class Reads:
+    """What can be read of a ledger. Errors: LedgerUnavailable when its database cannot be reached, for every call."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        # Both are read for every question: as text they take half the time.
+        self._spendable = str(_SPENDABLE.compile(dialect=engine.dialect))
+        self._standing = str(_STANDING.compile(dialect=engine.dialect))
+
+    def account(self, account: str) -> Account:
+        """The account at this moment. Errors: UnknownAccount."""
+        with self._read() as connection:
+            found = self._accounts(connection, accounts.c.id == account)
+        if not found:
+            raise UnknownAccount(account)
+        return found[0]
+
+    def accounts(self, *, dataset: str | None = None, principal: str | None = None) -> list[Account]:
+        """All accounts, or those of a dataset or of a principal; roots first."""
+        conditions: list[ColumnElement[bool]] = []
+        if dataset is not None:
+            conditions.append(accounts.c.dataset == dataset)
+        if principal is not None:
+            conditions.append(accounts.c.principal == principal)
+        with self._read() as connection:
+            return self._accounts(connection, *conditions)
+
+    def path(self, account: str) -> tuple[Account, ...]:
+        """The account, the one above it, and so on to the root. Errors: UnknownAccount."""
+        path: list[Account] = []
+        with self._read() as connection:
+            identifier: str | None = account
+            while identifier is not None:
+                found = self._accounts(connection, accounts.c.id == identifier)
+                if not found:
+                    raise UnknownAccount(account)
+                path.append(found[0])
+                identifier = found[0].parent
+        return tuple(path)
+
+    def spendable(self, dataset: str, principal: str) -> list[tuple[Account, ...]]:
+        """The paths (account first, root last) of every account of a dataset that a principal may spend from.
+
+        Frozen ones are not among them.
+
+        One statement: this is read for every question. `reserved` of these accounts is not filled in.
+        """
+        with self._read() as connection:
+            rows = connection.exec_driver_sql(self._spendable, {"dataset": dataset, "principal": principal}).all()
+        known = {state.id: state.account() for state in map(AccountState.from_row, rows)}
+        paths = []
+        for own in known.values():
+            if own.principal != principal or own.frozen:
+                continue
+            path = [own]
+            while path[-1].parent in known:
+                path.append(known[path[-1].parent or ""])
+            paths.append(tuple(path) if path[-1].parent is None else self.path(own.id))
+        return paths
+
+    def standing(self, account: str) -> Account:
+        """The account at this moment, without its `reserved` amounts. Errors: UnknownAccount."""
+        with self._read() as connection:
+            row = connection.exec_driver_sql(self._standing, {"account": account}).one_or_none()
+        if row is None:
+            raise UnknownAccount(account)
+        return AccountState.from_row(row).account()
+
+    def entries(self, account: str, *, after: int = 0, count: int = 100) -> list[Entry]:
+        """A page of an account's entries: those with an `account_sequence` above `after`, oldest first.
+
+        The next page begins after the last one's `account_sequence`. `count` is at most `ENTRIES_MAX`.
+        """
+        chosen = (
+            select(entries)
+            .where(entries.c.account == account, entries.c.account_sequence > after)
+            .order_by(entries.c.account_sequence)
+            .limit(_page(count))
+        )
+        with self._read() as connection:
+            return [read_entry(row) for row in connection.execute(chosen)]
+
+    def earlier(self, principal: str, idempotency_key: str, body_hash: str) -> Reserved | None:
+        """What a principal's idempotency key stands for already, None when it is new. Writes nothing.
+
+        For a retry, which is owed its answer whatever has become of dataset, policy and limits since. `reserve` asks
+        again under the lock. Errors: IdempotencyConflict when the key stands for another body.
+        """
+        with self._read() as connection:
+            row = connection.execute(_EARLIER, {"principal": principal, "key": idempotency_key}).one_or_none()
+            if row is None:
+                return None
+            if row.body_hash != body_hash:
+                raise IdempotencyConflict(row.id)
+            answer = _whole_answer(connection, row)
+        return Reserved(
+            query_id=row.id,
+            state=QueryStatus(row.state),
+            fresh=False,
+            answer=answer,
+            reused={},
+            charged=charges_of(row.charged),
+        )
+
+    def query(self, query_id: str) -> QueryRecord | None:
+        """The query with its stored answer, None when there is none."""
+        with self._read() as connection:
+            row = connection.execute(select(queries).where(queries.c.id == query_id)).one_or_none()
+            answer = None if row is None else _whole_answer(connection, row)
+        return None if row is None else _query_record(row, answer=answer)
+
+    def queries(
+        self, principal: str | None, *, dataset: str | None = None, after: str | None = None, count: int = 50
+    ) -> list[QueryRecord]:
+        """A page of queries without their answers, newest first; of every principal when `principal` is None.
+
+        `after` is the id of the last query of the page before; a page after an unknown query is empty.
+        """
+        columns = [column for column in queries.c if not column.name.startswith("answer")]
+        chosen = select(*columns).order_by(queries.c.created.desc(), queries.c.id.desc()).limit(_page(count))
+        if principal is not None:
+            chosen = chosen.where(queries.c.principal == principal)
+        if dataset is not None:
+            chosen = chosen.where(queries.c.dataset == dataset)
+        with self._read() as connection:
+            if after is not None:
+                last = connection.execute(select(queries.c.created).where(queries.c.id == after)).scalar_one_or_none()
+                if last is None:
+                    return []
+                chosen = chosen.where(tuple_(queries.c.created, queries.c.id) < tuple_(last, after))
+            return [_query_record(row) for row in connection.execute(chosen)]
+
+    def release(self, release_id: str) -> StoredRelease | None:
+        """A stored release, None when there is none. Who may see it is the caller's question."""
+        with self._read() as connection:
+            row = connection.execute(_RELEASE, {"release": release_id}).one_or_none()
+        return None if row is None else _release(row)
+
+    def has_read(self, principal: str, release_id: str) -> bool:
+        """Whether an account of the principal was charged for reading a release that somebody else paid for."""
+        chosen = (
+            select(readings.c.release)
+            .join(accounts, accounts.c.id == readings.c.account)
+            .where(readings.c.release == release_id, accounts.c.principal == principal)
+            .limit(1)
+        )
+        with self._read() as connection:
+            return connection.execute(chosen).one_or_none() is not None
+
+    def find_read(self, account: str, core_key: str, *, quality: Fraction = Fraction(0)) -> StoredRelease | None:
+        """The best release of a core that an account was charged for reading, of at least that quality."""
+        chosen = (
+            select(release_table)
+            .join(readings, readings.c.release == release_table.c.id)
+            .where(
+                readings.c.account == account,
+                readings.c.core_key == core_key,
+                release_table.c.quality >= units_down(quality, PICO),
+            )
+            .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
+            .limit(1)
+        )
+        with self._read() as connection:
+            row = connection.execute(chosen).one_or_none()
+        return None if row is None else _release(row)
+
+    def find_release(
+        self, core_key: str, *, quality: Fraction = Fraction(0), principal: str | None = None
+    ) -> StoredRelease | None:
+        """The stored release that would serve: the best (then newest) one of at least that quality.
+
+        Of that principal, where one is given.
+        """
+        chosen, values = _BEST, {"core_key": core_key, "least": units_down(quality, PICO)}
+        if principal is not None:
+            chosen, values = _BEST_OWN, {**values, "principal": principal}
+        with self._read() as connection:
+            row = connection.execute(chosen, values).one_or_none()
+        return None if row is None else _release(row)
+
+    def releases_of(self, query_id: str) -> list[StoredRelease]:
+        """The releases that a query made itself, best first."""
+        with self._read() as connection:
+            return [_release(row) for row in connection.execute(_RELEASES_OF, {"query": query_id})]
+
+    def audit(self) -> AuditReport:
+        """Recomputes every balance from the entries, and both chains; changes nothing."""
+        with self._read(snapshot=True) as connection:
+            return audit_ledger(connection)
+
+    def stored(self, names: Mapping[str, str]) -> dict[str, StoredRelease]:
+        """Releases that exist, by the same keys as their names."""
+        with self._read() as connection:
+            return {key: _release(connection.execute(_RELEASE, {"release": name}).one()) for key, name in names.items()}
+
+    def answer_of(self, query_id: str) -> bytes | None:
+        """The stored answer of a query that exists."""
+        with self._read() as connection:
+            return _whole_answer(connection, connection.execute(_ANSWER, {"query": query_id}).one())
+
+    @contextlib.contextmanager
+    def _read(self, *, snapshot: bool = False) -> Iterator[Connection]:
+        """A read transaction; with `snapshot` all statements see one moment."""
+        engine = self._engine
+        if snapshot and engine.dialect.name == "postgresql":
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        try:
+            with engine.connect() as connection:
+                yield connection
+        except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+            raise LedgerUnavailable("the ledger's database could not be read") from error
+
+    def _accounts(self, connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
+        chosen = (
+            select(*ACCOUNT_COLUMNS).where(*conditions).order_by(accounts.c.depth, accounts.c.created, accounts.c.id)
+        )
+        states = [AccountState.from_row(row) for row in connection.execute(chosen)]
+        outstanding = (
+            select(entries.c.account, *(func.sum(entries.c[name]) for name in Amounts._fields))
+            .join(queries, queries.c.id == entries.c.query_id)
+            .where(
+                entries.c.kind == EntryKind.RESERVE.value,
+                queries.c.state == QueryStatus.RESERVED.value,
+                entries.c.account.in_([state.id for state in states]),
+            )
+            .group_by(entries.c.account)
+        )
+        reserved: dict[str, Sums] = {}
+        if states:
+            for row in connection.execute(outstanding):
+                reserved[row[0]] = Amounts(*(int(amount) for amount in row[1:])).sums()
+        return [state.account(reserved=reserved.get(state.id)) for state in states]
+
+
+def _page(count: int) -> int:
+    if not 1 <= count <= ENTRIES_MAX:
+        raise ValueError(f"a page has between 1 and {ENTRIES_MAX} rows")
+    return count
+
+
+def charges_of(stored: str) -> tuple[Charged, ...]:
+    """What each account was charged, as a query's row keeps it."""
+    return tuple(
+        Charged(account=account, epsilon=fraction_from_text(epsilon), delta=fraction_from_text(delta))
+        for account, epsilon, delta in json.loads(stored)
+    )
+
+
+def _release(row: Columns) -> StoredRelease:
+    return StoredRelease(
+        id=row.id,
+        core_key=row.core_key,
+        quality=row.quality * PICO,
+        principal=row.principal,
+        dataset=row.dataset,
+        query_id=row.query_id,
+        events=tuple(event_from_json(event) for event in json.loads(row.events)),
+        body=row.body,
+        created=from_micros(row.created),
+    )
+
+
+def _whole_answer(connection: Connection, row: Columns) -> bytes | None:
+    """The answer of a row, together with what it shares with another query's."""
+    if row.answer is None or row.answer_of is None:
+        return None if row.answer is None else bytes(row.answer)
+    shared = SharedAnswer(query_id=row.answer_of, start=row.answer_from, end=row.answer_to, at=row.answer_at)
+    other = connection.execute(_ANSWER, {"query": row.answer_of}).one()
+    assert other.answer_of is None, "an answer refers to one that is whole"
+    return shared.whole(row.answer, other.answer)
+
+
+def _query_record(row: Columns, *, answer: bytes | None = None) -> QueryRecord:
+    cores = json.loads(row.cores)
+    return QueryRecord(
+        id=row.id,
+        principal=row.principal,
+        dataset=row.dataset,
+        account=row.account,
+        idempotency_key=row.idempotency_key,
+        body_hash=row.body_hash,
+        state=QueryStatus(row.state),
+        description=json.loads(row.description),
+        charged=charges_of(row.charged),
+        core_keys=tuple(core["core_key"] for core in cores["charged"]),
+        reused=serving_of(cores),
+        answer=answer,
+        instance=row.instance,
+        created=from_micros(row.created),
+        finished=None if row.finished is None else from_micros(row.finished),
+    )

@@ -1,0 +1,247 @@
+"""Working copies of rows under the lock: what a batch reads, changes and writes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from accountant.account import Account
+from accountant.entry import Amounts, from_micros
+from accountant.filter import Branches, FilterKind, Limit, Sums, fits
+from accountant.request import SharedAnswer
+from accountant.statements import SPENT_COLUMNS, AccountRow, Values
+from accountant.states import QueryStatus
+from privacy.numbers import ATTO, PICO
+
+__all__ = ["AccountState", "Candidate", "CandidateRow", "QueryState", "ReleaseHead"]
+
+
+@dataclass(slots=True)
+class AccountState:
+    """An account under the lock. Mutable: it is the working copy of one row."""
+
+    id: str
+    dataset: str
+    parent: str | None
+    depth: int
+    principal: str | None
+    name: str
+    filter: FilterKind
+    limit: Limit
+    branches: Branches
+    spent: Amounts
+    entries: int
+    hash: str
+    created: int
+    greatest: Limit
+    frozen: bool = False
+    revision: int = 1
+    changed: bool = False
+    new: bool = False
+
+    def account(self, *, reserved: Sums | None = None) -> Account:
+        """The account as the rest of the program knows it."""
+        return Account(
+            id=self.id,
+            dataset=self.dataset,
+            parent=self.parent,
+            principal=self.principal,
+            name=self.name,
+            limit=self.limit,
+            filter=self.filter,
+            branches=self.branches,
+            created=from_micros(self.created),
+            greatest=self.greatest,
+            frozen=self.frozen,
+            revision=self.revision,
+            spent=self.spent.sums(),
+            reserved=Sums() if reserved is None else reserved,
+        )
+
+    def admits(self, charge: Sums) -> bool:
+        """Whether the filter lets the charge through."""
+        return fits(self.spent.sums().plus(charge), self.branches)
+
+    def used_share(self) -> tuple[int, int]:
+        """`Account.used_share` as numerator and denominator, without the arithmetic of fractions: it is asked twice
+        for every debit.
+        """
+        spent, branches = self.spent, self.branches
+        best = (1, 1)
+        for unbounded, amount, budget in (
+            (spent.unbounded_pure, spent.pure, branches.pure),
+            (spent.unbounded_mu_squared, spent.mu_squared, branches.mu_squared),
+            (spent.unbounded_rho, spent.rho, branches.rho),
+        ):
+            if not unbounded and budget is not None and amount * best[1] < best[0] * budget:
+                best = (amount, budget)
+        return best
+
+    def spent_columns(self) -> dict[str, int]:
+        """What was spent, by column."""
+        return dict(zip(SPENT_COLUMNS, self.spent, strict=True))
+
+    @classmethod
+    def from_row(cls, row: Iterable[object]) -> AccountState:
+        """Reads the columns `ACCOUNT_COLUMNS`."""
+        read = AccountRow._make(row)
+        return cls(
+            id=read.id,
+            dataset=read.dataset,
+            parent=read.parent,
+            depth=read.depth,
+            principal=read.principal,
+            name=read.name,
+            filter=FilterKind(read.filter),
+            limit=_limit(read.limit_epsilon, read.limit_delta),
+            branches=_branches(
+                read.budget_pure,
+                read.budget_mu_squared,
+                read.budget_rho,
+                read.budget_delta,
+                read.budget_gaussian_delta,
+                read.budget_concentrated_delta,
+            ),
+            spent=Amounts._make(read[-len(SPENT_COLUMNS) :]),
+            entries=read.entries,
+            hash=read.hash,
+            created=read.created,
+            greatest=_limit(read.greatest_epsilon, read.greatest_delta),
+            frozen=bool(read.frozen),
+            revision=read.revision,
+        )
+
+    def row(self) -> Values:
+        """All columns."""
+        return {
+            "id": self.id,
+            "dataset": self.dataset,
+            "parent": self.parent,
+            "depth": self.depth,
+            "principal": self.principal,
+            "name": self.name,
+            "filter": self.filter.value,
+            "limit_epsilon": int(self.limit.epsilon / PICO),
+            "limit_delta": int(self.limit.delta / ATTO),
+            "budget_pure": self.branches.pure,
+            "budget_delta": self.branches.delta,
+            "budget_rho": self.branches.rho,
+            "budget_mu_squared": self.branches.mu_squared,
+            "budget_gaussian_delta": self.branches.gaussian_delta,
+            "budget_concentrated_delta": self.branches.concentrated_delta,
+            **self.spent_columns(),
+            "entries": self.entries,
+            "hash": self.hash,
+            "created": self.created,
+            "frozen": int(self.frozen),
+            "revision": self.revision,
+            "greatest_epsilon": int(self.greatest.epsilon / PICO),
+            "greatest_delta": int(self.greatest.delta / ATTO),
+        }
+
+
+@lru_cache(maxsize=1024)
+def _limit(epsilon: int, delta: int) -> Limit:
+    return Limit(epsilon=epsilon * PICO, delta=delta * ATTO)
+
+
+@lru_cache(maxsize=1024)
+def _branches(
+    pure: int, mu_squared: int | None, rho: int | None, delta: int, gaussian_delta: int, concentrated_delta: int
+) -> Branches:
+    return Branches(
+        pure=pure,
+        mu_squared=mu_squared,
+        rho=rho,
+        delta=delta,
+        gaussian_delta=gaussian_delta,
+        concentrated_delta=concentrated_delta,
+    )
+
+
+@dataclass(slots=True)
+class QueryState:
+    """A query under the lock: the working copy of one row, without its answer."""
+
+    id: str
+    principal: str
+    dataset: str
+    account: str
+    idempotency_key: str | None
+    body_hash: str
+    state: QueryStatus
+    description: str
+    cores: str
+    charged: str
+    instance: str
+    created: int
+    finished: int | None = None
+    answer: bytes | None = None
+    shared: SharedAnswer | None = None
+    changed: bool = False
+    new: bool = False
+
+    def __post_init__(self) -> None:
+        # A row has its value.
+        self.state = QueryStatus(self.state)
+
+    def row(self) -> Values:
+        """All columns; of an answer that is shared, what the row has of its own."""
+        shared, answer = self.shared, self.answer
+        return {
+            "id": self.id,
+            "principal": self.principal,
+            "dataset": self.dataset,
+            "account": self.account,
+            "idempotency_key": self.idempotency_key,
+            "body_hash": self.body_hash,
+            "state": self.state.value,
+            "description": self.description,
+            "cores": self.cores,
+            "charged": self.charged,
+            "answer": answer if shared is None or answer is None else shared.own_part(answer),
+            "instance": self.instance,
+            "created": self.created,
+            "finished": self.finished,
+            "answer_of": None if shared is None else shared.query_id,
+            "answer_at": None if shared is None else shared.at,
+            "answer_from": None if shared is None else shared.start,
+            "answer_to": None if shared is None else shared.end,
+        }
+
+
+@dataclass(slots=True)
+class ReleaseHead:
+    """A stored release without its body."""
+
+    id: str
+    core_key: str
+    quality: int
+    principal: str
+    dataset: str
+    created: int
+
+
+class CandidateRow(NamedTuple):
+    """A stored release with the account that paid for it, in the order of the columns that are read."""
+
+    id: str
+    core_key: str
+    quality: int
+    dataset: str
+    events: str
+    payer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A stored release that may be read for a charge: its privacy events as JSON, and the accounts that paid for it."""
+
+    id: str
+    core_key: str
+    quality: int
+    dataset: str
+    events: str
+    paid: frozenset[str]
