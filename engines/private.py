@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from engines.encoding import encode_statement
 from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
@@ -18,12 +17,11 @@ from engines.pool import Pool, Pooled, WorkerLease
 from engines.process import Failure, WorkerOptions
 from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
-from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement
 from privacy.values import Cell, Json
 
-__all__ = ["PrivateEngine", "PrivateLease", "encode_parameters"]
+__all__ = ["PrivateEngine", "PrivateLease"]
 
 
 SLOW_NANOSECONDS: Final = 20e6
@@ -158,55 +156,11 @@ class PrivateEngine(Pooled):
         return self._probed
 
 
-def encode_parameters(parameters: Sequence[object]) -> list[tuple[str, str | bool | None]] | None:
-    """Parameters as pairs of a type word and a JSON value, or None when one cannot be carried."""
-    items: list[tuple[str, str | bool | None]] = []
-    for value in parameters:
-        if value is None or isinstance(value, bool):
-            items.append(("plain", value))
-        elif isinstance(value, str):
-            if any(0xD800 <= ord(character) <= 0xDFFF for character in value):
-                return None
-            items.append(("plain", value))
-        elif isinstance(value, int):
-            if not -(2**127) < value < 2**127:
-                return None
-            items.append(("integer", str(value)))
-        elif isinstance(value, float):
-            items.append(("number", value.hex()))
-        elif isinstance(value, datetime.datetime):
-            if value.tzinfo is not None:
-                return None
-            items.append(("timestamp", value.isoformat()))
-        elif isinstance(value, datetime.date):
-            items.append(("date", value.isoformat()))
-        else:
-            return None
-    return items
-
-
 def _nanoseconds(frame: Frame) -> float:
     nanoseconds = frame.header["nanoseconds"]
     if type(nanoseconds) is not float:
         raise FrameFault
     return nanoseconds
-
-
-def encode_statement(statement: Statement) -> dict[str, Json] | None:
-    """A statement for a worker, or None when it cannot be sent: a fault of ours that is found before anything is."""
-    parameters = encode_parameters(statement.parameters)
-    names = [key.name for key in statement.keys]
-    names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
-    if parameters is None or len(set(names)) != len(names) or not names:
-        return None
-    if any(key.type is ColumnType.NUMBER for key in statement.keys):
-        return None
-    return {
-        "sql": statement.sql,
-        "parameters": parameters,
-        "keys": [[key.name, key.type.value] for key in statement.keys],
-        "sums": [item.name for item in statement.sums],
-    }
 
 
 def _request(snapshot: Path, statement: Statement) -> dict[str, Json] | None:

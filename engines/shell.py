@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engines.encoding import encode_parameters, encode_statement, is_unicode
 from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
 from engines.incidents import Incidents
 from engines.pool import Pool, Pooled
-from engines.private import encode_parameters, encode_statement
 from engines.process import Failure, WorkerOptions
 from engines.texts import AskedText, Stopped, TextRefused, encode_text, read_stopped
 from engines.twin import twin_of
@@ -120,14 +120,9 @@ class ShellEngine(Pooled):
         Errors: ShellInvalid when the SQL does not bind, or takes longer than `timeout_seconds` to bind;
         ExecutionFailed(started=False) when no worker was free or it died.
         """
-        items = encode_parameters(parameters)
-        if items is None or not _carried(sql, *_names(tables)):
+        request = _request("check", tables, sql, parameters)
+        if request is None:
             raise ShellInvalid
-        described = [
-            {"name": table.name, "columns": [[column.name, column.type.value] for column in table.columns]}
-            for table in tables
-        ]
-        request: dict[str, Json] = {"operation": "check", "tables": described, "sql": sql, "parameters": items}
         answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
         if answer in (Failure.UNAVAILABLE, Failure.CRASHED):
             raise ExecutionFailed(started=False)
@@ -195,11 +190,12 @@ class ShellEngine(Pooled):
         INTEGER columns become BIGINT, or HUGEINT when a value needs more than 64 bits; NUMBER becomes DOUBLE.
         Errors: ExecutionFailed for everything that goes wrong, without a cause or context.
         """
-        request = _run_request(tables, sql, parameters)
-        if request is None:
+        request = _request("run", tables, sql, parameters)
+        columns = _encoded(tables)
+        if request is None or columns is None:
             raise ExecutionFailed(started=False)
-        header, buffers = request
-        header["rows_max"] = rows_max
+        header = request | {"rows_max": rows_max, "columns": [column.description for column in columns]}
+        buffers = [buffer for column in columns for buffer in column.buffers]
         answer = self._pool.call(
             header,
             buffers,
@@ -213,30 +209,31 @@ class ShellEngine(Pooled):
         return answer
 
 
-def _run_request(
-    tables: Sequence[ShellTable], sql: str, parameters: Sequence[Parameter]
-) -> tuple[dict[str, Json], list[bytes]] | None:
-    """Header and buffers, or None when a value does not fit its declared type: a fault that is found before sending."""
+def _request(
+    operation: str, tables: Sequence[ShellTable], sql: str, parameters: Sequence[Parameter]
+) -> dict[str, Json] | None:
+    """What both operations ask, or None for what cannot be sent."""
     items = encode_parameters(parameters)
-    if items is None or not _carried(sql, *_names(tables)):
+    names = [name for table in tables for name in (table.name, *(column.name for column in table.columns))]
+    if items is None or not is_unicode(sql, *names):
         return None
-    described: list[dict[str, Json]] = []
-    columns: list[Column] = []
-    for table in tables:
-        try:
-            columns += [_encode(column) for column in table.columns]
-        except (TypeError, ValueError, OverflowError):
-            return None
-        rows = len(table.columns[0].values)
-        described.append({"name": table.name, "rows": rows, "columns": [column.name for column in table.columns]})
-    header: dict[str, Json] = {
-        "operation": "run",
-        "tables": described,
-        "columns": [column.description for column in columns],
-        "sql": sql,
-        "parameters": items,
-    }
-    return header, [buffer for column in columns for buffer in column.buffers]
+    described: list[Json] = [
+        {
+            "name": table.name,
+            "rows": len(table.columns[0].values),
+            "columns": [[column.name, column.type.value] for column in table.columns],
+        }
+        for table in tables
+    ]
+    return {"operation": operation, "tables": described, "sql": sql, "parameters": items}
+
+
+def _encoded(tables: Sequence[ShellTable]) -> list[Column] | None:
+    """The columns of all tables, or None when a value does not fit its declared type."""
+    try:
+        return [_encode(column) for table in tables for column in table.columns]
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _encode(column: ShellColumn) -> Column:
@@ -247,15 +244,6 @@ def _encode(column: ShellColumn) -> Column:
         except OverflowError:
             return encode_values("huge", column.values)
     return encode_values(kind, column.values)
-
-
-def _names(tables: Sequence[ShellTable]) -> list[str]:
-    return [name for table in tables for name in (table.name, *(column.name for column in table.columns))]
-
-
-def _carried(*texts: str) -> bool:
-    """Whether the texts are proper Unicode, as lone surrogates have no bytes."""
-    return not any(0xD800 <= ord(character) <= 0xDFFF for text in texts for character in text)
 
 
 def _planned(frame: Frame) -> bool | Stopped:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engines.encoding import encode_parameters, is_unicode
 from engines.frames import FrameFault
-from engines.private import encode_parameters
 from engines.records import read_record
 from privacy.statement import Parameter
 from privacy.values import Json
@@ -65,16 +65,12 @@ def encode_text(text: AskedText) -> dict[str, Json]:
     Errors: TextRefused for half a surrogate pair. A parameter that cannot be sent is left out: no text that the lift
     accepts uses it.
     """
-    if not _carried(text.sql):
+    if not is_unicode(text.sql):
         raise TextRefused("read")
-    items = {name: encode_parameters([value]) for name, value in text.parameters.items() if _carried(name)}
+    items = {name: encode_parameters([value]) for name, value in text.parameters.items() if is_unicode(name)}
     return {"sql": text.sql, "parameters": {name: item[0] for name, item in items.items() if item is not None}}
 
 
 def read_stopped(stopped: object) -> Stopped:
     """Where a worker says that it stopped. Errors: FrameFault for what is not such an answer."""
     return read_record(Stopped, stopped)
-
-
-def _carried(text: str) -> bool:
-    return not any(0xD800 <= ord(character) <= 0xDFFF for character in text)

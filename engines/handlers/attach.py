@@ -15,7 +15,7 @@ import duckdb
 from engines.described import BuildRequest, SourceFile
 from engines.frames import Frame
 from engines.handler import Answer
-from engines.handlers.connection import columns_result, identifier, literal, lock_down, settings
+from engines.handlers.connection import KINDS, columns_result, identifier, literal, lock_down, settings
 from engines.handlers.propose import declared_constraints, inspect_table
 from engines.handlers.sources import (
     INTERNAL,
@@ -43,7 +43,6 @@ __all__ = ["AttachHandler"]
 
 _PUBLIC_VALUES_MAX = 1_000_000
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
-_KINDS = {"BIGINT": "integer", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +174,7 @@ class AttachHandler:
             # An ENUM has no array form, and its order is the declared one: compare and sort it as text.
             probe = connection.execute(f"SELECT typeof({quoted}) FROM main.{table} LIMIT 1").fetchone()
             base = "VARCHAR" if probe is None else str(probe[0]).split("(", maxsplit=1)[0]
-            kind = "text" if base == "ENUM" else _KINDS[base]
+            kind = "text" if base == "ENUM" else KINDS[base]
             value = f"CAST({quoted} AS VARCHAR)" if kind == "text" else quoted
             most = _PUBLIC_VALUES_MAX + 1
             cursor = connection.execute(

@@ -16,6 +16,7 @@ from privacy.statement import Parameter
 from privacy.values import Cell
 
 __all__ = [
+    "KINDS",
     "NULL_TYPES",
     "SIGNED",
     "columns_result",
@@ -31,10 +32,19 @@ __all__ = [
     "shell_settings",
 ]
 
-_SMALL_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
+KINDS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
+    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "huge"),
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "number"),
+    "VARCHAR": "text",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+}
+"""How values of a type travel."""
+
 Settings = dict[str, str | bool | int | float | list[str]]
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
-_WIDE_INTEGERS = frozenset({"UBIGINT", "HUGEINT", "UHUGEINT"})
 _PARAMETERS: Mapping[str, Callable[[str], Parameter]] = {
     "plain": str,
     "integer": int,
@@ -162,14 +172,7 @@ def columns_result(
 
 
 def _as_array(kind: str, type_name: str) -> bool:
-    return {
-        "integer": type_name in _SMALL_INTEGERS,
-        "number": type_name in ("DOUBLE", "FLOAT"),
-        "boolean": type_name == "BOOLEAN",
-        "text": type_name == "VARCHAR",
-        "date": type_name == "DATE",
-        "timestamp": type_name == "TIMESTAMP",
-    }.get(kind, False)
+    return kind != "huge" and KINDS.get(type_name) == kind
 
 
 def _as_values(kind: str, type_name: str) -> bool:
@@ -177,7 +180,7 @@ def _as_values(kind: str, type_name: str) -> bool:
         return True
     if kind == "decimal" and type_name.startswith("DECIMAL("):
         return True
-    if kind in ("integer", "huge") and type_name in _WIDE_INTEGERS | _SMALL_INTEGERS:
+    if kind in ("integer", "huge") and KINDS.get(type_name) in ("integer", "huge"):
         return True
     return _as_array(kind, type_name)
 

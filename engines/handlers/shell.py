@@ -14,6 +14,7 @@ import numpy.typing as npt
 from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
 from engines.handler import Answer, Invalid
 from engines.handlers.connection import (
+    KINDS,
     NULL_TYPES,
     columns_result,
     identifier,
@@ -31,16 +32,7 @@ from privacy.values import Json
 __all__ = ["ShellHandler"]
 
 _STORED = {**PLAIN_TYPES, "huge": "HUGEINT"}
-_RESULT_KINDS = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "integer"),
-    **dict.fromkeys(("UBIGINT", "HUGEINT", "UHUGEINT"), "huge"),
-    **dict.fromkeys(("DOUBLE", "FLOAT"), "number"),
-    "VARCHAR": "text",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    **dict.fromkeys(NULL_TYPES, "text"),
-}
+_RESULT_KINDS = {**KINDS, **dict.fromkeys(NULL_TYPES, "text")}
 _Received = tuple[Mapping[str, object], tuple[memoryview, ...]]
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 _BROKEN = (duckdb.InternalException, duckdb.FatalException, duckdb.OutOfMemoryException, duckdb.IOException)
@@ -55,35 +47,20 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True)
-class _Described:
-    """A released table by the names and kinds of its columns."""
+class _Table:
+    """A released table: the names and kinds of its columns, whose values are in the frame where it is filled."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Released:
-    """A released table whose columns are in the frame."""
-
-    name: str
     rows: int
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
-    tables: tuple[_Described, ...]
+class _Asked:
+    tables: tuple[_Table, ...]
     sql: str
     parameters: tuple[tuple[str, str | bool | None], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    tables: tuple[_Released, ...]
-    sql: str
-    parameters: tuple[tuple[str, str | bool | None], ...]
-    rows_max: int | None
+    rows_max: int | None = None
 
 
 class ShellHandler:
@@ -107,9 +84,10 @@ class ShellHandler:
         """Bind on empty tables ("check"), run on filled ones ("run"), or plan private statements on a twin ("plan")."""
         if frame.header["operation"] == "plan":
             return self._twins.plan(frame.header), ()
+        asked = read_record(_Asked, frame.header)
         if frame.header["operation"] == "check":
-            return self._check(read_record(_Check, frame.header)), ()
-        return self._run(read_record(_Run, frame.header), columns_of(frame))
+            return self._check(asked), ()
+        return self._run(asked, columns_of(frame))
 
     def between(self) -> None:
         """Close the last run's database and open and warm the next one while nobody waits (15 ms)."""
@@ -126,7 +104,7 @@ class ShellHandler:
         lock_down(connection, local_files=False)
         return connection
 
-    def _check(self, asked: _Check) -> Mapping[str, Json]:
+    def _check(self, asked: _Asked) -> Mapping[str, Json]:
         parameters = read_parameters(asked.parameters)
         # Binding changes nothing, and what it might change is rolled back: this database may stay open.
         with contextlib.closing(self._binding.cursor()) as cursor:
@@ -141,7 +119,7 @@ class ShellHandler:
                 cursor.execute("ROLLBACK")
         return {"described": described}
 
-    def _run(self, asked: _Run, received: Sequence[_Received]) -> Answer:
+    def _run(self, asked: _Asked, received: Sequence[_Received]) -> Answer:
         self._used = connection = self._fresh or self._open()
         self._fresh = None
         columns = iter(received)
@@ -201,10 +179,10 @@ def _result_kind(type_name: str) -> str:
     raise Invalid
 
 
-def _create(connection: duckdb.DuckDBPyConnection, table: _Released, columns: Iterator[_Received]) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, table: _Table, columns: Iterator[_Received]) -> None:
     arrays: dict[str, npt.NDArray[np.generic]] = {}
     parts: list[str] = []
-    for position, name in enumerate(table.columns):
+    for position, (name, _) in enumerate(table.columns):
         description, buffers = next(columns)
         kind = str(description["kind"])
         arrays[f"c{position}"] = _array(description, buffers, table.rows)

@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 
 from engines import private as private_engine
+from engines.encoding import encode_statement
 from engines.frames import Frame
 from engines.handlers.connection import identifier, literal, lock_down, private_settings
 from engines.handlers.private import run_statement
@@ -113,7 +114,7 @@ class Store:
 
     def exact(self, statement: Statement) -> Exact:
         """The answer of a statement, read as the private engine reads it."""
-        encoded = private_engine.encode_statement(statement)
+        encoded = encode_statement(statement)
         assert encoded is not None
         with closing(self.connection.cursor()) as cursor:
             try:

@@ -23,11 +23,12 @@ from typing import Any
 import duckdb
 import pytest
 
+from engines.encoding import encode_statement
 from engines.handlers.connection import lock_down, private_settings, settings
 from engines.handlers.plan import open_twin
 from engines.handlers.private import run_statement
 from engines.optimizers import PRIVATE_OFF
-from engines.private import PrivateEngine, encode_statement
+from engines.private import PrivateEngine
 from engines.twin import twin_of
 from privacy.refusal import Refused
 from privacy.statement import Statement

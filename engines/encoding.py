@@ -1,0 +1,64 @@
+"""Statements and their parameters on their way to a worker."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+from privacy.policy import ColumnType
+from privacy.statement import Statement
+from privacy.values import Json
+
+__all__ = ["encode_parameters", "encode_statement", "is_unicode"]
+
+
+def is_unicode(*texts: str) -> bool:
+    """Whether the strings are proper Unicode: a lone surrogate has no bytes."""
+    try:
+        return all(text.encode() is not None for text in texts)
+    except UnicodeEncodeError:
+        return False
+
+
+def encode_parameters(parameters: Sequence[object]) -> list[tuple[str, str | bool | None]] | None:
+    """Parameters as pairs of a type word and a JSON value, or None when one cannot be carried."""
+    items: list[tuple[str, str | bool | None]] = []
+    for value in parameters:
+        if value is None or isinstance(value, bool):
+            items.append(("plain", value))
+        elif isinstance(value, str):
+            if not is_unicode(value):
+                return None
+            items.append(("plain", value))
+        elif isinstance(value, int):
+            if not -(2**127) < value < 2**127:
+                return None
+            items.append(("integer", str(value)))
+        elif isinstance(value, float):
+            items.append(("number", value.hex()))
+        elif isinstance(value, datetime.datetime):
+            if value.tzinfo is not None:
+                return None
+            items.append(("timestamp", value.isoformat()))
+        elif isinstance(value, datetime.date):
+            items.append(("date", value.isoformat()))
+        else:
+            return None
+    return items
+
+
+def encode_statement(statement: Statement) -> dict[str, Json] | None:
+    """A statement for a worker, or None when it cannot be sent: a fault of ours that is found before anything is."""
+    parameters = encode_parameters(statement.parameters)
+    names = [key.name for key in statement.keys]
+    names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
+    if parameters is None or len(set(names)) != len(names) or not names:
+        return None
+    if any(key.type is ColumnType.NUMBER for key in statement.keys):
+        return None
+    return {
+        "sql": statement.sql,
+        "parameters": parameters,
+        "keys": [[key.name, key.type.value] for key in statement.keys],
+        "sums": [item.name for item in statement.sums],
+    }
