@@ -103,7 +103,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
             return (f"Remove key: {column} from table {name}, or fill in the missing values.",)
         case "unit_key_null":
             return (
-                f"Give every row of {name} a value of {column}, or leave such rows out of the data: they are nobody's.",
+                f"Give every row of {name} a value of {column}, or leave out such rows: they belong to no unit.",
             )
         case "no_rows_of_units":
             return (

@@ -53,7 +53,7 @@ def load_stored(document: Mapping[str, object]) -> DatasetFile:
 def check(path: FilePath | str, *, headers: Headers | None = None) -> list[Finding]:
     """Every finding in the dataset file at `path`, errors and warnings, in the order of the file. Never raises.
 
-    With `headers`, which tells the names of columns in data files, declared columns are looked for in them.
+    With `headers`, which reports the names of columns in data files, declared columns are looked for in them.
     """
     path = FilePath(path)
     try:

@@ -1,7 +1,7 @@
 """Changes to the text of a dataset file that leave everything else as it was: comments, order, quotes.
 
 Each change is made twice, to the values and to the text. The text is kept only when it reads as exactly those values;
-where it does not (a style of YAML that nobody foresaw), the caller gets None and writes the values out anew.
+where it does not (an unforeseen style of YAML), the caller gets None and writes the values out anew.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def _one_file(path: Path) -> tuple[InspectedTable, ...]:
         raise DataRefused(what, "It is not a file.", advice)
     kind = file_format(path.name)
     if kind is None:
-        why = f"Its kind is told from its suffix, and this one is not among {', '.join(SUFFIXES)}."
+        why = f"Its kind follows from its suffix, and this one is not among {', '.join(SUFFIXES)}."
         raise DataRefused(what, why, "Rename it, or export the data as CSV or Parquet.")
     if path.stat().st_size == 0:
         raise DataRefused(what, "It is empty.", "Export the data again.")
@@ -113,7 +113,7 @@ def _one_file(path: Path) -> tuple[InspectedTable, ...]:
         )
     tables = inspect_source(path, source_format=kind).tables
     if kind == "csv" and any(_VALUE.fullmatch(column.name) for table in tables for column in table.columns):
-        # Names of columns are public: a first row that is taken for names would tell about a person.
+        # Names of columns are public: a first row that is taken for names would reveal a person's values.
         raise DataRefused(
             what,
             "Its first line looks like a row of data: a name in it is a number or a date.",

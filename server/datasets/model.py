@@ -310,7 +310,7 @@ class PolicyFile(_Part):
     releases_shared: Annotated[Literal["no", "charged", "free"], BeforeValidator(sharing_word)] = Field(
         default="no",
         description="Whether analysts are served by one another's releases: no; charged to the reader's own accounts; "
-        "or free, and then a personal limit does not bound what the person reads. Tells that somebody asked.",
+        "or free, and then a personal limit does not bound what the person reads. Reveals that somebody asked.",
     )
 
 

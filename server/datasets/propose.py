@@ -84,7 +84,7 @@ class InspectedTable(Protocol):
 _HEAD = """\
 # A dataset file of Noisegate, proposed from the names and types of the columns in {file}.
 # What stands here is public to the analysts of the dataset. Lines that say "asked" wait for you: fill them in from
-# what the columns mean, never from the rows, because bounds and lists that were read from rows tell about people.
+# what the columns mean, never from the rows: bounds and lists that are read from rows reveal facts about people.
 # Check it with:   noisegate dataset check THIS_FILE        More: docs/datasets.md
 """
 
@@ -95,7 +95,7 @@ _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows th
 _LENGTH = "# length_max: 50   # asked: most characters by its meaning; else answers with text functions wait"
 _ROWS_EXPECTED = "# asked: about how many rows, if everybody may know; answers then appear sooner"
 _DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
-"""What the engine guesses for columns of a CSV file; a proposal of text in spite of it has a reason to be told."""
+"""What the engine guesses for columns of a CSV file; where text is proposed instead, the file says why."""
 
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 

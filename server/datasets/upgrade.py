@@ -1,4 +1,4 @@
-"""Older dataset files rewritten to the version of today, with the same meaning.
+"""Older dataset files rewritten to the current version, with the same meaning.
 
 A step of `STEPS` writes down what an older file left to a rule that has changed. What a file of version 1 means is
 never changed by its upgrade: data that was attached with it is attached with the new one, and answers are the same.
@@ -57,7 +57,7 @@ STEPS: tuple[Step, ...] = (_say_where_other_values_count, _name_sharing)
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """A dataset file at the version of today.
+    """A dataset file at the current version.
 
     `kept` says that the text is the old one but for the changes; otherwise it was written anew, without comments.
     `changes` is empty when the file was of this version already: `text` is then the old one.
@@ -69,7 +69,7 @@ class Upgraded:
 
 
 def upgrade(text: str) -> Upgraded:
-    """The file at the version of today. Its data files are not looked at. Errors: DatasetFileRefused."""
+    """The file at the current version. Its data files are not looked at. Errors: DatasetFileRefused."""
     file = load_text(text, sources=False)
     if file.version == VERSION:
         return Upgraded(text, kept=True, changes=())

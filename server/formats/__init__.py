@@ -1,7 +1,7 @@
 """Formats of results: which one `Accept` asks for, and an answer's or a release's table in it.
 
 JSON is what is stored and what is sent by default. CSV, Arrow and Parquet are made from those stored bytes, so every
-format tells the same numbers, and asking again in another format spends nothing.
+format has the same numbers, and asking again in another format spends nothing.
 
     the answer's columns, in order | for every released or derived column x: x_standard_error, x_low, x_high
     sex, n                         | n_standard_error, n_low, n_high

@@ -135,7 +135,7 @@ RESULT_HEADERS: Mapping[str, str] = {
 
 
 def _price(accounting: _Accounting, budget_address: str | None, *, free: bool) -> dict[str, str]:
-    """Headers of the charge on the account that the query was asked from, when the JSON tells it.
+    """Headers of the charge on the account that the query was asked from, where the JSON has it.
 
     `free` is whether the answer was made without any release.
     """

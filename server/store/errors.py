@@ -3,7 +3,7 @@
 RegistryError
 ├── NameTaken        the name exists
 ├── NotThere         no such principal, key or dataset
-├── LastAdministrator  the change would leave nobody who can administrate
+├── LastAdministrator  no enabled administrator would be left
 ├── VersionConflict  the dataset version exists with another document or snapshot
 ├── NotReplaced      something else is served than was to be replaced
 └── KeyRefused       the text is not a valid key
@@ -73,7 +73,7 @@ class KeyFault(StrEnum):
 
 
 class KeyRefused(RegistryError):
-    """The text is not a key that works now. `reason` is told only to a caller who proved to hold the secret."""
+    """The text is not a key that works now. `reason` is reported only to a caller who proved to hold the secret."""
 
     def __init__(self, reason: KeyFault) -> None:
         self.reason = reason

@@ -44,7 +44,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What may be shown of a key. `last_used_day` is a date, so that keys do not tell when people work."""
+    """What may be shown of a key. `last_used_day` is a date, so that keys do not reveal when people work."""
 
     id: str
     principal: str
@@ -214,7 +214,7 @@ class People(Transactions):
         identifier, secret = parts
         with self._engine.connect() as connection:
             row = connection.exec_driver_sql(self._verify, {"key": identifier}).first()
-        # An unknown identifier costs one hash too, so that the time does not tell whether it exists.
+        # An unknown identifier costs one hash too, so that the time does not reveal whether it exists.
         salt, expected = (bytes(16), bytes(32)) if row is None else (row.salt, row.digest)
         right = hmac.compare_digest(digest_of(secret, salt=salt, pepper=self._secret), expected)
         if row is None or not right:

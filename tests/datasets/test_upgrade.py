@@ -27,7 +27,7 @@ def values(text: str) -> Any:
 def test_a_file_without_version_is_read_and_says_so() -> None:
     """Shows that a file of version 1 has one warning, which names the command, and no error."""
     (found,) = check_text(OLD)
-    assert (severity(found), found.what) == ("warning", "the file is of version 1, and 2 is the version of today")
+    assert (severity(found), found.what) == ("warning", "the file is of version 1, and the current version is 2")
     assert "dataset upgrade" in found.instead[0]
     assert [problem.field for problem in check_text("version: 1\n" + OLD)] == ["version"]
     assert load_text(OLD).version == 1

@@ -20,7 +20,7 @@ class Judged:
     formats do.
 
     Data files are looked for in `directory` (not at all when it is None), and when `confined` only there. Without
-    `sources` nothing is judged that is said of data files.
+    `sources` nothing that is declared about data files is judged.
     """
 
     document: Document
@@ -97,7 +97,7 @@ class Judged:
                 self.problem(
                     (*above, part, name),
                     what=f'"{first}" and "{name}" differ only in upper and lower case',
-                    why="SQL does not tell such names apart.",
+                    why="SQL does not distinguish such names.",
                     instead="Rename one of them, in the data file too.",
                 )
 

@@ -58,6 +58,6 @@ def judge_policy(judged: Judged, policy: PolicyFile) -> None:
             ("policy", "epsilon_max"),
             code=WARNING,
             what='"epsilon_max" of the policy is large',
-            why="Beyond an epsilon of 10 one answer may tell almost certainly whether a person is in the data.",
+            why="Beyond an epsilon of 10 one answer may reveal almost certainly whether a person is in the data.",
             instead="Keep it at 1 or below unless the data is not sensitive.",
         )

@@ -160,7 +160,7 @@ def _source_column(
         judged.problem(
             path,
             what=f"{called} could be one of several columns of the data file",
-            why=f"The file has {listed}, and upper and lower case do not tell names apart.",
+            why=f"The file has {listed}, and upper and lower case do not distinguish names.",
             instead=f"Choose one by its exact name: source_name: {quoted(present[places[0]])}."
             if exact
             else "Rename one of them in the data file.",

@@ -29,8 +29,8 @@ def check_meaning(
     """Adds every finding about the parts that have the right shape.
 
     Data files are looked for in `directory` (not at all when it is None), and when `confined` only there. `headers`
-    tells the names of the columns in data files; without it they are not opened further than their first bytes.
-    Without `sources` nothing is judged that is said of data files.
+    reports the names of the columns in data files; without it only their first bytes are read. Without `sources`
+    nothing that is declared about data files is judged.
     """
     judged = Judged(document, parts.unit, parts.tables, directory, confined=confined, sources=sources)
     _version(judged)
@@ -52,7 +52,7 @@ def _version(judged: Judged) -> None:
         judged.problem(
             ("version",) if "version" in judged.data else (),
             code=WARNING,
-            what=f"the file is of version {written}, and {VERSION} is the version of today",
+            what=f"the file is of version {written}, and the current version is {VERSION}",
             why="It is read with the meaning that it had; what is new cannot be declared in it.",
             instead="Rewrite it, with the same meaning: noisegate dataset upgrade FILE.",
         )

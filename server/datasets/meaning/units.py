@@ -62,7 +62,7 @@ def _key_or_rows(judged: Judged, unit: UnitFile) -> None:
             what=f'each row of table "{unit.table}" is a privacy unit of its own',
             why="That is right when each person has one row. A person with several rows is protected one row at a "
             "time: what all of them say together is not hidden.",
-            instead="If a column tells which rows belong to one person, name it: "
+            instead="If a column says which rows belong to one person, name it: "
             f"unit: {{table: {unit.table}, key: COLUMN}}.",
         )
 
@@ -146,7 +146,7 @@ def _no_way(judged: Judged, path: Path, name: str, table: TableFile) -> None:
     judged.problem(
         path,
         what=f'table "{name}" does not reach the privacy unit',
-        why=f'No chain of references leads from it to "{judged.unit.table}.{judged.unit.key}", so nobody can say whose '
+        why=f'No chain of references leads from it to "{judged.unit.table}.{judged.unit.key}", so it is unknown whose '
         "rows these are.",
         instead=table_of_units(judged, name, judged.unit.key, judged.unit.table, judged.unit.key)
         if holds and holds_units_often(judged, judged.unit.table, judged.unit.key)
