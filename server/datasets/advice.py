@@ -102,9 +102,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
         case "key_null":
             return (f"Remove key: {column} from table {name}, or fill in the missing values.",)
         case "unit_key_null":
-            return (
-                f"Give every row of {name} a value of {column}, or leave out such rows: they belong to no unit.",
-            )
+            return (f"Give every row of {name} a value of {column}, or leave out such rows: they belong to no unit.",)
         case "no_rows_of_units":
             return (
                 f"Check references of table {name}: no value of its column is a key of the table that it refers to.",
