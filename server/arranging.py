@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mechanisms.released_table import ReleasedTable
+from privacy.values import Cell
 from sql_rewrite.plan import Arrangement, SortTerm
 from sql_rewrite.released import ROW
 
 __all__ = ["arranged"]
 
 
-def arranged(table: ReleasedTable, arrangement: Arrangement) -> list[tuple[Any, ...]]:
+def arranged(table: ReleasedTable, arrangement: Arrangement) -> list[tuple[Cell, ...]]:
     """The rows of the table that the arrangement shows, in its order and with its columns."""
-    values: dict[str, Sequence[Any]] = {column.name: _numbers(column.values) for column in table.columns}
+    values: dict[str, Sequence[Cell]] = {column.name: _numbers(column.values) for column in table.columns}
     values[ROW] = range(table.rows)
     rows = list(range(table.rows))
     # Sorts are stable, so the last term comes first.
@@ -38,7 +39,7 @@ def _sorted(rows: list[int], values: Sequence[Any], term: SortTerm) -> list[int]
     return nulls + known if term.nulls_first else known + nulls
 
 
-def _numbers(values: Sequence[Any]) -> Sequence[Any]:
+def _numbers(values: Sequence[Cell]) -> Sequence[Cell]:
     """The values with NULL in place of NaN."""
     if any(isinstance(value, float) and math.isnan(value) for value in values):
         return [None if isinstance(value, float) and math.isnan(value) else value for value in values]

@@ -10,6 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 from accountant.account import Account, FilterKind
@@ -32,7 +33,15 @@ from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from sql_rewrite.plan_warnings import answer_warnings
 
-__all__ = ["Quote", "answer", "estimate"]
+__all__ = ["Quote", "Verdict", "answer", "estimate"]
+
+
+class Verdict(StrEnum):
+    """What an estimate says of its price. The values are sent."""
+
+    FREE = "free"
+    AFFORDABLE = "affordable"
+    REJECTED_BUDGET = "rejected_budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,9 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
     dataset = prepared.plan.dataset
     free = priced is None or len(reusable) == len(prepared.cores)
-    verdict = "free" if free else ("affordable" if priced is not None and priced.admitted else "rejected_budget")
+    verdict = Verdict.FREE
+    if priced is not None and not free:
+        verdict = Verdict.AFFORDABLE if priced.admitted else Verdict.REJECTED_BUDGET
     loss = None if free or priced is None else _loss(prepared, quote)
     cost = Fraction(0)
     if loss is not None and priced is not None:
@@ -142,7 +153,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             "least": None if quote.least is None else {"epsilon": decimal_text(quote.least)},
             "raised": priced is not None and priced.raised and not free,
         },
-        "refusal": _exhausted(quote) if verdict == "rejected_budget" else None,
+        "refusal": _exhausted(quote) if verdict is Verdict.REJECTED_BUDGET else None,
         "noise": None if priced is None else priced.family,
         "families": [_family(family, prepared, question, leaf, chosen=family is priced) for family in quote.families],
         "warnings": [finding_body(warning) for warning in prepared.warnings],
