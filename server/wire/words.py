@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum, StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
 
 from accountant.account import FilterKind
 from accountant.request import Reuse
@@ -30,9 +32,6 @@ __all__ = [
     "StatusWord",
 ]
 
-Word = TypeVar("Word")
-Kind = TypeVar("Kind", bound=Enum)
-
 
 class Progress(StrEnum):
     """How far a query is that has no answer yet: admitted, or taken up by this process."""
@@ -48,46 +47,35 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-def _one_of(words: Mapping[str, Word]) -> PlainValidator:
-    """Reads one of the words as what it stands for."""
-    *others, last = (repr(word) for word in words)
+class _OneOf:
+    """Reads a word as the member that it is the value of; `none` is a word for None."""
 
-    def parse(value: object) -> Word:
-        if not isinstance(value, str) or value not in words:
+    def __init__(self, members: Iterable[Enum], *, none: str | None = None) -> None:
+        self._words = {**({} if none is None else {none: None}), **{member.value: member for member in members}}
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"enum": list(self._words), "type": "string"}
+
+    def _read(self, value: object) -> Enum | None:
+        if not isinstance(value, str) or value not in self._words:
+            *others, last = (repr(word) for word in self._words)
             raise ValueError(f"the value must be one of {', '.join(others)} or {last}")
-        return words[value]
-
-    return PlainValidator(parse)
+        return self._words[value]
 
 
-def _spelt(words: Iterable[str]) -> WithJsonSchema:
-    return WithJsonSchema({"enum": list(words), "type": "string"})
+RoleWord = Annotated[Role, _OneOf(Role)]
+FilterWord = Annotated[FilterKind, _OneOf(FilterKind)]
+NoiseWord = Annotated[NoiseFamily | None, _OneOf(NoiseFamily, none="auto")]
+"""None is the server's choice."""
 
-
-def _by_word(kind: type[Kind]) -> dict[str, Kind]:
-    return {member.value: member for member in kind}
-
-
-_ROLES = _by_word(Role)
-_FILTERS = _by_word(FilterKind)
-_NOISES = {"auto": None, **_by_word(NoiseFamily)}
-_REUSES = {reuse.value: reuse for reuse in (Reuse.ANY, Reuse.OWN, Reuse.NONE)}
-_STATES = _by_word(QueryStatus)
-_PROGRESS = _by_word(Progress)
-_KINDS = _by_word(ColumnKind)
-_OUTCOMES = _by_word(Outcome)
-_INTERVALS = _by_word(IntervalMethod)
-
-RoleWord = Annotated[Role, _one_of(_ROLES), _spelt(_ROLES)]
-FilterWord = Annotated[FilterKind, _one_of(_FILTERS), _spelt(_FILTERS)]
-NoiseWord = Annotated[NoiseFamily | None, _one_of(_NOISES), _spelt(_NOISES)]
-"""None is "auto": the server's choice."""
-
-ReuseWord = Annotated[Reuse, _one_of(_REUSES), _spelt(_REUSES)]
+ReuseWord = Annotated[Reuse, _OneOf((Reuse.ANY, Reuse.OWN, Reuse.NONE))]
 """Whether reading what others paid for is charged is the policy's to say."""
 
-StatusWord = Annotated[QueryStatus, _one_of(_STATES), _spelt(_STATES)]
-ProgressWord = Annotated[Progress, _one_of(_PROGRESS), _spelt(_PROGRESS)]
-ColumnKindWord = Annotated[ColumnKind, _one_of(_KINDS), _spelt(_KINDS)]
-OutcomeWord = Annotated[Outcome, _one_of(_OUTCOMES), _spelt(_OUTCOMES)]
-IntervalWord = Annotated[IntervalMethod, _one_of(_INTERVALS), _spelt(_INTERVALS)]
+StatusWord = Annotated[QueryStatus, _OneOf(QueryStatus)]
+ProgressWord = Annotated[Progress, _OneOf(Progress)]
+ColumnKindWord = Annotated[ColumnKind, _OneOf(ColumnKind)]
+OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
+IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]
