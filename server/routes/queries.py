@@ -14,7 +14,7 @@ from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.numbers import decimal_text
-from privacy.refusal import ExecutionFailed, Refused
+from privacy.refusal import CODES, ExecutionFailed, Refused
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
@@ -106,35 +106,8 @@ _EXAMPLE_RUNNING = {"id": "q_7d1f", "status": "running", "links": {"self": "/v1/
 
 _ANSWER_HEADERS = {name: text for name, text in RESULT_HEADERS.items() if name != "Noisegate-Release"}
 
-_REFUSALS = (
-    "parse_error",
-    "not_a_query",
-    "many_statements",
-    "unknown_dataset",
-    "unknown_table",
-    "unknown_column",
-    "ambiguous_column",
-    "unsupported_sql",
-    "unsupported_function",
-    "unsupported_type",
-    "volatile_function",
-    "raw_rows",
-    "group_by_unit",
-    "column_without_bounds",
-    "join_multiplies",
-    "join_not_on_key",
-    "private_row_limit",
-    "correlated_subquery",
-    "too_large",
-    "key_domain_too_large",
-    "no_groups",
-    "accuracy_unreachable",
-    "cannot_be_planned",
-    "budget_exhausted",
-    "no_budget",
-    "policy_forbids",
-    "window_closed",
-)
+_REFUSALS = tuple(code for code in CODES if code != "execution_failed")
+"""What a question is refused for before anything is charged."""
 
 
 def _asked(raw: dict[str, object]) -> dict[str, object]:
