@@ -24,13 +24,7 @@ from privacy.refusal import ExecutionFailed, Refused
 from server.administration.refusal import ActRefused
 from server.auth import undeclared_routes
 from server.body import findings_of
-from server.errors import (
-    Problem,
-    problem_of_execution,
-    problem_of_ledger,
-    problem_of_refusal,
-    problem_response,
-)
+from server.errors import Problem, problem_of_execution, problem_of_ledger, problem_of_refusal, problem_response
 from server.limits import RateLimit
 from server.log import coarse_seconds, configure_logs, duration_bucket, logger, where
 from server.methods import allowed_methods, as_get, without_body

@@ -19,11 +19,7 @@ from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import problem_of_execution, problem_of_ledger
-from server.formats import (
-    RESULT_HEADERS,
-    Format,
-    answer_table,
-)
+from server.formats import RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
 from server.question import Question
 from server.roles import ASKING, READING
