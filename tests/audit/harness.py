@@ -61,14 +61,6 @@ __all__ = [
     "shrunk",
 ]
 
-_STORED = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 CONFIDENCE = Fraction(95, 100)
 DELTA = Fraction(1, 10**7)
 
@@ -101,7 +93,7 @@ class Store:
         parts, values = [], []
         for column in table.columns:
             values.append([stored(row[column.name]) for row in rows])
-            text = f"unnest(CAST(${len(values)} AS {_STORED[column.type]}[]))"
+            text = f"unnest(CAST(${len(values)} AS {column.type.sql}[]))"
             if column.type is ColumnType.TEXT and column.keys is not None and column.keys.other is None:
                 keys = ", ".join(literal(key) for key in column.keys.values if isinstance(key, str))
                 text = f"CAST({text} AS ENUM({keys}))"
@@ -126,7 +118,7 @@ class Store:
 
     def hashes(self, bounded: BoundedCore) -> Any:
         """The engine's hash of (unit, group), which ranks the groups of a unit."""
-        kinds = [_STORED[key.type] for _, key in bounded.core.keys]
+        kinds = [key.type.sql for _, key in bounded.core.keys]
 
         def hasher(pairs: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[int]:
             values: list[list[Any]] = [[self.draws[unit] for unit, _ in pairs]]

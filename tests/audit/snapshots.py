@@ -14,21 +14,11 @@ from engines.private import PrivateEngine
 from engines.snapshot import build_snapshot
 from engines.table_source import TableSource
 from privacy.exact import Exact
-from privacy.policy import ColumnType
 from privacy.statement import Statement
 from tests.audit.generate import Row, Scene, restricted
 from tests.audit.harness import Store
 
 __all__ = ["SnapshotStore", "write_source"]
-
-_TYPES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 
 
 def write_source(scene: Scene, rows: Mapping[str, list[Row]], path: Path) -> Path:
@@ -36,7 +26,7 @@ def write_source(scene: Scene, rows: Mapping[str, list[Row]], path: Path) -> Pat
     with closing(duckdb.connect(str(path))) as connection:
         for table in scene.dataset.tables:
             parts = [
-                f"unnest(CAST(${place} AS {_TYPES[column.type]}[])) AS {identifier(column.name)}"
+                f"unnest(CAST(${place} AS {column.type.sql}[])) AS {identifier(column.name)}"
                 for place, column in enumerate(table.columns, start=1)
             ]
             values = [[row[column.name] for row in rows[table.name]] for column in table.columns]

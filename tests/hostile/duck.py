@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,7 @@ from engines.handlers.plan import open_twin
 from engines.texts import AskedText, encode_text, read_stopped
 from engines.twin import twin_of
 from privacy.aggregate import AggregateFunction
-from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.policy import Dataset, KeyValue
 from privacy.statistic import Estimate, Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
@@ -39,18 +39,9 @@ from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import parse
 from tests.sql_rewrite.datasets import CLINIC
 
-__all__ = ["SQL_TYPES", "Clinic", "Expressions", "Raised", "Reader", "Row", "same_rows", "same_values"]
+__all__ = ["Clinic", "Expressions", "Raised", "Reader", "Row", "same_rows", "same_values"]
 
 Row = tuple[Any, ...]
-
-SQL_TYPES = {
-    ColumnType.INTEGER: "BIGINT",
-    ColumnType.NUMBER: "DOUBLE",
-    ColumnType.TEXT: "VARCHAR",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.DATE: "DATE",
-    ColumnType.TIMESTAMP: "TIMESTAMP",
-}
 
 
 def _day(year: int, month: int, day: int) -> datetime.date:
@@ -101,7 +92,7 @@ class Clinic:
         # Division by zero and overflow of doubles raise: they are errors here, which the lowered SQL makes NULL.
         self.connection.execute("SET ieee_floating_point_ops = false")
         for table in CLINIC.tables:
-            columns = [f'"{column.name}" {SQL_TYPES[column.type]}' for column in table.columns]
+            columns = [f'"{column.name}" {column.type.sql}' for column in table.columns]
             rows: Sequence[Row] = _ROWS[table.name]
             if table.protected:
                 columns += ['"unit$id" INTEGER', '"unit$draw" UBIGINT']
@@ -119,6 +110,24 @@ class Clinic:
         cursor = self.connection.execute(sql, dict(parameters)) if parameters else self.connection.execute(sql)
         return cursor.fetchall()
 
+    def difference(self, text: str, excused: Callable[[str, list[Row], list[Row]], bool]) -> tuple[object, ...] | None:
+        """What a text that is read means in DuckDB and by its plan, where these differ and nothing excuses it.
+
+        A shell that does not bind is refused by the shell engine's check; a text that raises on a row has no rows to
+        compare, where the plan gives NULL.
+        """
+        try:
+            ours = self.planned(text)
+        except duckdb.Error:
+            return None
+        try:
+            theirs = self.direct(text)
+        except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+            return text, str(error)[:80]
+        except duckdb.Error:
+            return None
+        return None if same_rows(theirs, ours) or excused(text, theirs, ours) else (text, theirs[:3], ours[:3])
+
     def planned(self, sql: str, parameters: Mapping[str, ParameterValue] | None = None) -> list[Row]:
         """The rows of the plan with exact instead of noisy numbers. Errors: Refused."""
         plan = lift(sql, CLINIC, parameters)
@@ -129,7 +138,7 @@ class Clinic:
         cursor.execute("USE clinic")
         for bounded in bound(plan):
             names, rows = tables[bounded.core.name]
-            types = [f'"{name}" {SQL_TYPES[key.type]}' for name, key in bounded.core.keys]
+            types = [f'"{name}" {key.type.sql}' for name, key in bounded.core.keys]
             types += [
                 f'"{estimate.name}" {"BIGINT" if estimate.integer else "DOUBLE"}'
                 for estimate in bounded.described.estimates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -14,22 +13,6 @@ from tests.hostile.duck import Clinic, Reader, same_rows
 from tests.hostile.good import GOOD
 
 THEMES = sorted({entry.place.partition(":")[0] for entry in refused()})
-
-
-@pytest.fixture(scope="module")
-def clinic() -> Iterator[Clinic]:
-    """The clinic's rows in DuckDB."""
-    made = Clinic()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    """What reads texts before anything is charged."""
-    made = Reader()
-    yield made
-    made.close()
 
 
 def codes(reader: Reader, text: str) -> list[str]:

@@ -35,15 +35,6 @@ from sql_rewrite.scalars import engine_type
 INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
 BOOLEAN, DATE, TIMESTAMP = ColumnType.BOOLEAN, ColumnType.DATE, ColumnType.TIMESTAMP
 
-SQL_TYPES = {
-    INTEGER: "BIGINT",
-    NUMBER: "DOUBLE",
-    TEXT: "VARCHAR",
-    BOOLEAN: "BOOLEAN",
-    DATE: "DATE",
-    TIMESTAMP: "TIMESTAMP",
-}
-
 I = ColumnRef("t", "i", INTEGER, declared=Interval(Fraction(-5), Fraction(10)))  # noqa: E741
 J = ColumnRef("t", "j", INTEGER)
 K = ColumnRef("t", "k", INTEGER, nullable=False)
@@ -173,7 +164,7 @@ def run(expression: Expression, rows: Sequence[Row], settings: tuple[str, ...] =
     connection = _connection(settings)
     columns = columns_of(expression)
     reads = [
-        f'unnest(${place + 1}::{SQL_TYPES[c.type]}[]) AS "{c.name.replace(chr(34), chr(34) * 2)}"'
+        f'unnest(${place + 1}::{c.type.sql}[]) AS "{c.name.replace(chr(34), chr(34) * 2)}"'
         for place, c in enumerate(columns)
     ]
     reads.append(f"unnest(range({len(rows)})) AS row$number")
