@@ -33,6 +33,7 @@ from sql_rewrite.functions import (
     texts,
     truth,
 )
+from sql_rewrite.functions.harmony import depth_of, weight_of
 from sql_rewrite.functions.operator import Operator, TypeRefused
 
 __all__ = ["INTERNAL", "REGISTRY", "build", "cast"]
@@ -67,19 +68,9 @@ INTERNAL = frozenset({"clip", "as_number", "as_timestamp", "gather", "gather_ran
 def build(operator: str, arguments: Sequence[Expression]) -> Expression:
     """The operator applied to the arguments, typed, with NULL behaviour and range.
 
-    Besides the names of `REGISTRY` accepts "between" and "not_between" (value, low, high) and "if"
-    (condition, then [, else]), which become other operators. Constants such as patterns, units and digits are
-    `Literal` arguments.
+    Constants such as patterns, units and digits are `Literal` arguments.
     Errors: TypeRefused with unsupported_function, unsupported_type or too_large. Never depends on rows.
     """
-    match operator:
-        case "between":
-            value, low, high = _exactly(operator, arguments, 3)
-            return build("and", (build(">=", (value, low)), build("<=", (value, high))))
-        case "not_between":
-            return build("not", (build("between", arguments),))
-        case "if":
-            return build("case", arguments)
     entry = REGISTRY.get(operator)
     if entry is None:
         raise TypeRefused(
@@ -102,7 +93,7 @@ def build(operator: str, arguments: Sequence[Expression]) -> Expression:
             _copies(operator, resolved.arguments, index) * _weight(entry, argument)
             for index, argument in enumerate(resolved.arguments)
         ),
-        depth=1 + max((_depth(a) for a in resolved.arguments), default=0),
+        depth=1 + max((depth_of(a) for a in resolved.arguments), default=0),
     )
     if not call.finite:
         # A number that overflows becomes NULL.
@@ -117,14 +108,6 @@ def build(operator: str, arguments: Sequence[Expression]) -> Expression:
     return call
 
 
-def _exactly(operator: str, arguments: Sequence[Expression], count: int) -> Sequence[Expression]:
-    if len(arguments) != count:
-        raise TypeRefused(
-            "unsupported_function", f'"{operator}" is refused', f"It takes {count} arguments, not {len(arguments)}."
-        )
-    return arguments
-
-
 _REPEATED = frozenset(name for dialect in DIALECTS.values() for name in dialect.costs.copies)
 
 
@@ -136,13 +119,8 @@ def _copies(operator: str, arguments: Sequence[Expression], index: int) -> int:
 
 
 def _weight(entry: Operator, argument: Expression) -> int:
-    if not isinstance(argument, Call):
-        return 1
-    return argument.weight if argument.finite or entry.loose else 2 * argument.weight + 1
-
-
-def _depth(argument: Expression) -> int:
-    return argument.depth if isinstance(argument, Call) else 1
+    guarded = isinstance(argument, Call) and not argument.finite and not entry.loose
+    return 2 * weight_of(argument) + 1 if guarded else weight_of(argument)
 
 
 def _ranged(entry: Operator, arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:

@@ -24,7 +24,7 @@ from sql_rewrite.functions.operator import (
     Resolved,
     any_nullable,
     arity,
-    expect,
+    one_argument,
     refuse_types,
 )
 from sql_rewrite.functions.reading import CHARACTERS_MAX, PATTERNS, read_text, to_integer, to_number
@@ -45,23 +45,13 @@ _SOURCES: dict[ColumnType, tuple[ColumnType, ...]] = {
     TIMESTAMP: (TIMESTAMP, DATE, TEXT),
 }
 
-_NEVER_FAILS = {
-    (INTEGER, BOOLEAN),
-    (NUMBER, NUMBER),
-    (NUMBER, INTEGER),
-    (NUMBER, BOOLEAN),
-    (TEXT, TEXT),
-    (TEXT, INTEGER),
-    (TEXT, BOOLEAN),
-    (TEXT, DATE),
-    (TEXT, TIMESTAMP),
-    (BOOLEAN, BOOLEAN),
-    (BOOLEAN, INTEGER),
-    (BOOLEAN, NUMBER),
-    (DATE, DATE),
-    (DATE, TIMESTAMP),
-    (TIMESTAMP, TIMESTAMP),
-    (TIMESTAMP, DATE),
+_NEVER_FAILS: dict[ColumnType, tuple[ColumnType, ...]] = {
+    INTEGER: (BOOLEAN,),
+    NUMBER: (NUMBER, INTEGER, BOOLEAN),
+    TEXT: (TEXT, INTEGER, BOOLEAN, DATE, TIMESTAMP),
+    BOOLEAN: (BOOLEAN, INTEGER, NUMBER),
+    DATE: (DATE, TIMESTAMP),
+    TIMESTAMP: (TIMESTAMP, DATE),
 }
 
 
@@ -88,7 +78,7 @@ def _nullable(target: ColumnType) -> Callable[[Sequence[Expression]], bool]:
         if source is NUMBER and target is INTEGER:
             interval = ranges.monotone(interval_of(arguments[0]), lambda value: Fraction(round(value)))
             return arguments[0].nullable or not interval.inside(BIGINT)
-        return any_nullable(arguments) or (target, source) not in _NEVER_FAILS
+        return any_nullable(arguments) or source not in _NEVER_FAILS[target]
 
     return nullable
 
@@ -200,15 +190,6 @@ def _operator(target: ColumnType) -> Operator:
 # --- conversions that SQL makes by itself ------------------------------------------------------------------------
 
 
-def _resolve_as(kind: ColumnType, source: ColumnType) -> Resolve:
-    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity("conversion", arguments, 1)
-        expect("conversion", arguments[0], source)
-        return Resolved(arguments, kind)
-
-    return resolve
-
-
 def _as_number_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
     return ranges.converted(intervals[0], wide=needs_wide(arguments[0]))
 
@@ -221,7 +202,7 @@ OPERATORS: tuple[Operator, ...] = (
         signature="INTEGER -> NUMBER",
         meaning="The nearest double; made by the server where SQL converts by itself.",
         totality="Every integer within 2^126 has finite doubles beside it.",
-        resolve=_resolve_as(NUMBER, INTEGER),
+        resolve=one_argument("conversion", INTEGER, to=NUMBER),
         lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.NUMBER),
         reference=lambda call, values: to_number(whole(values[0]), call.arguments[0]),
         range=_as_number_range,
@@ -233,7 +214,7 @@ OPERATORS: tuple[Operator, ...] = (
         signature="DATE -> TIMESTAMP",
         meaning="Midnight of the day; made by the server where SQL converts by itself.",
         totality="Every date of the years 1 to 9999 has a midnight within the range of timestamps.",
-        resolve=_resolve_as(TIMESTAMP, DATE),
+        resolve=one_argument("conversion", DATE, to=TIMESTAMP),
         lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.TIMESTAMP),
         reference=of_day(midnight),
         section="Conversion",

@@ -8,7 +8,7 @@ from functools import cmp_to_key
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Interval, Literal, Value
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.harmony import harmonise, harmonised_sides
+from sql_rewrite.functions.harmony import harmonise, harmonised_sides, of_one_kind
 from sql_rewrite.functions.operator import (
     Lowerer,
     Operator,
@@ -76,12 +76,6 @@ def _case_lower(call: Call, lowerer: Lowerer) -> Scalar:
     return narrow(Case(pairs, branches[-1]), call, wide=wide)
 
 
-def _resolve_coalesce(arguments: tuple[Expression, ...]) -> Resolved:
-    arity("COALESCE", arguments, 1, 100)
-    converted, kind = harmonise("COALESCE", arguments)
-    return Resolved(converted, kind)
-
-
 def _coalesce_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
     reached = []
     for argument, interval in zip(arguments, intervals, strict=True):
@@ -132,11 +126,6 @@ def _extreme(
 ) -> Operator:
     word = name.upper()
 
-    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity(word, arguments, 1, 100)
-        converted, kind = harmonise(word, arguments)
-        return Resolved(converted, kind)
-
     def lower(call: Call, lowerer: Lowerer) -> Scalar:
         sides, wide = harmonised_sides(call, call.arguments, lowerer)
         nullable = tuple([argument.nullable for argument in call.arguments])
@@ -155,7 +144,7 @@ def _extreme(
         names=(name,),
         takes=None,
         alike=True,
-        resolve=resolve,
+        resolve=of_one_kind(word, 1, 100),
         lower=lower,
         reference=lambda call, values: min(values, key=rank),
         range=lambda arguments, intervals: interval(intervals),
@@ -217,7 +206,7 @@ OPERATORS: tuple[Operator, ...] = (
         names=("coalesce",),
         takes=None,
         alike=True,
-        resolve=_resolve_coalesce,
+        resolve=of_one_kind("COALESCE", 1, 100),
         lower=_coalesce_lower,
         reference=lambda call, values: next((value for value in values if value is not None), None),
         range=_coalesce_range,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Literal, Value
-from sql_rewrite.functions.harmony import harmonise, harmonised_sides
-from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolve, Resolved, TypeRefused, arity, never
+from sql_rewrite.functions.harmony import harmonise, harmonised_sides, of_one_kind
+from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolved, TypeRefused, arity, never
 from sql_rewrite.functions.values import order
 from sql_rewrite.scalars import Comparison, ComparisonSymbol, IsNull, Member, Scalar
 
@@ -16,14 +16,6 @@ __all__ = ["OPERATORS"]
 IN_LIST_MAX = 1_000
 
 BOOLEAN = ColumnType.BOOLEAN
-
-
-def _resolve_comparison(forms: str) -> Resolve:
-    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity(forms, arguments, 2)
-        return Resolved(harmonise(forms, arguments)[0], BOOLEAN)
-
-    return resolve
 
 
 def _compared(symbol: ComparisonSymbol) -> Lower:
@@ -42,7 +34,7 @@ def _comparison(symbol: ComparisonSymbol, meaning: str, holds: Callable[[int], b
         signature="two values of one kind -> BOOLEAN",
         meaning=meaning,
         totality="Comparing two values of one SQL type is defined for every pair and raises nothing.",
-        resolve=_resolve_comparison(f"a {symbol} b"),
+        resolve=of_one_kind(f"a {symbol} b", 2, to=BOOLEAN),
         lower=_compared(symbol),
         reference=lambda call, values: holds(order(values[0], values[1])),
         section="Comparison",
@@ -63,7 +55,7 @@ def _distinction(name: str, symbol: ComparisonSymbol, meaning: str) -> Operator:
         signature="two values of one kind -> BOOLEAN",
         meaning=meaning,
         totality="Comparing two values of one SQL type, or NULL, is defined for every pair.",
-        resolve=_resolve_comparison(forms),
+        resolve=of_one_kind(forms, 2, to=BOOLEAN),
         lower=_compared(symbol),
         reference=reference,
         nullable=never,

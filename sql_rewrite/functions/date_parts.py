@@ -10,7 +10,7 @@ from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import Expression, Interval
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.moments import moments_of
-from sql_rewrite.functions.operator import Operator, Range, Resolve, Resolved, arity, expect, plain_call
+from sql_rewrite.functions.operator import Operator, Range, one_argument, plain_call
 from sql_rewrite.functions.values import midnight, of_day
 from sql_rewrite.scalars import DatePart, DatePartName
 
@@ -18,29 +18,8 @@ __all__ = ["OPERATORS"]
 
 DATE, TIMESTAMP, INTEGER, TEXT = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER, ColumnType.TEXT
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
-
-
-def _resolve(forms: str, *kinds: ColumnType, to: ColumnType = INTEGER) -> Resolve:
-    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity(forms, arguments, 1)
-        return Resolved((expect(forms, arguments[0], *kinds),), to)
-
-    return resolve
+_DAYS = tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
+_MONTHS = tuple("January February March April May June July August September October November December".split())
 
 
 def _part(
@@ -66,7 +45,7 @@ def _part(
         totality="Every date of the years 1 to 9999 has this part; infinite dates are not stored.",
         names=names or (name,),
         parts=(name,) if parts is None else parts,
-        resolve=_resolve(forms, *kinds),
+        resolve=one_argument(forms, *kinds, to=INTEGER),
         lower=lambda call, lowerer: DatePart(name, lowerer.value(call.arguments[0])),
         reference=of_day(reference),
         range=interval or (lambda arguments, intervals: within),
@@ -92,7 +71,7 @@ def _name(
         meaning=meaning,
         totality="Every date of the years 1 to 9999 has one of the names.",
         names=(name,),
-        resolve=_resolve(forms, DATE, TIMESTAMP, to=TEXT),
+        resolve=one_argument(forms, DATE, TIMESTAMP, to=TEXT),
         lower=plain_call(name),
         reference=of_day(lambda value: values[index(value)]),
         characters=lambda arguments, lengths: max(map(len, values)),

@@ -18,6 +18,7 @@ from sql_rewrite.functions.operator import (
     arity,
     constant_text,
     expect,
+    one_argument,
     refuse_types,
 )
 from sql_rewrite.functions.values import day, midnight, of_day
@@ -133,11 +134,6 @@ def _diff_lower(call: Call, lowerer: Lowerer) -> Scalar:
 # --- epoch -------------------------------------------------------------------------------------------------------
 
 
-def _resolve_epoch(arguments: tuple[Expression, ...]) -> Resolved:
-    arity("EPOCH", arguments, 1)
-    return Resolved((expect("EPOCH", arguments[0], DATE, TIMESTAMP),), NUMBER)
-
-
 def _epoch(value: datetime.date) -> float:
     return float((midnight(value) - _EPOCH) // _MICROSECOND) / 1e6
 
@@ -174,7 +170,7 @@ OPERATORS: tuple[Operator, ...] = (
         totality="Microseconds within the years 1 to 9999 fit 64 bits; dividing by a million is finite.",
         names=("epoch",),
         parts=("epoch",),
-        resolve=_resolve_epoch,
+        resolve=one_argument("EPOCH", DATE, TIMESTAMP, to=NUMBER),
         lower=lambda call, lowerer: EpochSeconds(lowerer.value(call.arguments[0])),
         reference=of_day(_epoch),
         range=_epoch_range,

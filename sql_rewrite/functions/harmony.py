@@ -8,11 +8,19 @@ from collections.abc import Sequence
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Literal, interval_of, needs_wide
 from sql_rewrite.functions import ranges
-from sql_rewrite.functions.operator import Lowerer, TypeRefused, integer_operands, refuse_types
+from sql_rewrite.functions.operator import (
+    Lowerer,
+    Resolve,
+    Resolved,
+    TypeRefused,
+    arity,
+    integer_operands,
+    refuse_types,
+)
 from sql_rewrite.functions.reading import read_text
 from sql_rewrite.scalars import Scalar
 
-__all__ = ["as_literal", "harmonise", "harmonised_sides"]
+__all__ = ["as_literal", "depth_of", "harmonise", "harmonised_sides", "of_one_kind", "weight_of"]
 
 INTEGER, NUMBER, TEXT = ColumnType.INTEGER, ColumnType.NUMBER, ColumnType.TEXT
 DATE, TIMESTAMP = ColumnType.DATE, ColumnType.TIMESTAMP
@@ -40,33 +48,22 @@ def _convert(argument: Expression, kind: ColumnType) -> Expression | None:
     if isinstance(argument, Literal):
         return as_literal(argument, kind)
     if kind is NUMBER and argument.type is INTEGER:
-        return Call(
-            "as_number",
-            (argument,),
-            NUMBER,
-            argument.nullable,
-            ranges.converted(interval_of(argument), wide=needs_wide(argument)),
-            weight=_weight(argument) + 1,
-            depth=_depth(argument) + 1,
-        )
-    if kind is TIMESTAMP and argument.type is DATE:
-        return Call(
-            "as_timestamp",
-            (argument,),
-            TIMESTAMP,
-            argument.nullable,
-            None,
-            weight=_weight(argument) + 1,
-            depth=_depth(argument) + 1,
-        )
-    return None
+        name, interval = "as_number", ranges.converted(interval_of(argument), wide=needs_wide(argument))
+    elif kind is TIMESTAMP and argument.type is DATE:
+        name, interval = "as_timestamp", None
+    else:
+        return None
+    weight, depth = weight_of(argument) + 1, depth_of(argument) + 1
+    return Call(name, (argument,), kind, argument.nullable, interval, weight=weight, depth=depth)
 
 
-def _weight(expression: Expression) -> int:
+def weight_of(expression: Expression) -> int:
+    """How many operators the expression is in SQL."""
     return expression.weight if isinstance(expression, Call) else 1
 
 
-def _depth(expression: Expression) -> int:
+def depth_of(expression: Expression) -> int:
+    """How deep the expression is nested."""
     return expression.depth if isinstance(expression, Call) else 1
 
 
@@ -99,6 +96,17 @@ def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expres
             "Dates and timestamps are written as '2024-02-29' and '2024-02-29 12:00:00'.",
         )
     return tuple(argument for argument in converted if argument is not None), kind
+
+
+def of_one_kind(forms: str, least: int, most: int | None = None, *, to: ColumnType | None = None) -> Resolve:
+    """Accepts so many values of one kind, and gives `to`, or a value of that kind."""
+
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity(forms, arguments, least, most)
+        converted, kind = harmonise(forms, arguments)
+        return Resolved(converted, to or kind)
+
+    return resolve
 
 
 def harmonised_sides(call: Call, arguments: Sequence[Expression], lowerer: Lowerer) -> tuple[list[Scalar], bool]:

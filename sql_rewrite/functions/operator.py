@@ -33,6 +33,7 @@ __all__ = [
     "narrow",
     "never",
     "no_range",
+    "one_argument",
     "plain_call",
     "refuse_types",
 ]
@@ -151,6 +152,17 @@ class Operator:
     exact_text: Callable[[str], bool] | None = None
     cost: Cost | None = None
     chained: bool = False
+
+
+def one_argument(forms: str, *kinds: ColumnType, to: ColumnType | None = None) -> Resolve:
+    """Accepts one argument of one of the types, and gives `to`, or the type that the argument has."""
+
+    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
+        arity(forms, arguments, 1)
+        argument = expect(forms, arguments[0], *kinds)
+        return Resolved((argument,), to or argument.type)
+
+    return resolve
 
 
 def as_long(arguments: Sequence[Expression], lengths: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from sql_rewrite.functions.operator import (
     constant_integer,
     constant_text,
     expect,
+    one_argument,
     plain_call,
 )
 from sql_rewrite.functions.text_size import fixed, growth, longest
@@ -42,14 +43,6 @@ TEXT_MAX = ranges.between(0, 2**32)
 
 _SPACES = "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """What the engine trims: the space separators of Unicode, neither tabs nor line ends."""
-
-
-def _resolve_text(forms: str, kind: ColumnType = TEXT) -> Resolve:
-    def resolve(arguments: tuple[Expression, ...]) -> Resolved:
-        arity(forms, arguments, 1)
-        return Resolved((expect(forms, arguments[0], TEXT),), kind)
-
-    return resolve
 
 
 def _resolve_piece(forms: str) -> Resolve:
@@ -154,20 +147,39 @@ def _length_range(arguments: Sequence[Expression], intervals: Sequence[Interval]
     return Interval(Fraction(0), None if most is None else Fraction(most))
 
 
-def _trim(name: str, forms: str, meaning: str, function: Callable[[str], str], cost: Cost) -> Operator:
+def _same_length(
+    name: str,
+    meaning: str,
+    function: Callable[[str], str],
+    cost: Cost,
+    totality: str = "Removing characters is defined for every text and makes it shorter.",
+    *,
+    names: tuple[str, ...] = (),
+    exact_text: Callable[[str], bool] | None = None,
+) -> Operator:
+    """A text that is not longer than the argument."""
+    forms = f"{name.upper()}(a)"
     return Operator(
         name=name,
         forms=forms,
         signature="TEXT -> TEXT",
         meaning=meaning,
-        totality="Removing characters is defined for every text and makes it shorter.",
-        resolve=_resolve_text(forms),
+        totality=totality,
+        names=names,
+        resolve=one_argument(name.upper() if names else forms, TEXT),
         lower=plain_call(name),
         reference=of_text(function),
         characters=as_long,
+        exact_text=exact_text,
         cost=cost,
         section="Text",
     )
+
+
+def _case(name: str, function: Callable[[str], str], cost: Cost) -> Operator:
+    meaning = f"Every character mapped to its one {name}-case character."
+    totality = "The mapping has one result per code point and leaves unknown ones alone."
+    return _same_length(name, meaning, function, cost, totality, names=(name,), exact_text=case_agrees)
 
 
 def _needle(
@@ -208,36 +220,8 @@ def _piece(name: str, forms: str, meaning: str, reference: Reference, cost: Cost
 
 
 OPERATORS: tuple[Operator, ...] = (
-    Operator(
-        name="lower",
-        forms="LOWER(a)",
-        signature="TEXT -> TEXT",
-        meaning="Every character mapped to its one lower-case character.",
-        totality="The mapping has one result per code point and leaves unknown ones alone.",
-        names=("lower",),
-        resolve=_resolve_text("LOWER"),
-        lower=plain_call("lower"),
-        reference=of_text(lower_case),
-        characters=as_long,
-        exact_text=case_agrees,
-        cost=Cost(row=27, vector=2800, character=15.7),
-        section="Text",
-    ),
-    Operator(
-        name="upper",
-        forms="UPPER(a)",
-        signature="TEXT -> TEXT",
-        meaning="Every character mapped to its one upper-case character.",
-        totality="The mapping has one result per code point and leaves unknown ones alone.",
-        names=("upper",),
-        resolve=_resolve_text("UPPER"),
-        lower=plain_call("upper"),
-        reference=of_text(upper_case),
-        characters=as_long,
-        exact_text=case_agrees,
-        cost=Cost(row=17, character=17.7),
-        section="Text",
-    ),
+    _case("lower", lower_case, Cost(row=27, vector=2800, character=15.7)),
+    _case("upper", upper_case, Cost(row=17, character=17.7)),
     Operator(
         name="length",
         forms="LENGTH(a), CHAR_LENGTH(a)",
@@ -245,7 +229,7 @@ OPERATORS: tuple[Operator, ...] = (
         meaning="The number of code points.",
         totality="Every stored text is valid UTF-8 of less than 2^32 bytes.",
         names=("length", "char_length"),
-        resolve=_resolve_text("LENGTH", INTEGER),
+        resolve=one_argument("LENGTH", TEXT, to=INTEGER),
         lower=plain_call("length"),
         reference=of_text(len),
         cost=Cost(row=4, character=1.4),
@@ -253,26 +237,17 @@ OPERATORS: tuple[Operator, ...] = (
         ceiling=TEXT_MAX,
         section="Text",
     ),
-    _trim(
+    _same_length(
         "trim",
-        "TRIM(a)",
         "Without spaces at both ends (Unicode space separators).",
         lambda t: t.strip(_SPACES),
         Cost(row=51, character=14.6),
     ),
-    _trim(
-        "ltrim",
-        "LTRIM(a)",
-        "Without spaces at the start.",
-        lambda t: t.lstrip(_SPACES),
-        Cost(row=32, vector=1300, character=7),
+    _same_length(
+        "ltrim", "Without spaces at the start.", lambda t: t.lstrip(_SPACES), Cost(row=32, vector=1300, character=7)
     ),
-    _trim(
-        "rtrim",
-        "RTRIM(a)",
-        "Without spaces at the end.",
-        lambda t: t.rstrip(_SPACES),
-        Cost(row=28, vector=2100, character=9.6),
+    _same_length(
+        "rtrim", "Without spaces at the end.", lambda t: t.rstrip(_SPACES), Cost(row=28, vector=2100, character=9.6)
     ),
     _piece("left", "LEFT(a, n)", "The first n characters.", _left, Cost(row=37, vector=3100, character=3.7)),
     _piece("right", "RIGHT(a, n)", "The last n characters.", _right, Cost(row=41, vector=1400, character=5.9)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Value
-from sql_rewrite.functions.operator import Operator, Reference, Resolve, Resolved, arity, expect
+from sql_rewrite.functions.operator import Operator, Reference, Resolve, Resolved, arity, expect, one_argument
 from sql_rewrite.scalars import Junction, JunctionWord, Not
 
 __all__ = ["OPERATORS", "booleans"]
@@ -61,11 +61,6 @@ def _junction(name: str, word: JunctionWord, meaning: str, reference: Reference)
     )
 
 
-def _resolve_not(arguments: tuple[Expression, ...]) -> Resolved:
-    arity("NOT", arguments, 1)
-    return Resolved(booleans("NOT", arguments), BOOLEAN)
-
-
 OPERATORS: tuple[Operator, ...] = (
     _junction("and", "AND", "False when one side is false, else NULL when one side is NULL, else true.", _and),
     _junction("or", "OR", "True when one side is true, else NULL when one side is NULL, else false.", _or),
@@ -75,7 +70,7 @@ OPERATORS: tuple[Operator, ...] = (
         signature="BOOLEAN -> BOOLEAN",
         meaning="The opposite; NULL for NULL.",
         totality="Three-valued logic has a result for true, false and NULL.",
-        resolve=_resolve_not,
+        resolve=one_argument("NOT", BOOLEAN),
         lower=lambda call, lowerer: Not(lowerer.value(call.arguments[0])),
         reference=lambda call, values: not values[0],
         section="Truth values",

@@ -212,7 +212,7 @@ _DESCRIBED = [
     (build("=", (B, Literal(True, BOOLEAN))), "b = TRUE"),
     (build("day_of_week", (D,)), "DAYOFWEEK(d)"),
     (build("negate", (Y,)), "-y"),
-    (build("between", (J, integer(1), integer(2))), "(j >= 1) AND (j <= 2)"),
+    (build("and", (build(">=", (J, integer(1))), build("<=", (J, integer(2))))), "(j >= 1) AND (j <= 2)"),
 ]
 
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privacy.policy import ColumnType
+from privacy.refusal import Refused
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import (
@@ -23,14 +24,18 @@ from sql_rewrite.expressions import (
     Expression,
     Interval,
     Literal,
+    describe,
     interval_of,
     needs_wide,
 )
 from sql_rewrite.functions import REGISTRY, TypeRefused, bounds_of, build, cast, clip_columns, ranges
 from sql_rewrite.functions.__main__ import tables
+from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.syntax import parse
 from tests.sql_rewrite.function_cases import (
     BOOLEAN,
+    COLUMNS,
     DATE,
     EDGES,
     INTEGER,
@@ -441,7 +446,7 @@ _GRAMMAR: dict[ColumnType, list[tuple[str, list[ColumnType | Literal]]]] = {
         ("is_not_null", [INTEGER]),
         ("in", [INTEGER, integer(1), integer(2**40)]),
         ("in", [TEXT, text("a"), text("")]),
-        ("between", [NUMBER, NUMBER, INTEGER]),
+        (">=", [NUMBER, INTEGER]),
         ("like", [TEXT, text("%a_")]),
         ("cast_boolean", [NUMBER]),
     ],
@@ -719,3 +724,54 @@ def test_wide_integers_become_near_doubles(values: list[tuple[int, int]]) -> Non
     for (first, second), found in zip(values, run(cast(product, NUMBER), rows), strict=True):
         assert isinstance(found, float)
         assert ranges.converted(ranges.point(first * second), wide=True).contains(found)
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+_COLUMNS = {column.name: column for column in COLUMNS}
+
+
+def _lifted(written: str) -> Expression:
+    """The expression that a text is read as."""
+    tree, parsed = parse(f"SELECT {written}")
+    return ExpressionLift(parsed, lambda node: _COLUMNS[node.name], {}).lift(tree.expressions[0])
+
+
+def _writable(argument: Expression) -> bool:
+    """Whether a test can write the argument without its own grammar of SQL."""
+    if isinstance(argument, ColumnRef):
+        return argument.name.isidentifier()
+    if not isinstance(argument, Literal):
+        return False
+    return argument.value.isprintable() if isinstance(argument.value, str) else isinstance(argument.value, int)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [(name, function) for name, operator in REGISTRY.items() for function in operator.names]
+)
+def test_every_function_of_an_operator_is_read_as_it(name: str, function: str) -> None:
+    """Each name is lifted to its operator with the arguments in their order, and one more of them is refused."""
+    cases = [arguments for arguments in CASES[name] if all(map(_writable, arguments))]
+    assert cases
+    for arguments in cases:
+        written = ", ".join(map(describe, arguments))
+        assert _lifted(f"{function}({written})") == build(name, arguments)
+    if REGISTRY[name].takes is not None:
+        more = ", ".join([*map(describe, cases[-1]), *["1"] * 4])
+        with pytest.raises(Refused):
+            _lifted(f"{function}({more})")
+
+
+@pytest.mark.parametrize(("name", "part"), [(name, part) for name, o in REGISTRY.items() for part in o.parts])
+def test_every_part_of_a_date_is_read_as_its_operator(name: str, part: str) -> None:
+    """EXTRACT and date_part read each word as the operator that has it."""
+    expected = build(name, (M,))
+    assert _lifted(f"EXTRACT({part} FROM m)") == expected
+    assert _lifted(f"date_part('{part}', m)") == expected
+
+
+def test_what_is_no_function_of_the_registry_is_refused_by_its_name() -> None:
+    """DuckDB has it, the parser has a class for it, and no description has its name."""
+    with pytest.raises(Refused) as refused:
+        _lifted("GAMMA(x) + SIN(y)")
+    assert "GAMMA()" in refused.value.findings[0].what
