@@ -234,18 +234,7 @@ def propose(
     if not usable:
         raise ValueError(f'"{file}" has no table with a column that can be used')
     names = _table_names(usable, file)
-    owners = usable if rows_are_units else [table for table in usable if unit is not None and _unit_name(table, unit)]
-    if unit is not None and not owners:
-        known = ", ".join(column.name for table in usable for column in table.columns)
-        raise ValueError(f'"{file}" has no column "{unit}"; its columns are {known}')
-    decided = None if unit is None else table_of_units(usable, unit)
-    owners = sorted(
-        owners,
-        key=lambda table: (
-            table is not decided,
-            unit is None or table.key is None or table.key != _unit_source(table, unit),
-        ),
-    )
+    owners = usable if rows_are_units else _owners(usable, unit, file)
     chosen = next((table for table in owners if unit_table in (None, table.name, names[table.name])), None)
     if owners and chosen is None:
         raise ValueError(f'"{file}" has no table "{unit_table}"' + (f' with a column "{unit}"' if unit else ""))
@@ -256,13 +245,7 @@ def propose(
     lines.append(f"version: {VERSION}")
     lines.append(f"dataset: {identifier_for(dataset or (owner or names[usable[0].name]))}")
     key = None if chosen is None or unit is None else _unit_name(chosen, unit)
-    if rows_are_units:
-        lines.append(f"unit: {{table: {owner}, rows: true}}   {_ROWS}")
-    elif owner is not None:
-        lines.append(f"unit: {{table: {owner}, key: {key}}}")
-    else:
-        lines.append("unit:   # asked: whose presence is protected? The table of people and the column that names them")
-        lines += ["  table:", "  key:   # or, when each row is one person and no column names them: rows: true"]
+    lines += _unit(owner, key, rows_are_units=rows_are_units)
     lines.append("tables:")
     references = {names[table.name]: _references(table, usable, names) for table in usable}
     if unit is not None and chosen is not None:
@@ -296,6 +279,34 @@ def propose(
     return "\n".join(lines) + "\n"
 
 
+def _unit(owner: str | None, key: str | None, *, rows_are_units: bool) -> list[str]:
+    """The lines that say whose presence is protected, or ask for it."""
+    if rows_are_units:
+        return [f"unit: {{table: {owner}, rows: true}}   {_ROWS}"]
+    if owner is not None:
+        return [f"unit: {{table: {owner}, key: {key}}}"]
+    return [
+        "unit:   # asked: whose presence is protected? The table of people and the column that names them",
+        "  table:",
+        "  key:   # or, when each row is one person and no column names them: rows: true",
+    ]
+
+
+def _owners(usable: Sequence[InspectedTable], unit: str | None, file: str) -> list[InspectedTable]:
+    """The tables that may be that of the units, the likeliest first. Errors: ValueError when none has the column."""
+    if unit is None:
+        return []
+    owners = tables_with_unit(usable, unit)
+    if not owners:
+        known = ", ".join(column.name for table in usable for column in table.columns)
+        raise ValueError(f'"{file}" has no column "{unit}"; its columns are {known}')
+    decided = table_of_units(usable, unit)
+    return sorted(
+        owners,
+        key=lambda table: (table is not decided, table.key is None or table.key != _unit_source(table, unit)),
+    )
+
+
 def _table(
     table: InspectedTable,
     *,
@@ -314,27 +325,7 @@ def _table(
     `ways` are the columns whose references lead to the units, directly or through other tables.
     """
     led = bool(ways)
-    lines = [f"  {name}:"]
-    inside = f", table: {_quoted(table.name)}" if table.name and file_format(file) == "duckdb" else ""
-    if table.decimal != ".":
-        inside += f", decimal: {_quoted(table.decimal)}"
-    if table.thousands is not None:
-        inside += f", thousands: {_quoted(table.thousands)}"
-    if table.dates != "YYYY-MM-DD":
-        inside += f", dates: {_quoted(table.dates)}"
-    if table.nulls:
-        inside += f", nulls: [{', '.join(map(_quoted, table.nulls))}]"
-    if table.encoding != "utf-8":
-        inside += f", encoding: {table.encoding}"
-    if any(column.source_type.upper() == _ZONED for column in table.columns):
-        inside += ", zone: UTC"
-    lines.append(f"    source: {{file: {_quoted(file)}{inside}}}")
-    if table.nulls:
-        lines.append("    # nulls says: these words stand for missing values, and are values of no column; is that so?")
-    if file_format(file) == "csv" and any(column.type is ColumnType.TEXT for column in table.columns):
-        lines.append("    # numbers, days or truth values proposed as text? say in source how they are written: "
-                     "decimal, thousands,")  # fmt: skip
-        lines.append("    # dates, nulls (marks such as NA), true, false (docs/datasets.md), and change their type")
+    lines = [f"  {name}:", *_source(table, file)]
     # Only as a comment: it is a fact about rows until the owner says that everybody may know it.
     lines.append(f"    # rows_expected: {rounded_up(table.rows)}   {_ROWS_EXPECTED}")
     one_row = name == owner and unit is not None and contribution is None
@@ -349,7 +340,7 @@ def _table(
             lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
     elif table.key is not None and (own := _name_of(table, table.key)) is not None:
         lines.append(f"    key: {own}   # says: no two rows share it; verified when the data is attached")
-    if any(column.source_type.upper() == _ZONED for column in table.columns):
+    if _has_zone(table):
         lines.append(
             "    # asked: whose days and clock do moments with a time zone mean? zone: UTC, Europe/Berlin, ..."
         )
@@ -378,6 +369,36 @@ def _table(
     lines.append("    columns:")
     for item in named_columns(table):
         lines += _column(item, unit=unit, several=not (one_row or single or (name == owner and unit is None)))
+    return lines
+
+
+def _has_zone(table: InspectedTable) -> bool:
+    """Whether a column holds moments with a time zone."""
+    return any(column.source_type.upper() == _ZONED for column in table.columns)
+
+
+def _source(table: InspectedTable, file: str) -> list[str]:
+    """The lines that say where the rows of a table are and how they are written."""
+    inside = f", table: {_quoted(table.name)}" if table.name and file_format(file) == "duckdb" else ""
+    if table.decimal != ".":
+        inside += f", decimal: {_quoted(table.decimal)}"
+    if table.thousands is not None:
+        inside += f", thousands: {_quoted(table.thousands)}"
+    if table.dates != "YYYY-MM-DD":
+        inside += f", dates: {_quoted(table.dates)}"
+    if table.nulls:
+        inside += f", nulls: [{', '.join(map(_quoted, table.nulls))}]"
+    if table.encoding != "utf-8":
+        inside += f", encoding: {table.encoding}"
+    if _has_zone(table):
+        inside += ", zone: UTC"
+    lines = [f"    source: {{file: {_quoted(file)}{inside}}}"]
+    if table.nulls:
+        lines.append("    # nulls says: these words stand for missing values, and are values of no column; is that so?")
+    if file_format(file) == "csv" and any(column.type is ColumnType.TEXT for column in table.columns):
+        lines.append("    # numbers, days or truth values proposed as text? say in source how they are written: "
+                     "decimal, thousands,")  # fmt: skip
+        lines.append("    # dates, nulls (marks such as NA), true, false (docs/datasets.md), and change their type")
     return lines
 
 

@@ -137,75 +137,71 @@ _NAMES: dict[str, tuple[str, ...]] = {
 
 def _explain(document: Document, item: ErrorDetails) -> None:
     """Turns one finding of the model into words for the author of the file."""
+    path = _path(document.data, item["loc"])
+    what, why, instead = _words(item, path, value_at(document.data, path))
+    document.problem(path, what=what, why=why, instead=instead)
+
+
+def _words(item: ErrorDetails, path: Path, value: Yaml) -> tuple[str, str, str]:
+    """What is wrong, why it is, and what to write instead."""
     location, kind, context = item["loc"], item["type"], item.get("ctx", {})
-    path = _path(document.data, location)
-    value = value_at(document.data, path)
     last = location[-1] if location else ""
     name = _called(path)
     if kind == "missing":
         missing = str(last)
-        document.problem(
-            path,
-            what=f'"{missing}" is missing' + (f" in {name}" if path else ""),
-            why=_MISSING.get(missing, "Nothing can be assumed in its place."),
-            instead=_EXAMPLES.get(missing, f"Add {missing}: ..."),
+        return (
+            f'"{missing}" is missing' + (f" in {name}" if path else ""),
+            _MISSING.get(missing, "Nothing can be assumed in its place."),
+            _EXAMPLES.get(missing, f"Add {missing}: ..."),
         )
-    elif kind == "extra_forbidden":
+    if kind == "extra_forbidden":
         known = _known_names(path)
         near = nearest(str(last), known)
-        document.problem(
-            path,
-            what=f'unknown name "{last}"' + (f" in {_called(path[:-1])}" if len(path) > 1 else ""),
-            why="A misspelt protection would silently not protect, so every name must be known.",
-            instead=(f'Did you mean "{near}"? ' if near else "") + f"Known here: {', '.join(known)}.",
+        return (
+            f'unknown name "{last}"' + (f" in {_called(path[:-1])}" if len(path) > 1 else ""),
+            "A misspelt protection would silently not protect, so every name must be known.",
+            (f'Did you mean "{near}"? ' if near else "") + f"Known here: {', '.join(known)}.",
         )
-    elif kind == "string_pattern_mismatch" or last == "[key]":
-        document.problem(
-            path,
-            what=f"{name} is not a name that can be used" if last == "[key]" else f"{name} cannot be {shown(value)}",
-            why="Names have letters A to Z, digits and underscores, no digit first, and 63 characters at most.",
-            instead=_identifier_hint(path, str(path[-1] if last == "[key]" else value)),
+    if kind == "string_pattern_mismatch" or last == "[key]":
+        return (
+            f"{name} is not a name that can be used" if last == "[key]" else f"{name} cannot be {shown(value)}",
+            "Names have letters A to Z, digits and underscores, no digit first, and 63 characters at most.",
+            _identifier_hint(path, str(path[-1] if last == "[key]" else value)),
         )
-    elif path == ("version",):
-        document.problem(
-            path,
-            what=f"version {shown(value)} of dataset files is not known",
-            why=f"This server reads versions 1 to {VERSION}; the file may be of a newer one.",
-            instead=f"Write version: {VERSION}, or use the server for which the file was written.",
+    if path == ("version",):
+        return (
+            f"version {shown(value)} of dataset files is not known",
+            f"This server reads versions 1 to {VERSION}; the file may be of a newer one.",
+            f"Write version: {VERSION}, or use the server for which the file was written.",
         )
-    elif kind == "literal_error":
+    if kind == "literal_error":
         choices = str(context.get("expected", ""))
         options = re.findall(r"'([^']*)'", choices)
         near = nearest(str(value), options)
-        document.problem(
-            path,
-            what=f"{name} cannot be {shown(value)}",
-            why="It is not one of the known choices.",
-            instead=(f'Did you mean "{near}"? ' if near else "") + f"Write one of: {', '.join(options)}.",
+        return (
+            f"{name} cannot be {shown(value)}",
+            "It is not one of the known choices.",
+            (f'Did you mean "{near}"? ' if near else "") + f"Write one of: {', '.join(options)}.",
         )
-    elif path[:1] == ("policy",) and kind == "string_type":
-        document.problem(
-            path,
-            what=f"{name} must be a decimal written as text",
-            why="A number without quotes may be rounded on its way, and budgets are exact.",
-            instead=f'Write it in quotes: {path[-1]}: "{shown(value, bare=True)}".',
+    if path[:1] == ("policy",) and kind == "string_type":
+        return (
+            f"{name} must be a decimal written as text",
+            "A number without quotes may be rounded on its way, and budgets are exact.",
+            f'Write it in quotes: {path[-1]}: "{shown(value, bare=True)}".',
         )
-    elif kind in ("finite_number",):
-        document.problem(
-            path,
-            what=f"{name} cannot be {shown(value)}",
-            why="Noise is proportional to the bounds, so a bound is an ordinary number.",
-            instead="Write a number that every plausible value stays within.",
+    if kind in ("finite_number",):
+        return (
+            f"{name} cannot be {shown(value)}",
+            "Noise is proportional to the bounds, so a bound is an ordinary number.",
+            "Write a number that every plausible value stays within.",
         )
-    else:
-        wanted = _WANTED.get(kind)
-        message = f"must be {wanted}" if wanted else _limit(kind, context) or _lower(item["msg"])
-        document.problem(
-            path,
-            what=f"{name} {message}" + (f", and it is {shown(value)}" if wanted else ""),
-            why=_REASONS.get(kind, "The file is read strictly: nothing is converted or guessed."),
-            instead=_EXAMPLES.get(str(path[-1]) if path else "", "See docs/datasets.md for each name and its values."),
-        )
+    wanted = _WANTED.get(kind)
+    message = f"must be {wanted}" if wanted else _limit(kind, context) or _lower(item["msg"])
+    return (
+        f"{name} {message}" + (f", and it is {shown(value)}" if wanted else ""),
+        _REASONS.get(kind, "The file is read strictly: nothing is converted or guessed."),
+        _EXAMPLES.get(str(path[-1]) if path else "", "See docs/datasets.md for each name and its values."),
+    )
 
 
 _MISSING = {
