@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from sql_rewrite.plan import Arrangement, SortTerm
+from sql_rewrite.syntax import select_place, whole_number
 
 __all__ = ["arrangement_of"]
 
@@ -97,8 +98,8 @@ def _terms(
 
 def _sorted_by(node: exp.Expr, selected: list[str], names: Mapping[str, int], columns: Mapping[str, str]) -> str | None:
     """The core's column that an ORDER BY names: by an output's position, by its name, or directly."""
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-        place = int(node.name) - 1
+    place = select_place(node)
+    if place is not None:
         return selected[place] if 0 <= place < len(selected) else None
     if isinstance(node, exp.Column) and not node.args.get("table"):
         named = names.get(node.name.lower())
@@ -110,7 +111,5 @@ def _number(node: exp.Expr | None) -> int | bool | None:
     """The number of a LIMIT or OFFSET, None without one; False when it is not a plain number."""
     if node is None:
         return None
-    literal = node.expression
-    if not _filled(node) <= {"expression"} or not isinstance(literal, exp.Literal) or literal.is_string:
-        return False
-    return int(literal.name) if literal.name.isdigit() else False
+    number = whole_number(node.expression) if _filled(node) <= {"expression"} else None
+    return False if number is None else number

@@ -26,7 +26,7 @@ from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import consume
+from sql_rewrite.syntax import clauses, consume
 
 __all__ = ["CoreBlock"]
 
@@ -117,9 +117,8 @@ class CoreBlock:
 
     def _clauses(self) -> list[exp.Expr]:
         """The clauses that may aggregate, with columns by their declared names."""
-        args = self.node.args
-        clauses = [args[slot] for slot in ("having", "qualify", "order") if args.get(slot) is not None]
-        return [self.names.qualified(clause) for clause in (*clauses, *(args.get("windows") or []))]
+        found = [*clauses(self.node, "having", "qualify", "order"), *(self.node.args.get("windows") or [])]
+        return [self.names.qualified(clause) for clause in found]
 
     def _check_rows(self, findings: Collector) -> None:
         """Collects what is refused in a block that aggregates nothing, or refuses it for asking for rows."""

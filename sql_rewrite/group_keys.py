@@ -18,7 +18,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
-from sql_rewrite.syntax import populated
+from sql_rewrite.syntax import populated, select_place
 from sql_rewrite.text import Text
 
 __all__ = ["GroupKey", "GroupKeyReader"]
@@ -83,8 +83,8 @@ class GroupKeyReader:
             ) from None
 
     def _group_item(self, item: exp.Expr) -> exp.Expr:
-        if isinstance(item, exp.Literal) and not item.is_string:
-            place = int(item.this) - 1 if str(item.this).isdigit() else -1
+        place = select_place(item)
+        if place is not None:
             if not 0 <= place < len(self._select.values):
                 raise refuse(
                     "unknown_column",

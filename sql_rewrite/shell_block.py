@@ -19,7 +19,7 @@ from sql_rewrite.scope import Names, Scope
 from sql_rewrite.shell import ShellNodes, has_aggregate, output_name
 from sql_rewrite.shell_form import Block, NestedQueries, write_block
 from sql_rewrite.shell_trace import shifted, trace_block
-from sql_rewrite.syntax import consume, populated
+from sql_rewrite.syntax import clauses, consume, populated, select_place
 
 __all__ = ["ShellBlocks"]
 
@@ -56,7 +56,7 @@ class ShellBlocks:
             for p, trace in zip(projections, traced.projections, strict=True)
         )
         grouped = node.args.get("group") is not None or has_aggregate(
-            [*projections, *[node.args[s] for s in ("having", "order", "qualify") if node.args.get(s)]]
+            [*projections, *clauses(node, "having", "order", "qualify")]
         )
         keys = self._identity_keys(node, projections, sources, names) if grouped else None
         identities: int | None
@@ -103,7 +103,7 @@ class ShellBlocks:
     def _note_counting(self, node: exp.Select, sources: Sequence[tuple[str, Released]], *, grouped: bool) -> None:
         """Keeps what depends on how many groups there are: aggregates over groups, and LIMIT."""
         cores = sorted(name for _, released in sources if not released.chosen for name in released.rows)
-        filtered = any(node.args.get(slot) is not None for slot in ("where", "having", "qualify"))
+        filtered = bool(clauses(node, "where", "having", "qualify"))
         limited = node.args.get("limit") is not None
         if cores and not filtered and (grouped or limited):
             place = node.args["limit"] if limited else next(iter(node.expressions), node)
@@ -198,8 +198,8 @@ class ShellBlocks:
             return None
         keys: list[exp.Expr] = []
         for item in group.expressions:
-            if isinstance(item, exp.Literal) and not item.is_string:
-                place = int(item.this) - 1
+            place = select_place(item)
+            if place is not None:
                 if not 0 <= place < len(projections):
                     return None
                 item = projections[place].this
@@ -222,10 +222,9 @@ def _keeps_name(alias: exp.Alias) -> bool:
 def _own_queries(node: exp.Select, projections: Sequence[exp.Expr]) -> list[exp.Expr]:
     """The outermost queries inside a block's own expressions, its relations apart."""
     stack = [*projections]
-    slots = ("where", "group", "having", "qualify", "order", "limit", "offset")
-    stack += [node.args[slot] for slot in slots if node.args.get(slot) is not None]
+    stack += clauses(node, "where", "group", "having", "qualify", "order", "limit", "offset")
     stack += node.args.get("windows") or []
-    stack += [join.args["on"] for join in node.args.get("joins") or [] if join.args.get("on") is not None]
+    stack += [on for join in node.args.get("joins") or [] for on in clauses(join, "on")]
     found: list[exp.Expr] = []
     while stack:
         current = stack.pop()

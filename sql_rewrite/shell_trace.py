@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.released import Released
+from sql_rewrite.syntax import clauses, select_place
 from sql_rewrite.trace import UNKNOWN, Trace, Tracer, moved
 
 __all__ = ["BlockTrace", "shifted", "trace_block", "value_of"]
@@ -73,8 +74,8 @@ def trace_block(
         return Tracer(column, inner, rows=rows, chosen=chosen)
 
     before = tracer(columns, chosen=False)
-    joins = [join.args["on"] for join in node.args.get("joins") or [] if join.args.get("on") is not None]
-    where = [node.args["where"].this] if node.args.get("where") is not None else []
+    joins = [on for join in node.args.get("joins") or [] for on in clauses(join, "on")]
+    where = [clause.this for clause in clauses(node, "where")]
     kept = any(released.chosen for _, released in sources) or not before.constant([*joins, *where])
     group = node.args.get("group")
     if group is not None and not before.constant(
@@ -87,13 +88,13 @@ def trace_block(
     for projection, trace in zip(projections, traces, strict=True):
         aliased.setdefault(("", projection.alias.lower()), trace)
     after = tracer(aliased, chosen=kept)
-    filters = [node.args[slot].this for slot in ("having", "qualify") if node.args.get(slot) is not None]
+    filters = [clause.this for clause in clauses(node, "having", "qualify")]
     chosen = kept or not after.constant(filters)
     ordered = any(released.ordered for _, released in sources)
     order = node.args.get("order")
     if order is not None:
         ordered = not all(_sorting(item, traces, after).constant for item in order.expressions)
-    if (node.args.get("limit") is not None or node.args.get("offset") is not None) and ordered:
+    if ordered and clauses(node, "limit", "offset"):
         chosen = True
     return BlockTrace(traces, rows, chosen, ordered)
 
@@ -101,7 +102,7 @@ def trace_block(
 def _sorting(item: exp.Expr, traces: Sequence[Trace], tracer: Tracer) -> Trace:
     """What an ORDER BY sorts by: a position is one of the projections."""
     node = item.this if isinstance(item, exp.Ordered) else item
-    if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) - 1 if str(node.this).isdigit() else -1
+    place = select_place(node)
+    if place is not None:
         return traces[place] if 0 <= place < len(traces) else UNKNOWN
     return tracer.trace(node)

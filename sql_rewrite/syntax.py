@@ -30,11 +30,14 @@ __all__ = [
     "NODES_MAX",
     "TEXT_BYTES_MAX",
     "UNFORESEEN",
+    "clauses",
     "consume",
     "parse",
     "populated",
     "rebuilt",
     "rendered",
+    "select_place",
+    "whole_number",
 ]
 
 DIALECT = "duckdb"
@@ -82,6 +85,28 @@ def rendered(node: exp.Expr) -> str:
 def populated(node: exp.Expr) -> set[str]:
     """Names of the slots of a node that hold something."""
     return {name for name, value in node.args.items() if value is not None and value is not False and value != []}
+
+
+def whole_number(node: object) -> int | None:
+    """The value of a literal that is written as a whole number of at most 18 digits; None for anything else."""
+    if not isinstance(node, exp.Literal) or node.is_string or len(node.name) > 18 or not node.name.isdecimal():
+        return None
+    return int(node.name)
+
+
+def select_place(node: exp.Expr) -> int | None:
+    """The place in the select list, from 0, that a number in GROUP BY or ORDER BY names; None for any other node.
+
+    It may lie outside the select list; -1 stands for a number that cannot be a place.
+    """
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    return (whole_number(node) or 0) - 1
+
+
+def clauses(node: exp.Expr, *slots: str) -> list[exp.Expr]:
+    """What a node has in some of its slots."""
+    return [node.args[slot] for slot in slots if node.args.get(slot) is not None]
 
 
 def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

@@ -105,7 +105,7 @@ FOLLOWED: frozenset[type[exp.Expr]] = frozenset(
         exp.DenseRank, *_PARTS,
     )
 )  # fmt: skip
-"""Every class of node through which noise is followed. The shell answers no other (`sql_rewrite/shell.py`)."""
+"""Every class of node through which noise is followed: the allow-list of the shell (`sql_rewrite/shell.py`)."""
 
 _DOUBLES = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
 _NUMBERS = (

@@ -15,6 +15,7 @@ from privacy.release import ColumnKind
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.released import REPLICATE, Form, Released, column, quoted
 from sql_rewrite.shell_trace import shifted
+from sql_rewrite.syntax import clauses
 from sql_rewrite.trace import Shape, Trace, merged, together
 
 __all__ = ["unite"]
@@ -43,7 +44,7 @@ def unite(
         )
         for a, b in zip(left.outputs, right.outputs, strict=True)
     )
-    limited = node.args.get("limit") is not None or node.args.get("offset") is not None
+    limited = bool(clauses(node, "limit", "offset"))
     slots = [slot for slot in ("order", "limit", "offset") if node.args.get(slot) is not None]
 
     def build(form: Form) -> exp.Query | None:

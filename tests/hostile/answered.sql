@@ -499,3 +499,9 @@ SELECT LENGTH(CAST(person_id AS VARCHAR)) AS k, COUNT(*) FROM people GROUP BY k
 -- answered: a quote in a comment means nothing while every space is plain
 SELECT COUNT(*) /* it's "one */ FROM people -- isn't it
 WHERE education = 'école'
+
+-- answered: a number that is not a position is a constant to group by
+SELECT SUM(n) AS s FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t GROUP BY 1.5
+
+-- answered: a number that is not a position is a constant to group by
+SELECT MAX(n) AS m FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t GROUP BY 1e3

@@ -371,3 +371,18 @@ def test_did_you_mean_only_when_near() -> None:
     assert "did you mean" in help_of("SELECT COUNT(*) FROM people WHERE educaton = 'x'")
     for other in ("salaries_total", "weight", "hour_count", "son", "occupation", "location", "outcome", "income_total"):
         assert "did you mean" not in help_of(f"SELECT COUNT(*) FROM people WHERE {other} = 1")
+
+
+@pytest.mark.parametrize("digits", [19, 5_000])
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT sex, COUNT(*) AS n FROM people GROUP BY {}", "unknown_column"),
+        ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY {}", "unsupported_sql"),
+        ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex LIMIT {}", "unsupported_sql"),
+        ("SELECT SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t ORDER BY {}", "unsupported_sql"),
+    ],
+)
+def test_numbers_that_are_too_long_for_a_position_are_refused(sql: str, code: str, digits: int) -> None:
+    """Shows that a number of any length is a refusal where a position or a limit is meant, and no fault."""
+    assert finding(sql.format("9" * digits)).code == code

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from sql_rewrite import shell
+from privacy.refusal import Refused
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Plan
+from sql_rewrite.shell import ShellNodes
+from sql_rewrite.text import Text
 from sql_rewrite.trace import FOLLOWED, Shape, Trace, Tracer
 from tests.sql_rewrite.datasets import CLINIC
 
@@ -93,13 +95,15 @@ def test_a_percentile_within_a_group_reads_all_rows() -> None:
 
 
 def test_a_function_that_nobody_followed_has_the_weakest_claim() -> None:
-    """What the shell would answer without a word about it here gets no interval, and keeps the room from loading."""
+    """A node that is not named here gets no interval, and may not stand in the shell."""
     known = Trace(frozenset([("c0", "a0", 0)]), shape=Shape.AFFINE, rises=1)
     tracer = Tracer(lambda column: known, lambda query: known, rows=frozenset(["c0"]), chosen=False)
     assert exp.Sin not in FOLLOWED
     found = tracer.trace(exp.Sin(this=exp.column("a0")))
     assert (found.shape, found.rises) == (Shape.FOLDED, None)
-    assert all(kind in FOLLOWED for kind in shell._ALLOWED)
+    assert not ShellNodes(Text(""), {}).allows(exp.Sin(this=exp.column("a0")))
+    with pytest.raises(Refused):
+        plan("SIN(n)")
 
 
 @pytest.mark.parametrize(
