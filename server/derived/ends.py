@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,14 +31,12 @@ def mapped(numbers: Numbers, read: Read, trace: Trace) -> Way:
     errors = numbers.sources[core, name].column.standard_errors
 
     def way(place: int, identity: Identity) -> CellError:
-        first, second = (result_of(side, identity, place) for side in sides)
-        if first is None or second is None:
-            return CellError(reason=NoInterval.UNDEFINED)
-        row, error = row_of(identity, at), None
-        own = None if row is None or not errors else errors[row]
-        if row is not None and own is not None and trace.shape is Shape.AFFINE and ends[1][row] > ends[0][row]:
-            error = own * abs(second - first) / float(ends[1][row] - ends[0][row])
-        return CellError(error, min(first, second), max(first, second), IntervalMethod.MAPPED)
+        span = _span(sides, place, identity, IntervalMethod.MAPPED)
+        row = row_of(identity, at)
+        own = None if row is None or not errors or trace.shape is not Shape.AFFINE else errors[row]
+        if own is None or span.low is None or span.high is None or not ends[1][row] > ends[0][row]:
+            return span
+        return replace(span, error=own * (span.high - span.low) / float(ends[1][row] - ends[0][row]))
 
     return way
 
@@ -60,13 +59,7 @@ def bounds(numbers: Numbers, trace: Trace, reads: Sequence[Read]) -> Way:
     if any(side is None for side in sides):
         return none(NoInterval.TOO_MANY_CELLS)
 
-    def way(place: int, identity: Identity) -> CellError:
-        first, second = (result_of(side, identity, place) for side in sides)
-        if first is None or second is None:
-            return CellError(reason=NoInterval.UNDEFINED)
-        return CellError(None, min(first, second), max(first, second), IntervalMethod.BOUNDS)
-
-    return way
+    return lambda place, identity: _span(sides, place, identity, IntervalMethod.BOUNDS)
 
 
 def corners(numbers: Numbers, reads: Sequence[Read]) -> Way:
@@ -91,14 +84,7 @@ def corners(numbers: Numbers, reads: Sequence[Read]) -> Way:
 
         scenarios.append(numbers.scenarios.make(("corner", alpha, tuple(reads), sides), at_corner))
 
-    def way(place: int, identity: Identity) -> CellError:
-        found = [result_of(corner, identity, place) for corner in scenarios]
-        known = [value for value in found if value is not None]
-        if len(known) < len(found):
-            return CellError(reason=NoInterval.UNDEFINED)
-        return CellError(None, min(known), max(known), IntervalMethod.BOUNDS)
-
-    return way
+    return lambda place, identity: _span(scenarios, place, identity, IntervalMethod.BOUNDS)
 
 
 def rank(numbers: Numbers, trace: Trace, reads: Sequence[Read]) -> Way:
@@ -130,9 +116,15 @@ def rank(numbers: Numbers, trace: Trace, reads: Sequence[Read]) -> Way:
         row = row_of(identity, at)
         if row is None:
             return CellError()
-        first, second = (result_of(side[row], identity, place) for side in sides)
-        if first is None or second is None:
-            return CellError(reason=NoInterval.UNDEFINED)
-        return CellError(None, min(first, second), max(first, second), IntervalMethod.BOUNDS)
+        return _span([side[row] for side in sides], place, identity, IntervalMethod.BOUNDS)
 
     return way
+
+
+def _span(scenarios: Sequence[Scenario | None], place: int, identity: Identity, method: IntervalMethod) -> CellError:
+    """From the least to the greatest value that a cell has under some scenarios."""
+    values = [result_of(scenario, identity, place) for scenario in scenarios]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return CellError(reason=NoInterval.UNDEFINED)
+    return CellError(None, min(known), max(known), method)
