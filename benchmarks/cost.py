@@ -12,8 +12,8 @@ several runs, so that other work on the machine counts little. Figures in nanose
     pattern    for each character of its text arguments and each character of the constant that it searches
     vector     for a vector of the engine in which one row needs the operator (a branch that one person's row takes)
 
-`speed` is the time of `engines.speed.PROBE`; figures divided by (speed / its `probe`) are those of the table. With
-`--check` the exit code is 1 when a figure is above the table's.
+`speed` is the time of `engines.handlers.speed.PROBE`; figures divided by (speed / its `probe`) are those of the table.
+With `--check` the exit code is 1 when a figure is above the table's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 import duckdb
 
 from engines.handlers.connection import private_settings
-from engines.speed import probe_nanoseconds
+from engines.handlers.speed import probe_nanoseconds
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.dialects.duckdb import DUCKDB

@@ -145,7 +145,7 @@ class PrivateEngine(Pooled):
         self._pool.warm(path, {"operation": "open", "snapshot": path}, keep=_OPEN_SNAPSHOTS)
 
     def measure(self) -> None:
-        """Measures how long a worker needs for the fixed work of `engines.speed`. Takes no slot from a question."""
+        """Measures how long a worker needs for the probe (handlers/speed.py). Takes no slot from a question."""
         request = {"operation": "probe"}
         answer = self._pool.call(request, timeout_seconds=_PROBE_SECONDS, parse=_nanoseconds, owner="probe", brief=True)
         if isinstance(answer, float) and answer > 0:

@@ -23,9 +23,9 @@ from engines.handlers.connection import (
     private_settings,
     read_parameters,
 )
+from engines.handlers.speed import probe_nanoseconds
 from engines.optimizers import DECISIONS
 from engines.records import read_record
-from engines.speed import probe_nanoseconds
 
 __all__ = ["PrivateHandler", "run_statement"]
 

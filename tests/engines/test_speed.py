@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from engines.handlers.speed import probe_nanoseconds
 from engines.private import SLOW_NANOSECONDS, PrivateEngine
-from engines.speed import probe_nanoseconds
 
 
 def test_a_worker_measures_the_machine_while_every_slot_is_taken(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from engines.handlers.connection import private_settings
-from engines.speed import probe_nanoseconds
+from engines.handlers.speed import probe_nanoseconds
 from privacy.statement import Statement
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
