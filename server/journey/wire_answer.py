@@ -31,6 +31,7 @@ from server.journey.query import Asked, Paid, Prepared
 from server.journey.repeats import AnswerParts
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
+from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan_warnings import answer_warnings
 
 __all__ = ["Quote", "Verdict", "answer", "estimate"]
@@ -159,56 +160,60 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "warnings": [finding_body(warning) for warning in prepared.warnings],
         "columns": _expected(prepared, priced, question, _stored_errors(prepared, quote, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
-        "contribution": [
-            {
-                "table": core.core.sources[0].table.name,
-                "groups_per_unit": core.contribution.groups,
-                "rows_per_unit_and_group": core.contribution.rows,
-                "rows_per_unit": core.contribution.total,
-                "cut": what_is_cut(core),
-                "estimands": {
-                    aggregate.text: estimand(core, estimate)
-                    for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
-                },
-                "keys": "public" if core.described.keys.selection is None else "thresholded",
-                "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
-            }
-            for core in prepared.cores
-        ],
+        "contribution": [_contribution(core) for core in prepared.cores],
         "remaining": _remaining(leaf),
         "remaining_after": {
             "epsilon": _epsilon(max(leaf.remaining_epsilon() - cost, Fraction(0)), leaf, up=False),
             "delta": decimal_text(max(leaf.remaining_delta() - delta, Fraction(0)), up=False),
         },
-        "curve": [
-            {
-                "epsilon": _epsilon(point.cost, leaf),
-                "share": _share(point.cost, leaf),
-                "own": _own_text(_own(point.calibration.events(), leaf, dataset), leaf),
-                "noise": point.family,
-                "affordable": point.admitted,
-                "standard_errors": {
-                    aggregate.text: error
-                    for core in prepared.cores
-                    for aggregate, error in zip(
-                        core.core.aggregates,
-                        point.calibration.predicted_errors(core.described.name).values(),
-                        strict=True,
-                    )
-                },
-                "by_rows": {
-                    aggregate.text: _by_rows(expected[aggregate.name])
-                    for core in prepared.cores
-                    for expected in [point.calibration.expected_errors(core.described.name, question.confidence)]
-                    for aggregate in core.core.aggregates
-                    if aggregate.name in expected
-                },
-            }
-            for point in quote.curve
-        ],
+        "curve": [_point(point, prepared, question, leaf) for point in quote.curve],
         "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
+    }
+
+
+def _contribution(core: BoundedCore) -> dict[str, object]:
+    """The contribution bounds of a core, and what they may cut."""
+    return {
+        "table": core.core.sources[0].table.name,
+        "groups_per_unit": core.contribution.groups,
+        "rows_per_unit_and_group": core.contribution.rows,
+        "rows_per_unit": core.contribution.total,
+        "cut": what_is_cut(core),
+        "estimands": {
+            aggregate.text: estimand(core, estimate)
+            for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
+        },
+        "keys": "public" if core.described.keys.selection is None else "thresholded",
+        "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
+    }
+
+
+def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account) -> dict[str, object]:
+    """The query at another spend: what it would cost, and how exact it would be."""
+    return {
+        "epsilon": _epsilon(point.cost, leaf),
+        "share": _share(point.cost, leaf),
+        "own": _own_text(_own(point.calibration.events(), leaf, prepared.plan.dataset), leaf),
+        "noise": point.family,
+        "affordable": point.admitted,
+        "standard_errors": {
+            aggregate.text: error
+            for core in prepared.cores
+            for aggregate, error in zip(
+                core.core.aggregates,
+                point.calibration.predicted_errors(core.described.name).values(),
+                strict=True,
+            )
+        },
+        "by_rows": {
+            aggregate.text: _by_rows(expected[aggregate.name])
+            for core in prepared.cores
+            for expected in [point.calibration.expected_errors(core.described.name, question.confidence)]
+            for aggregate in core.core.aggregates
+            if aggregate.name in expected
+        },
     }
 
 

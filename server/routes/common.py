@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypedDict, TypeVar
 
@@ -242,14 +242,7 @@ def describe(
                 name: {"description": text, "schema": {"type": "string"}} for name, text in named.items()
             }
         responses[status] = response
-    by_status: dict[int, list[str]] = {}
-    for code in dict.fromkeys(codes):
-        by_status.setdefault(PROBLEMS[code].status, []).append(code)
-    for status, names in sorted(by_status.items()):
-        responses[status] = {
-            "description": " ".join(f"`{name}`: {PROBLEMS[name].meaning}" for name in names),
-            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}},
-        }
+    responses |= _problem_responses(codes)
     extra: dict[str, object] = {}
     if body is not None:
         content: dict[str, object] = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}}
@@ -266,6 +259,20 @@ def describe(
         "response_class": Response,
         "response_model": None,
         "status_code": min(answers),
+    }
+
+
+def _problem_responses(codes: Iterable[str]) -> dict[int | str, dict[str, object]]:
+    """The descriptions of problems, by their status."""
+    by_status: dict[int, list[str]] = {}
+    for code in dict.fromkeys(codes):
+        by_status.setdefault(PROBLEMS[code].status, []).append(code)
+    return {
+        status: {
+            "description": " ".join(f"`{name}`: {PROBLEMS[name].meaning}" for name in names),
+            "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemAnswer"}}},
+        }
+        for status, names in sorted(by_status.items())
     }
 
 
