@@ -65,8 +65,8 @@ def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[st
         listed = [describe(Literal(key, column.type)) for key in column.domain if key is not None]
         keys = ", ".join(listed[:_SHOWN_MAX]) + (", ..." if len(listed) > _SHOWN_MAX else "")
         return f"with the keys {keys}", (f"compare it with one of: {keys}",)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if bounds is not None and number and not bounds.contains(Fraction(value)):  # type: ignore[arg-type]
+    number = Fraction(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if bounds is not None and number is not None and not bounds.contains(number):
         low, high = _bound(bounds.lower), _bound(bounds.upper)
         return f"within [{low}, {high}]", (f"compare it with a number from {low} to {high}",)
     moment = _moment_number(value, column.type)

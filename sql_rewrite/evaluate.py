@@ -15,7 +15,7 @@ from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
 from sql_rewrite.functions import REGISTRY
 
-__all__ = ["closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
+__all__ = ["as_key", "closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
 
 WORK_MAX = 500_000
 """Most operators that are evaluated for the public keys of one expression (about a second): an estimate is free, and
@@ -80,7 +80,7 @@ def _domain(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     if expression.type is ColumnType.NUMBER:
         return None  # doubles are not group keys
     if isinstance(expression, Literal):
-        return (_key(expression.value),)
+        return (as_key(expression.value),)
     mapped = _mapped(expression, limit)
     if mapped is not None:
         return mapped
@@ -105,7 +105,8 @@ def _domain(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     return None
 
 
-def _key(value: Value) -> KeyValue:
+def as_key(value: Value) -> KeyValue:
+    """The value as a key. Requires: it is not a double."""
     assert not isinstance(value, float)
     return value
 
@@ -138,7 +139,7 @@ def _mapped(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
     if not _is_exact(expression, listed):
         return None
     keys = [(column.relation, column.name) for column in columns]
-    values = [_key(evaluate(expression, dict(zip(keys, row, strict=True)))) for row in itertools.product(*listed)]
+    values = [as_key(evaluate(expression, dict(zip(keys, row, strict=True)))) for row in itertools.product(*listed)]
     return values if len(columns) <= 1 else sorted(set(values), key=_sort_key)
 
 

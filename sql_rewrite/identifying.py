@@ -8,6 +8,7 @@ not rest on this, but on the noise; but an answer that is known to be empty shou
 
 from __future__ import annotations
 
+from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal
 from sql_rewrite.keys import whole
 
@@ -15,6 +16,7 @@ __all__ = ["identifying_column"]
 
 _ONE_TO_ONE = frozenset({"as_number", "as_timestamp", "negate"})
 _ROUNDINGS = frozenset({"floor", "ceil", "round", "trunc"})
+_NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 _CASTS = frozenset({"cast_text", "cast_number", "cast_integer", "cast_timestamp"})
 
 
@@ -57,10 +59,9 @@ def _passed(call: Call) -> Expression | None:
 
 def _keeps_apart(argument: Expression, call: Call) -> bool:
     """Whether a cast keeps different values different: of text, which may be read alike, that is not known."""
-    kinds = {"integer", "number", "boolean"}
-    if call.type.value in ("integer", "number"):
-        return argument.type.value in kinds and whole(argument)
-    return argument.type is call.type or argument.type.value != "text"
+    if call.type in _NUMBERS:
+        return argument.type in (*_NUMBERS, ColumnType.BOOLEAN) and whole(argument)
+    return argument.type is call.type or argument.type is not ColumnType.TEXT
 
 
 def _rounds_tens(call: Call) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from privacy.policy import ColumnType, KeyValue
-from sql_rewrite.evaluate import closed_domain, evaluate, is_exact, open_reads
+from sql_rewrite.evaluate import as_key, closed_domain, evaluate, is_exact, open_reads
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, columns_of, walk
 from sql_rewrite.functions import REGISTRY, build
 
@@ -176,13 +176,8 @@ class Reachable:
                 (column.relation, column.name): value for column, value in zip(wide, chosen, strict=True)
             }
             if all(_may_hold(condition, row) for condition in conditions):
-                found.add(tuple(_cell(evaluate(key, row)) for key in keys))
+                found.add(tuple(as_key(evaluate(key, row)) for key in keys))
         return places, found
-
-
-def _cell(value: object) -> KeyValue:
-    assert not isinstance(value, float)
-    return value  # type: ignore[return-value]
 
 
 def conjuncts(where: Expression) -> tuple[Expression, ...]:

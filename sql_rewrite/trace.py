@@ -15,6 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from sqlglot import exp
 
@@ -35,6 +36,8 @@ class Shape(enum.IntEnum):
     alone pushes the value away from there."""
 
 
+Extreme = Literal["max", "min"]
+
 Read = tuple[str, str, int | None]
 """Core, column, and the hidden identity column that names the row; None for the rows of a whole relation."""
 
@@ -53,7 +56,7 @@ class Trace:
     across: frozenset[str] = frozenset()
     shape: Shape = Shape.CONSTANT
     rises: int | None = 0
-    extreme: str | None = None
+    extreme: Extreme | None = None
     chosen: bool = False
     divisors: frozenset[Read] = frozenset()
 
@@ -277,7 +280,7 @@ class Tracer:
             return merged(everything, worst, together(*(branch.rises for branch in branches)))
         return merged(everything, max(worst, Shape.ROUGH), None)
 
-    def _over_rows(self, inner: Trace, shape: Shape, rises: int | None, extreme: str | None = None) -> Trace:
+    def _over_rows(self, inner: Trace, shape: Shape, rises: int | None, extreme: Extreme | None = None) -> Trace:
         """A function of the rows of the block."""
         cores = frozenset(core for core, _, _ in inner.reads)
         return Trace(
@@ -303,7 +306,7 @@ class Tracer:
         if plain and isinstance(node, exp.Max | exp.Min):
             greatest = isinstance(node, exp.Max) == (first.rises == 1)
             # Of one number in each row; of several, any may decide.
-            extreme = ("max" if greatest else "min") if first.rises and len(first.reads) == 1 else None
+            extreme: Extreme | None = ("max" if greatest else "min") if first.rises and len(first.reads) == 1 else None
             return self._over_rows(inner, Shape.FOLDED, first.rises, extreme)
         if plain and isinstance(node, exp.Median | exp.Quantile | exp.PercentileCont | exp.PercentileDisc):
             return self._over_rows(inner, Shape.FOLDED, first.rises)
