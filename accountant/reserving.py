@@ -333,7 +333,7 @@ class Repeat(_Request):
         if chosen.charged or chosen.read or not reused or reused != self.releases:
             return None
         if self.again is not None:
-            # Told before, to the letter: no row is needed to tell it once more.
+            # Given before, to the letter: no row is needed to give it once more.
             return ReserveOutcome(self.again, QueryStatus.SETTLED, fresh=False, reused=reused, charged="[]")
         query = self._record(batch, leaf, cores=chosen.stored(), charged="[]")
         query.shared = self.shared

@@ -84,9 +84,9 @@ class Writer:
     """The writing side of one ledger in one process.
 
     `now` gives microseconds by the ledger's clock; `lease_micros` is how long the instance's row lasts without a batch;
-    `committed` is told the head (sequence, hash) after each durable batch. `patience_seconds` is how long a batch tries
+    `committed` gets the head (sequence, hash) after each durable batch. `patience_seconds` is how long a batch tries
     to reach the database. Once in a lease the writer also fails what dead processes left open, while `may_recover` says
-    so. `continuity` knows what was durable when the ledger was opened; `lost` is told what a ledger that went back has
+    so. `continuity` knows what was durable when the ledger was opened; `lost` gets what a ledger that went back has
     lost.
     """
 

@@ -71,7 +71,7 @@ class Perturbed:
 
 
 class Law(enum.Enum):
-    """The law of the noise of one coordinate, whose scale is `scale_of_sums`: what sums of several are told by."""
+    """The law of the noise of one coordinate, of scale `scale_of_sums`. The error of weighted sums follows from it."""
 
     LAPLACE = "laplace"
     NORMAL = "normal"

@@ -1,4 +1,4 @@
-"""The noisy table of one core: what is told of it. Free to copy, store and show."""
+"""The noisy table of one core: what is released of it. Free to copy, store and show."""
 
 from __future__ import annotations
 

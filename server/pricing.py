@@ -238,7 +238,7 @@ def delta_that_fits(path: Sequence[Account], loss: Loss) -> Fraction | None:
     """The greatest delta of a query that these accounts could admit; None when the loss's own is not too much.
 
     Of the paying account it is what is left; of the accounts above it only their whole cap is looked at, which is a
-    function of their limits: what is left there would tell what others asked.
+    function of their limits: what is left there would reveal what others asked.
     """
     caps = [path[0].remaining_delta(), *(account.branches.delta * ATTO for account in path[1:])]
     return None if loss.delta <= min(caps) else min(caps)

@@ -12,7 +12,7 @@ from privacy.values import Json
 __all__ = ["EPSILON_MAX", "EPSILON_MIN", "read_fractions", "require_delta", "require_positive", "require_ratio"]
 
 EPSILON_MAX = Fraction(10**6)
-"""Beyond this an event promises nothing: it is taken for a slip and refused."""
+"""Beyond this an event promises nothing: it is taken for a typo and refused."""
 
 EPSILON_MIN = Fraction(1, 10**30)
 """Below this the noise is absurd (and would make numbers of unbounded length)."""
