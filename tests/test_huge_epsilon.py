@@ -181,7 +181,7 @@ def cases() -> Iterator[Any]:
             yield pytest.param(sql, parameters, family, id=f"{family}: {sql}")
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize(("sql", "parameters", "family"), list(cases()))
 def test_huge_epsilon_equals_the_plain_answer(
     clinic: Clinic, sql: str, parameters: dict[str, Any], family: str

@@ -229,6 +229,7 @@ def _pages(ledger: Ledger) -> list[list[object]]:
     return pages  # type: ignore[return-value]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_eight_processes_on_one_account(url: str, tmp_path: Path, threads: int) -> None:
     """Eight processes with more wishes than budget: exactly the limit is spent, and nobody gets any other error."""

@@ -204,6 +204,7 @@ def test_worlds_are_what_they_say(worlds: dict[str | None, World]) -> None:
         assert len(set(found.values())) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_outcomes_of_workers_do_not_depend_on_one_person(folder: Path) -> None:
     """A few of the same questions through real worker processes: answered on every world."""

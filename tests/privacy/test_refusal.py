@@ -75,8 +75,12 @@ def test_one_type_carries_the_words() -> None:
 
 
 def _fields(node: ast.ClassDef) -> set[str]:
-    """Names that the class declares or its methods set on themselves."""
-    annotated = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
+    """Names that the class declares for its instances, or that its methods set on themselves.
+
+    A constant of a class is no field: templates of refusals make findings (server/administration/refusal.py).
+    """
+    declarations = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+    annotated = [item.target for item in declarations if not ast.unparse(item.annotation).startswith("ClassVar")]
     declared = {target.id for target in annotated if isinstance(target, ast.Name)}
     assigned = {
         target.attr

@@ -300,6 +300,7 @@ def test_operator_on_edge_values(name: str, arguments: tuple[Expression, ...]) -
         assert interval_of(clipped).inside(interval_of(expression))
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

@@ -205,6 +205,7 @@ def read_deep(stack: int, words: int, *names: str) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.slow
 def test_no_number_of_words_that_is_read_needs_a_quarter_of_the_stack() -> None:
     """Shows that the deepest texts of the greatest number of words fit a quarter of the stack, without other guards."""
     done = read_deep(STACK_BYTES // 4, TOKENS_MAX, *DEEP)
