@@ -31,7 +31,8 @@ class InspectedTable:
     `rows` is a true count: for administrators only. `decimal`, `thousands`, `dates` and `encoding` are how the numbers,
     days and letters of a CSV file are written, as far as its columns have a type for it, and `nulls` the words of a
     closed list that stand for missing values in it. `key` and `references` (column, table, key) are what a database
-    declares: PRIMARY KEY and FOREIGN KEY of one column. `file` is set where tables come from several files.
+    declares: PRIMARY KEY and FOREIGN KEY of one column, and `unique` its columns that are UNIQUE alone. `file` is set
+    where tables come from several files.
     """
 
     name: str
@@ -45,3 +46,4 @@ class InspectedTable:
     file: str = ""
     thousands: ThousandsMark | None = None
     nulls: tuple[str, ...] = ()
+    unique: tuple[str, ...] = ()

@@ -38,7 +38,6 @@ from server.services import Services
 from server.settings import Settings
 from server.shutdown import noticing_signals
 from server.store.errors import UNAVAILABLE
-from server.wire.words import Progress
 
 __all__ = ["ServiceFactory", "create_app"]
 
@@ -300,7 +299,7 @@ def _too_many() -> Problem:
 def _cut_short(state: RequestState) -> Response:
     """The answer to a request that the shutdown ended. What may have been charged is never said not to be."""
     if "query_id" in state:
-        return running_response(state["query_id"], Progress.RUNNING)
+        return running_response(state["query_id"])
     if state.get("spending"):
         problem = Problem(
             "charge_unknown",

@@ -79,7 +79,12 @@ _REFUSAL_INSTEAD = {
     "no_budget": ("Ask an administrator for a budget on this dataset.",),
     "policy_forbids": ("GET /v1/datasets/{dataset} shows the limits of one query.",),
     "window_closed": ("Wait until available_at.",),
-    "execution_failed": (_OPERATOR, "Ask for fewer groups or a simpler query."),
+    "execution_failed": (
+        "If the part above the aggregates can fail (a division by zero, a cast), correct it: what was released below "
+        "it is stored, and the question costs nothing while that part stays the same.",
+        "Ask for fewer groups or a simpler query.",
+        _OPERATOR,
+    ),
 }
 """What to do where a refusal does not say it itself."""
 

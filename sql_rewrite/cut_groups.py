@@ -34,8 +34,8 @@ def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iter
 def _beyond(count: int, groups: int) -> Finding:
     covers = (
         (
-            f'"contribution": {{"groups_per_unit": {count}}} in the request, or --groups-per-unit {count}, covers '
-            "this grouping, with more noise",
+            f'ask with "contribution": {{"groups_per_unit": {count}}} (or --groups-per-unit {count}) to cover this '
+            "grouping, with more noise",
         )
         if count <= BOUND_MAX
         else ()

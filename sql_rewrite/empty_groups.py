@@ -36,7 +36,7 @@ def empty_groups(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Finding
                 what=f"{counting.what} counts all {groups:,} public groups, including empty ones",
                 why="Groups that are known in advance always appear, and empty ones have noise alone.",
                 instead=(
-                    '"nonempty": true in the request, or --nonempty, leaves out groups whose noisy count may be zero',
+                    'ask with "nonempty": true (or --nonempty) to leave out groups whose noisy count may be zero',
                 ),
                 position=counting.position,
             )

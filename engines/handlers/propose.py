@@ -85,23 +85,32 @@ def inspect_table(connection: duckdb.DuckDBPyConnection, source: SourceFile, nam
 def declared_constraints(
     connection: duckdb.DuckDBPyConnection, tables: Sequence[InspectedTable]
 ) -> list[InspectedTable]:
-    """The tables with their primary key and foreign keys, of one column each: what the database declares."""
+    """The tables with their primary key, foreign keys and unique columns, of one column each: what is declared."""
     rows = connection.execute(
         "SELECT schema_name, table_name, constraint_type, constraint_column_names, referenced_table, "
         "referenced_column_names FROM duckdb_constraints() WHERE database_name = 's0' "
-        "AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY') AND len(constraint_column_names) = 1 "
+        "AND constraint_type IN ('PRIMARY KEY', 'FOREIGN KEY', 'UNIQUE') AND len(constraint_column_names) = 1 "
         "ORDER BY table_oid, constraint_index"
     ).fetchall()
     keys: dict[str, str] = {}
+    unique: dict[str, list[str]] = {}
     references: dict[str, list[tuple[str, str, str]]] = {}
     for schema, name, kind, columns, target, target_columns in rows:
         above = "" if schema == "main" else f"{schema}."
         if kind == "PRIMARY KEY":
             keys[above + name] = columns[0]
+        elif kind == "UNIQUE":
+            unique.setdefault(above + name, []).append(columns[0])
         elif target:
             references.setdefault(above + name, []).append((columns[0], above + target, target_columns[0]))
     return [
-        replace(table, key=keys.get(table.name), references=tuple(references.get(table.name, ()))) for table in tables
+        replace(
+            table,
+            key=keys.get(table.name),
+            references=tuple(references.get(table.name, ())),
+            unique=tuple(unique.get(table.name, ())),
+        )
+        for table in tables
     ]
 
 

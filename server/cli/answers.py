@@ -325,9 +325,15 @@ def _column_row(column: Json) -> list[str]:
     ends, keys = column["bounds"], column["keys"] or []
     kind = column["type"] + ("" if column["nullable"] else ", never NULL")
     bounds = "" if ends is None else f"{short(ends['lower'])} to {short(ends['upper'])}"
-    groups = ", ".join("NULL" if key is None else str(key) for key in keys[:_KEYS_SHOWN])
+    groups = ", ".join(map(_key, keys[:_KEYS_SHOWN]))
     more = "" if len(keys) <= _KEYS_SHOWN else f", ... ({len(keys):,})"
+    if (other := column.get("other")) is not None:
+        more += f"; any other value is {_key(other['key'])}"
     return [column["name"], kind, bounds, groups + more, column["description"]]
+
+
+def _key(key: object) -> str:
+    return "NULL" if key is None else str(key)
 
 
 def budget_table(budgets: Sequence[Json]) -> str:

@@ -40,7 +40,7 @@ class Question:
     """A question with all its wishes: what `query` and `estimate` have in common."""
 
     sql: str | None = option("[SQL]", 'One SELECT statement; "-", or nothing in a pipe, reads it from the input.')
-    file: Path | None = option("--file -f FILE", "Read the statement from this file.")
+    file: Path | None = option("--file -f FILE", 'Read the statement from this file; "-" is the input.')
     dataset: str | None = option("--dataset NAME", "The dataset. Default: the only one you may ask.")
     epsilon: str | None = option("--epsilon E", "What of your account the answer may cost. Default: the dataset's.")
     own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account.")
@@ -194,7 +194,9 @@ def _sql(text: str | None, file: Path | None) -> str:
         raise UsageError("""a statement and --file are both given
             One statement is asked.
             Give one of them.""")
-    if file is not None:
+    if file == Path("-"):
+        text = "-"
+    elif file is not None:
         with explained(), file.open("rb") as stream:
             content = stream.read(_SQL_READ_MAX)
         try:
@@ -203,7 +205,7 @@ def _sql(text: str | None, file: Path | None) -> str:
             raise UsageError(f"""could not read "{file}"
                 It is not text in UTF-8.
                 Save it as UTF-8, and ask again.""") from None
-    elif text == "-" or (text is None and not sys.stdin.isatty()):
+    if text == "-" or (text is None and not sys.stdin.isatty()):
         text = sys.stdin.read(_SQL_READ_MAX)
     if text is None or not text.strip():
         raise UsageError(f"""the statement is {"missing" if text is None else "empty"}

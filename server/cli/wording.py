@@ -24,6 +24,7 @@ _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, words in (
         # Advice that names both ways keeps the one that is of use here.
         (r'^"\w+": .+?(?: in the request)?, or (?=--)', ""),
+        (r'"\w+": [^()]+ \(or (--[^()]+)\)', r"\1"),
         (r" on a command line\b", ""),
         (r'\b[A-Z]+ /v1\S* \(or "(noisegate [a-z ]+)"\)', r"\1"),
         (r"\b[A-Z]+ /v1\S*, or (?:on the server: )?(?=noisegate )", ""),

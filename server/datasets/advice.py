@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 from engines.snapshot_findings import SnapshotFinding
-from server.datasets.model import TableFile, UnitFile
+from server.datasets.model import SourceFile, TableFile, UnitFile
 
 __all__ = ["CONTRIBUTION_EXAMPLE", "advice"]
 
@@ -85,7 +87,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
         case "value_not_of_type":
             declared = table.columns[column].type if table is not None and column in table.columns else "number"
             return (
-                _WRITTEN.get(declared, "Convert these values in the data."),
+                _written(declared, None if table is None else table.source),
                 'Fields without a value are empty. For marks such as NA add to the source of the table: nulls: ["NA"]',
                 f"Or declare {place} as type: text.",
             )
@@ -120,6 +122,31 @@ _WRITTEN = {
     "timestamp": "Moments are written as 2024-12-31 13:00:00. For other orders add to the source of the table: "
     "dates: DD.MM.YYYY",
 }
+_MEMBERS = {
+    "integer": ("thousands",),
+    "number": ("decimal", "thousands"),
+    "boolean": ("true_words", "false_words"),
+    "date": ("dates",),
+    "timestamp": ("dates",),
+}
+"""What a source may say about how values of each type are written."""
+
+
+def _written(kind: str, source: SourceFile | None) -> str:
+    """How values of that type are written; what the source declares already is not advised again."""
+    members = _MEMBERS.get(kind, ())
+    declared = [name for name in members if source is not None and name in source.model_fields_set]
+    if not declared:
+        return _WRITTEN.get(kind, "Convert these values in the data.")
+    said = [f"{_word(name)}: {json.dumps(getattr(source, name), ensure_ascii=False)}" for name in declared]
+    missing = [f"; {_word(name)} is not declared" for name in members if name not in declared]
+    return (
+        f"The source of the table says {', '.join(said)}{''.join(missing)}. Correct it where values differ from that."
+    )
+
+
+def _word(member: str) -> str:
+    return member.removesuffix("_words")
 
 
 def _holds_unit(column: str, table: TableFile | None, unit: UnitFile | None, name: str) -> bool:

@@ -18,7 +18,7 @@ from server.datasets.files import looks_like
 from server.datasets.finding import ERROR
 from server.datasets.source import parts_of
 
-__all__ = ["DataRefused", "inspect_data", "stem"]
+__all__ = ["DataRefused", "inspect_data", "stem", "subfolders"]
 
 _TABLES_MAX = 64
 """Most files of a folder that are taken for tables of their own."""
@@ -53,13 +53,22 @@ def inspect_data(path: Path) -> tuple[InspectedTable, ...]:
     return _one_file(path)
 
 
+def subfolders(path: Path) -> str:
+    """How many folders a folder has, in words; they are not read. Empty where there is none."""
+    shown = path.iterdir() if path.is_dir() else ()
+    count = sum(item.is_dir() and not item.name.startswith((".", "_")) for item in shown)
+    return f"{count:,} folder{'s' if count > 1 else ''}" if count else ""
+
+
 def _folder(path: Path) -> tuple[InspectedTable, ...]:
     what = f'could not use the folder "{path}"'
     shown = (item for item in sorted(path.iterdir()) if not item.name.startswith((".", "_")))
     files = {item: kind for item in shown if (kind := file_format(item.name)) is not None}
     if not files:
+        inside = subfolders(path)
+        why = "It has no CSV, Parquet or DuckDB file" + (f", only {inside}." if inside else ".")
         advice = "Give a data file, a folder of them, or a pattern such as 'visits/*.parquet'."
-        raise DataRefused(what, "It has no CSV, Parquet or DuckDB file.", advice)
+        raise DataRefused(what, why, advice)
     found = [_one_file(file) for file in list(files)[:_TABLES_MAX]]
     columns = {tuple((column.name, column.type) for column in tables[0].columns) for tables in found}
     kinds = set(files.values())

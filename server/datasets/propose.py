@@ -75,6 +75,9 @@ class InspectedTable(Protocol):
     def key(self) -> str | None: ...
 
     @property
+    def unique(self) -> Sequence[str]: ...
+
+    @property
     def references(self) -> Sequence[tuple[str, str, str]]: ...
 
     @property
@@ -225,8 +228,8 @@ def propose(
     text, unless `rows_are_units` says that each row is one. `unit_table` chooses the table of the units where several
     have the column (the first one by default). `contribution` says how much one unit may have: of the other tables
     that have the column, or where there are none, of the table of the units. Without it, and where others refer to it,
-    that table's column is declared as its key, which is verified when the data is attached. Keys and references that a
-    database declares are taken over; the first table of the units is then one whose key the unit is.
+    that table's column is declared as its key, which is verified when the data is attached. Keys, references and unique
+    columns that a database declares are taken over; the first table of the units is then one whose key the unit is.
     Errors: ValueError when there is no usable table, or no table has the unit's column.
     """
     assert unit is None or not rows_are_units
@@ -367,8 +370,10 @@ def _table(
         lines.append("    # asked: how much of one unit may count? Numbers that most units stay within")
         lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
     lines.append("    columns:")
+    several = not (one_row or single or (name == owner and unit is None))
     for item in named_columns(table):
-        lines += _column(item, unit=unit, several=not (one_row or single or (name == owner and unit is None)))
+        unique = item.column.name in table.unique and not (one_row and item.name == unit)
+        lines += _column(item, unit=unit, several=several, unique=unique)
     return lines
 
 
@@ -441,7 +446,7 @@ def _ways(references: Mapping[str, Mapping[str, str]], owner: str | None) -> dic
         found = more
 
 
-def _column(item: NamedColumn, *, unit: str | None, several: bool) -> list[str]:
+def _column(item: NamedColumn, *, unit: str | None, several: bool, unique: bool) -> list[str]:
     """The lines of a column; `several` says that one unit may have several rows in its table."""
     column = item.column
     if item.refused:
@@ -454,6 +459,8 @@ def _column(item: NamedColumn, *, unit: str | None, several: bool) -> list[str]:
         lines[-1] += f"   # most values look like {column.source_type}, and not all can be read so: docs/datasets.md"
     if column.required:
         lines.append("        nullable: false   # as the file declares; verified when the data is attached")
+    if unique:
+        lines.append("        unique: true   # as the file declares; verified when the data is attached")
     if item.name != unit and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
         lines.append(f"        {_BOUNDS}")
     if item.name != unit and column.type is ColumnType.TEXT:

@@ -152,5 +152,5 @@ def _finding(hopeless: _Hopeless, priced: Priced, dataset: Dataset) -> Finding:
         what=f"{hopeless.text} would be noise alone",
         why=f"With this spend its ± is wider than everything it could be below {hopeless.needed:,.0f} rows, and "
         f"{hopeless.source}.",
-        instead=(first, '"accept_noise": true, or --accept-noise, to pay for it all the same'),
+        instead=(first, 'ask with "accept_noise": true (or --accept-noise) to pay for it all the same'),
     )

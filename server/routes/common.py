@@ -22,7 +22,7 @@ from server.errors import Problem
 from server.formats import FORMATS, JSON, Format, Representation, Table, negotiate, represent
 from server.problem_kinds import PROBLEMS
 from server.services import Services
-from server.wire.words import Progress
+from server.wire.words import State
 
 __all__ = [
     "OTHER_FORMATS",
@@ -121,11 +121,11 @@ def moment_text(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).isoformat(timespec="seconds")
 
 
-def running_response(query_id: str, status: Progress) -> Response:
+def running_response(query_id: str) -> Response:
     """202: the query runs, and this is where its answer will be."""
     address = f"/v1/queries/{query_id}"
     return json_response(
-        {"id": query_id, "status": status, "links": {"self": address, "cancel": f"{address}:cancel"}},
+        {"id": query_id, "status": State.RUNNING, "links": {"self": address, "cancel": f"{address}:cancel"}},
         status=202,
         headers={"Location": address, "Retry-After": "1"},
     )

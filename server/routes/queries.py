@@ -43,7 +43,7 @@ from server.routes.common import (
 from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, QueryBody
-from server.wire.words import Progress
+from server.wire.words import State
 
 __all__ = ["router"]
 
@@ -246,7 +246,7 @@ async def _await_answer(
     request: Request, query_id: str, future: Future[bytes] | None, sent_as: Format, *, deadline: float
 ) -> Response:
     if future is None:
-        return running_response(query_id, Progress.RUNNING)
+        return running_response(query_id)
     services = services_of(request)
     outcomes = request.app.state.metrics.queries
     try:
@@ -259,7 +259,7 @@ async def _await_answer(
         outcomes.labels(QueryStatus.FAILED_CHARGED).inc()
         raise problem_of_execution(ExecutionFailed()) from None
     if answer is None:
-        return running_response(query_id, Progress.RUNNING)
+        return running_response(query_id)
     outcomes.labels(QueryStatus.SETTLED).inc()
     return await _answer(query_id, answer, sent_as)
 
@@ -317,7 +317,7 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
         "id": record.id,
         "dataset": record.dataset,
         "principal": record.principal,
-        "status": record.state,
+        "status": State.of(record.state),
         "charged": [
             {
                 "budget": part.account,
@@ -358,7 +358,7 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
         body = await sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, body.content, media_type=body.media_type, headers=body.headers)
     if record.state is QueryStatus.RESERVED:
-        return running_response(record.id, Progress.RESERVED)
+        return running_response(record.id)
     if record.state is QueryStatus.FAILED_VOID:
         raise problem_of_execution(ExecutionFailed(started=False))
     raise problem_of_execution(ExecutionFailed())
@@ -382,4 +382,6 @@ async def cancel_query(request: Request, query_id: str, caller: Annotated[Caller
     record = await _own_query(services, caller, query_id)
     state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
     charged = state != QueryStatus.FAILED_VOID and bool(record.charged)
-    return json_response({"id": record.id, "status": "unknown" if state is None else state, "charged": charged})
+    return json_response(
+        {"id": record.id, "status": "unknown" if state is None else State.of(state), "charged": charged}
+    )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from accountant.states import QueryStatus
-from server.wire.words import ColumnKindWord, FilterWord, IntervalWord, OutcomeWord, ProgressWord, RoleWord, StatusWord
+from server.wire.words import ColumnKindWord, FilterWord, IntervalWord, OutcomeWord, RoleWord, State, StateWord
 
 __all__ = [
     "Amount",
@@ -145,7 +145,7 @@ class RunningAnswer(AnswerModel):
     """A query that has no answer yet. Poll `Location`; polling never spends."""
 
     id: str
-    status: ProgressWord
+    status: Literal[State.RUNNING]
     links: dict[str, str]
 
 
@@ -155,7 +155,7 @@ class QueryState(AnswerModel):
     id: str
     dataset: str
     principal: str
-    status: StatusWord
+    status: StateWord
     charged: list[ChargeAnswer]
     created: str
     links: dict[str, str]

@@ -25,19 +25,25 @@ __all__ = [
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
-    "Progress",
-    "ProgressWord",
     "ReuseWord",
     "RoleWord",
-    "StatusWord",
+    "State",
+    "StateWord",
 ]
 
 
-class Progress(StrEnum):
-    """How far a query is that has no answer yet: admitted, or taken up by this process."""
+class State(StrEnum):
+    """The state of a query towards clients. What the ledger calls reserved is running: it has no answer yet."""
 
-    RESERVED = QueryStatus.RESERVED.value
     RUNNING = "running"
+    SETTLED = QueryStatus.SETTLED.value
+    FAILED_CHARGED = QueryStatus.FAILED_CHARGED.value
+    FAILED_VOID = QueryStatus.FAILED_VOID.value
+
+    @classmethod
+    def of(cls, status: QueryStatus) -> State:
+        """The state of a query that the ledger has with this status."""
+        return cls.RUNNING if status == QueryStatus.RESERVED else cls(status)
 
 
 class Outcome(StrEnum):
@@ -74,8 +80,7 @@ NoiseWord = Annotated[NoiseFamily | None, _OneOf(NoiseFamily, none="auto")]
 ReuseWord = Annotated[Reuse, _OneOf((Reuse.ANY, Reuse.OWN, Reuse.NONE))]
 """Whether reading what others paid for is charged is the policy's to say."""
 
-StatusWord = Annotated[QueryStatus, _OneOf(QueryStatus)]
-ProgressWord = Annotated[Progress, _OneOf(Progress)]
+StateWord = Annotated[State, _OneOf(State)]
 ColumnKindWord = Annotated[ColumnKind, _OneOf(ColumnKind)]
 OutcomeWord = Annotated[Outcome, _OneOf(Outcome)]
 IntervalWord = Annotated[IntervalMethod, _OneOf(IntervalMethod)]

@@ -461,7 +461,12 @@ def test_a_pipe_needs_no_dash(stand: Stand, monkeypatch: pytest.MonkeyPatch, tmp
     assert stand.ask("query", "--dataset", "d").code == 0
     assert stand.ask("query", "-f", str(file), "--dataset", "d").code == 0
     assert [request[3]["sql"] for request in stand.requests] == ["SELECT 3\n", "SELECT 4\n"]
+    stand.replies = [(200, ANSWER)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 4\n"))
+    assert stand.ask("query", "--file", "-", "--dataset", "d").code == 0
+    assert stand.requests[-1][3]["sql"] == "SELECT 4\n"
     refused(stand.ask("query", "SELECT 1", "--file", str(file)), "a statement and --file", code=2)
+    refused(stand.ask("query", "SELECT 1", "--file", "-"), "a statement and --file", code=2)
     refused(stand.ask("query", "--file", str(tmp_path / "nothing.sql")), "could not find")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     refused(stand.ask("query", "--dataset", "d"), "the statement is missing", code=2)
@@ -505,6 +510,7 @@ DESCRIBED = {
                     "nullable": False,
                     "bounds": None,
                     "keys": list("abcdefgh"),
+                    "other": {"key": "elsewhere"},
                     "description": "Where",
                 },
             ],
@@ -521,7 +527,8 @@ def test_a_remote_analyst_sees_datasets_columns_and_budget(stand: Stand) -> None
     assert "clinic" in stand.ask("datasets").out
     stand.replies = [(200, LISTED), (200, DESCRIBED)]
     shown = stand.ask("describe").out
-    for words in ("patient_id of patients", "0 to 20000", "a, b, c, d, e, f, ... (8)", "patient_id refers to patients",
+    for words in ("patient_id of patients", "0 to 20000", "a, b, c, d, e, f, ... (8); any other value is elsewhere",
+                  "patient_id refers to patients",
                   "at most 40 rows, in 4 groups, 15 in each", "text, never NULL"):  # fmt: skip
         assert words in shown
     assert "\x1b" not in shown

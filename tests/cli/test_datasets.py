@@ -60,7 +60,10 @@ def test_files_that_are_not_what_they_claim(tmp_path: Path, name: str, content: 
 
 def test_init_of_a_folder(tmp_path: Path) -> None:
     """A folder is one table in parts, or a table for each file when their columns differ; an empty one is refused."""
-    refused(cli("init", str(tmp_path)), "It has no CSV, Parquet or DuckDB file")
+    (tmp_path / "inner").mkdir()
+    refused(cli("init", str(tmp_path)), "It has no CSV, Parquet or DuckDB file, only 1 folder.")
+    (tmp_path / "inner").rmdir()
+    refused(cli("init", str(tmp_path)), "It has no CSV, Parquet or DuckDB file.")
     for number in (1, 2):
         (tmp_path / f"part-{number}.csv").write_text(f"person_id,age\n{number},30\n")
     ran = cli("init", str(tmp_path), "--unit", "person_id", "--dataset", "people")
@@ -69,7 +72,11 @@ def test_init_of_a_folder(tmp_path: Path) -> None:
     assert cli("init", str(tmp_path / "part-*.csv"), "--unit", "person_id").out.count("part-*.csv") == 2
     (tmp_path / "visits.csv").write_text("person_id,cost\n1,5.5\n")
     (tmp_path / "part-2.csv").unlink()
-    made = cli("init", str(tmp_path), "--unit", "person_id", "-o", str(tmp_path / "all.yaml"), "--json").json
+    for name in ("2023", "2024", "_temporary", ".hidden"):
+        (tmp_path / name).mkdir()
+    ran = cli("init", str(tmp_path), "--unit", "person_id", "-o", str(tmp_path / "all.yaml"), "--json")
+    assert f'left out: 2 folders in "{tmp_path}"' in ran.err
+    made = ran.json
     assert 'file: "part-1.csv"' in made["text"]
     assert "references: {person_id: part_1.person_id}" in made["text"]
 

@@ -86,7 +86,7 @@ def _shut_down(home: Path, number: signal.Signals) -> tuple[float, float, list[f
         assert stopped.code == 0
         for response, _ in answers:
             assert response.status_code == 202, response.text
-            assert response.json()["status"] in ("reserved", "running")
+            assert response.json()["status"] == "running"
             assert response.headers["location"] == f"/v1/queries/{response.json()['id']}"
         status, document = half.result(timeout=30)
         assert (status, document["code"], document["charged"]) == (503, "unavailable", False)

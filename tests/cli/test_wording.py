@@ -71,7 +71,12 @@ def test_no_usual_advice_speaks_of_http_on_a_command_line(code: str) -> None:
             "send the SELECT alone to noisegate estimate: its price and errors, for free",
         ),
         ('"spend": {"epsilon": "0.1"}, or --epsilon 0.1 on a command line', "--epsilon 0.1"),
-        ('"accept_noise": true, or --accept-noise, to pay for it', "--accept-noise, to pay for it"),
+        ('ask with "accept_noise": true (or --accept-noise) to pay for it', "ask with --accept-noise to pay for it"),
+        ('ask with "nonempty": true (or --nonempty) to leave out groups', "ask with --nonempty to leave out groups"),
+        (
+            'ask with "contribution": {"groups_per_unit": 3} (or --groups-per-unit 3) to cover this grouping',
+            "ask with --groups-per-unit 3 to cover this grouping",
+        ),
         ("Read stored answers with GET /v1/queries/{query_id}.", ""),
         ("write WHERE day >= DATE '2024-01-01'", "write WHERE day >= DATE '2024-01-01'"),
     ],

@@ -235,6 +235,21 @@ def test_every_finding_in_the_data_has_advice(code: str) -> None:
     assert all(given and all(given) for given in lines)
 
 
+def test_what_a_source_declares_is_not_advised_again() -> None:
+    """Dates that are declared are repeated as they stand, and the mark for missing values is still advised."""
+    born = SnapshotFinding("value_not_of_type", "patients", "admitted", 3)
+    source, declared = "source: {file: patients.csv}", "source: {file: patients.csv, dates: DD.MM.YYYY}"
+    text = EXAMPLE.replace("age: {type: integer", "admitted: {type: date}\n      age: {type: integer", 1)
+    assert source in text
+    assert "admitted" in text
+    plain, told = (load_text(text.replace(source, said)) for said in (source, declared))
+    assert "add to the source of the table: dates: DD.MM.YYYY" in advice(born, plain.tables["patients"], plain.unit)[0]
+    first, marks, _ = advice(born, told.tables["patients"], told.unit)
+    assert 'says dates: "DD.MM.YYYY"' in first
+    assert "add" not in first
+    assert 'nulls: ["NA"]' in marks
+
+
 def test_a_unit_with_several_rows_is_told_the_lines_to_write() -> None:
     """The line to remove and the line to write, exactly as they stand in the file."""
     file = load_text(EXAMPLE)

@@ -32,6 +32,7 @@ class Table:
     encoding: str = "utf-8"
     key: str | None = None
     references: tuple[tuple[str, str, str], ...] = ()
+    unique: tuple[str, ...] = ()
     file: str = ""
     rows: int = 3_210
     thousands: str | None = None
@@ -240,6 +241,14 @@ def test_keys_and_references_of_a_database_are_proposed() -> None:
     own = text.index("  bills:")
     assert "asked: how much of one unit may count" in text[own : text.index("  visits:")]
     assert "asked: how do its rows belong" not in text[own : text.index("  wards:")]
+
+
+def test_unique_columns_of_a_database_are_proposed() -> None:
+    """A column that is UNIQUE gets `unique: true`; the key of the units' table is unique anyway."""
+    columns = (Column("id", ColumnType.INTEGER), Column("e mail", ColumnType.TEXT), Column("age", ColumnType.INTEGER))
+    text = propose([Table("people", columns, unique=("id", "e mail"))], unit="id", file="people.duckdb")
+    columns_read = load_text(text).tables["people"].columns
+    assert [name for name, column in columns_read.items() if column.unique] == ["e_mail"]
 
 
 def test_the_owner_is_the_table_whose_key_the_unit_is() -> None:

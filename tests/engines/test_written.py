@@ -147,14 +147,15 @@ def test_versions_of_data_without_these_options_stay(tmp_path: Path) -> None:
 
 
 def test_a_database_shows_its_keys_and_references(tmp_path: Path) -> None:
-    """PRIMARY KEY and FOREIGN KEY of one column are read; longer ones are not."""
+    """PRIMARY KEY, FOREIGN KEY and UNIQUE of one column are read; longer ones are not."""
     path = tmp_path / "clinic.duckdb"
     with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE patients (id INTEGER PRIMARY KEY, age INTEGER)")
+        connection.execute("CREATE TABLE patients (id INTEGER PRIMARY KEY, age INTEGER, mail VARCHAR UNIQUE)")
         connection.execute("CREATE TABLE visits (no INTEGER PRIMARY KEY, who INTEGER REFERENCES patients (id))")
-        connection.execute("CREATE TABLE pairs (a INTEGER, b INTEGER, PRIMARY KEY (a, b))")
+        connection.execute("CREATE TABLE pairs (a INTEGER, b INTEGER, PRIMARY KEY (a, b), UNIQUE (b, a))")
     tables = {item.name: item for item in inspect_source(path, source_format="duckdb").tables}
-    assert tables["patients"].key == "id"
+    assert (tables["patients"].key, tables["patients"].unique) == ("id", ("mail",))
+    assert tables["pairs"].unique == ()
     assert (tables["visits"].key, tables["visits"].references) == ("no", (("who", "patients", "id"),))
     assert (tables["pairs"].key, tables["pairs"].references) == (None, ())
     assert tables["patients"].columns[0].type is ColumnType.INTEGER

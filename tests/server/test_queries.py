@@ -110,7 +110,10 @@ def test_a_slow_query_is_202_and_can_be_polled(world: World) -> None:
     assert response.headers["location"] == body["links"]["self"] == f"/v1/queries/{body['id']}"
     assert response.headers["retry-after"] == "1"
     assert body["status"] == "running"
-    assert world.api.get(response.headers["location"]).status_code == 202
+    polled = world.api.get(response.headers["location"])
+    listed = world.api.get("/v1/queries").json()["queries"]
+    assert (polled.status_code, polled.json()["status"]) == (202, "running")
+    assert [(query["id"], query["status"]) for query in listed] == [(body["id"], "running")]
     world.journey.gate.set()
     settled = settle(world, body["id"])
     assert settled.status_code == 200
