@@ -44,7 +44,7 @@ from server.services import DatasetRefused, OtherName
 from server.store.registry import Registry
 from server.store.versions import EITHER, DatasetVersion, version_tag
 
-__all__ = ["Broken", "ServedDatasets", "lost_snapshots"]
+__all__ = ["Broken", "ServedDatasets"]
 
 
 _PUBLIC_KEYS_MAX = 1_000
@@ -59,6 +59,10 @@ class _Entry:
     @property
     def tag(self) -> str:
         return version_tag(self.dataset.policy_version, self.dataset.data_version)
+
+
+class SnapshotLost(Exception):
+    """The snapshot of an attached version is missing, or is not as large as it was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +290,11 @@ class ServedDatasets:
             return Broken(tag, _why_broken(error))
 
     def _entry(self, version: _Stored) -> _Entry:
-        """Errors: DatasetFileRefused; LookupError and SnapshotRefused when public values cannot be read."""
+        """Errors: DatasetFileRefused, SnapshotLost; LookupError, SnapshotRefused when public values cannot be read."""
         file = load_stored(version.document)
         snapshot = self._snapshots_directory / version.snapshot
+        if open_snapshot(snapshot) is None:
+            raise SnapshotLost
         values = {
             (table, column): _public_values(
                 snapshot, table, column, ColumnType(file.tables[table].columns[column].type)
@@ -330,6 +336,8 @@ def _why_broken(error: Exception) -> str:
     if isinstance(error, DatasetFileRefused):
         first = error.errors[0]
         return f"Its stored description is refused by this version: {first.what}. {first.why}"
+    if isinstance(error, SnapshotLost):
+        return "Its snapshot is missing or is not what was stored."
     if isinstance(error, SnapshotRefused) or type(error) is LookupError:
         return "The values of its public tables could not be read from its snapshot."
     return f"Its stored description could not be read ({type(error).__name__})."
@@ -384,10 +392,3 @@ def _public_values(snapshot: Path, table: str, column: str, kind: ColumnType) ->
         fresh.write_text(json.dumps(known), "utf-8")
         fresh.replace(kept)
     return list(values)
-
-
-def lost_snapshots(registry: Registry, snapshots_directory: Path) -> list[str]:
-    """Names of served datasets whose snapshot is missing or is not what was stored."""
-    return [
-        version.name for version in registry.datasets() if open_snapshot(snapshots_directory / version.snapshot) is None
-    ]

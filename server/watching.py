@@ -1,8 +1,8 @@
 """How a running server notices datasets that another process attached or removed.
 
-The registry is asked every second; the catalogue is read again only when it differs, and every minute while a dataset
-cannot be served. A dataset that cannot be read does not keep others from being served; when the registry itself cannot
-be read, what was served before stays served.
+The registry is asked every second; the catalogue is read again only when it differs, and every ten seconds while a
+dataset cannot be served: its snapshot may have been made again. A dataset that cannot be read does not keep others from
+being served; when the registry itself cannot be read, what was served before stays served.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from server.store.versions import version_tag
 __all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
 
 _PAUSE_SECONDS = 1.0
-_AGAIN_SECONDS = 60.0
+_AGAIN_SECONDS = 10.0
 """How often a dataset that cannot be served is read again, and complained of in the log."""
 
 Versions = dict[str, list[int | str]]

@@ -14,7 +14,6 @@ from server.cli.home import Home
 from server.cli.options import Here, absolute, operator, option
 from server.cli.output import Json, as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
-from server.cli.serving import drop_lost
 from server.files import write_whole
 
 if TYPE_CHECKING:
@@ -182,7 +181,6 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
                 A dataset is attached when its file has no errors. What is served stays as it was.
                 Correct them, then see: noisegate dataset check {file}""") from None
         with progress(f"reading and verifying the data of {name}"):
-            drop_lost(settings, registry, remade=(name,))
             # A version that somebody else attaches from here on is not replaced.
             wanted = AttachDataset(LocalFile(file.resolve()), replaces=RegisteredDatasets(registry).tag(name))
             catalogue = open_catalogue(settings, registry)

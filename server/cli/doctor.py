@@ -83,7 +83,6 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
         "settings": settings,
         "home": lambda: _home(place),
         "ledger": lambda: _ledger(place, found[0]),
-        "snapshots": lambda: _snapshots(place, found[0]),
         "datasets": lambda: _datasets(place, found[0]),
         "port": lambda: _port(place, found[0]),
         "engine": _engine,
@@ -91,7 +90,7 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
         "clock": lambda: _clock(place.path),
     }
     for check, run in checks.items():
-        if found or check not in ("ledger", "snapshots", "datasets", "port"):
+        if found or check not in ("ledger", "datasets", "port"):
             yield check, _guarded(run)
 
 
@@ -173,19 +172,6 @@ def _ledger(place: Home, settings: Settings) -> Result:
     return Result("ok", f"{kind}, schema of this version, durable, {accounts} accounts")
 
 
-def _snapshots(place: Home, settings: Settings) -> Result:
-    from server.catalogue import lost_snapshots
-
-    if not place.has_ledger(settings):
-        return Result("ok", "no dataset is attached")
-    with place.registry(settings) as registry:
-        count, lost = len(registry.datasets()), lost_snapshots(registry, settings.snapshots_directory)
-    if lost:
-        advice = "Make them again: noisegate dataset add FILE (what was spent on them stays known)."
-        return Result("fail", f"missing or damaged: {', '.join(lost)}", advice)
-    return Result("ok", "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot")
-
-
 def _datasets(place: Home, settings: Settings) -> Result:
     """Whether each attached dataset can be read as a start reads it."""
     from server.build import open_catalogue
@@ -198,7 +184,7 @@ def _datasets(place: Home, settings: Settings) -> Result:
     if broken:
         advice = "Attach them again: noisegate dataset add FILE (what was spent stays known). Others are served."
         return Result("fail", "not served: " + " ".join(f"{name} ({it.why})" for name, it in broken.items()), advice)
-    return Result("ok", "one dataset can be read" if count == 1 else f"{count} datasets can be read")
+    return Result("ok", "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot")
 
 
 def _port(place: Home, settings: Settings) -> Result:

@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,13 @@ from server import serving
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
 from server.cli.home import Home
-from server.cli.options import Here, operator, option
+from server.cli.options import Here, option
 from server.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from server.settings import Settings
-    from server.store.registry import Registry
 
-__all__ = ["drop_lost", "interruptible", "open_port", "serve", "take_home"]
+__all__ = ["interruptible", "open_port", "serve", "take_home"]
 
 
 def serve(
@@ -56,8 +55,6 @@ def serve(
             upgrade(settings.database())
         else:
             place.require_migrated(settings)
-        with place.registry(settings) as registry:
-            drop_lost(settings, registry)
         if settings.workers > 1:
             if here.as_json:
                 print_json({"url": serving.public_url(settings.host, settings.port)})
@@ -126,26 +123,6 @@ def take_home(place: Home, settings: Settings) -> Iterator[serving.ServingLock]:
         yield lock
     finally:
         lock.close()
-
-
-def drop_lost(settings: Settings, registry: Registry, *, remade: Collection[str] = ()) -> list[str]:
-    """Stops serving the datasets of `remade` that have lost their snapshot, and returns their names.
-
-    Errors: CommandFailed for any other that has: a server does not start without it.
-    """
-    from server.administration.datasets import remove
-    from server.administration.registered import RegisteredDatasets
-    from server.catalogue import lost_snapshots
-
-    lost, registered = lost_snapshots(registry, settings.snapshots_directory), RegisteredDatasets(registry)
-    for name in lost:
-        if name not in remade:
-            raise CommandFailed(f"""the snapshot of dataset "{name}" is missing or damaged
-                Queries run on it, and it is not what was stored. The ledger is not touched.
-                Make it again: noisegate dataset add FILE, with the dataset file that you attached,
-                or stop serving it: noisegate dataset remove {name} (what was spent on it stays known).""")
-        remove(registered, name, served=registered.names, actor=operator())
-    return lost
 
 
 # Signals

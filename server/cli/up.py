@@ -18,7 +18,7 @@ from server.cli.home import KEY_NAMES, Home
 from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
 from server.cli.own_data import DEMO, ROWS_PER_UNIT, About, OwnData, OwnFile
-from server.cli.serving import drop_lost, interruptible, open_port, take_home
+from server.cli.serving import interruptible, open_port, take_home
 from server.files import write_whole
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def up(
             place.create()
             with take_home(place, settings) as lock:
                 steps.migrate()
-                steps.restore()
                 serve(
                     settings,
                     listener,
@@ -109,7 +108,6 @@ class _Up:
         self._keys: dict[str, str] = {}
         self._datasets: list[str] = []
         self._asked: Dataset | None = None
-        self._demo_lost = False
         self._started = time.monotonic()
         self.described = settings.datasets_directory / f"{DEMO if guest is None else guest.name}.yaml"
 
@@ -152,13 +150,6 @@ class _Up:
 
             upgrade(self._settings.database())
 
-    def restore(self) -> None:
-        """Makes the demo and the own dataset again where a snapshot is gone. Errors: CommandFailed for any other."""
-        with self._place.registry(self._settings) as registry:
-            for name in drop_lost(self._settings, registry, remade=(DEMO, self.described.stem)):
-                self.tell(f"the snapshot of {name} is missing or damaged: making it again")
-                self._demo_lost = self._demo_lost or name == DEMO
-
     # With the services, before the first request
 
     def prepare(self, services: Services) -> None:
@@ -171,17 +162,17 @@ class _Up:
         if self._guest is not None:
             chosen = self._attach_own(services, self._guest)
         else:
-            if self._demo_lost or DEMO in catalogue.unavailable() or not catalogue.tags():
+            if DEMO in catalogue.unavailable() or not catalogue.tags():
                 from server.demo import write_demo
 
                 write_demo(self._settings.datasets_directory, progress=lambda text: self.tell(f"{text} ..."))
                 self._attach(services)
             if not catalogue.all():
-                names = printable(", ".join(catalogue.unavailable()))
-                raise CommandFailed(f"""could not start: no dataset can be served ({names})
-                    What the registry keeps of them cannot be read. The ledger is not touched.
-                    See why: noisegate doctor
-                    Then attach them again: noisegate dataset add FILE""")
+                why = "; ".join(f"{name}: {broken.why}" for name, broken in catalogue.broken().items())
+                raise CommandFailed(f"""could not start: no dataset can be served
+                    {printable(why)} The ledger is not touched.
+                    Attach them again: noisegate dataset add FILE, with the dataset file that you attached,
+                    or stop serving one: noisegate dataset remove NAME (what was spent on it stays known).""")
             chosen = catalogue.get(DEMO) or catalogue.all()[0]
         for name, broken in catalogue.broken().items():
             self.tell(f"dataset {name} is not served: {broken.why}")

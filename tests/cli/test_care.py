@@ -120,7 +120,7 @@ def outcomes(home: Path, *arguments: str) -> dict[str, str]:
     return found
 
 
-CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "snapshots", "datasets", "port", "engine"}
+CHECKS = {"python", "packages", "environment", "settings", "home", "ledger", "datasets", "port", "engine"}
 
 
 def test_doctor_on_a_home_in_order(home: Path) -> None:
@@ -144,7 +144,7 @@ def test_doctor_finds_what_is_wrong(home: Path, monkeypatch: pytest.MonkeyPatch)
         other.listen()
         found = outcomes(home, "--port", str(other.getsockname()[1]))
     wrong = {name: outcome for name, outcome in found.items() if name in CHECKS and outcome != "ok"}
-    expected = {"environment": "warn", "home": "warn", "ledger": "fail", "snapshots": "fail", "port": "fail"}
+    expected = {"environment": "warn", "home": "warn", "ledger": "fail", "datasets": "fail", "port": "fail"}
     assert {name: wrong.get(name) for name in expected} == expected
 
 

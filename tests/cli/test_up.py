@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -297,13 +298,37 @@ def test_damaged_ledger(home: Path) -> None:
 
 
 def test_lost_snapshot_of_own_data(home: Path) -> None:
-    """The snapshot of the owner's data cannot be guessed: the start is refused with how to fix it."""
+    """The snapshot of the owner's data cannot be guessed: a start with nothing else is refused with how to fix it."""
     shutil.rmtree(home / "snapshots" / "people")
     ran = cli("up", "--home", str(home), "--port", "0")
     assert ran.code == 1
-    assert 'snapshot of dataset "people" is missing' in ran.err
+    assert "people: Its snapshot is missing or is not what was stored." in ran.err
     assert "dataset remove --home" in ran.err
-    assert "is missing" in cli("serve", "--home", str(home), "--port", "0").err
+
+
+def test_a_lost_snapshot_does_not_stop_other_datasets(home: Path, tmp_path: Path) -> None:
+    """Another dataset is attached and served; the lost one says why it is not, and comes back when it is attached."""
+    second = tmp_path / "second.yaml"
+    (tmp_path / "second.csv").write_text("id,age\n" + "".join(f"{n},{n % 90}\n" for n in range(1, 50)))
+    second.write_text(
+        "version: 2\ndataset: second\nunit: {table: t, key: id}\n"
+        "tables: {t: {source: {file: second.csv}, key: id, columns: {id: {type: integer}, age: {type: integer}}}}\n"
+    )
+    # Moved away as a whole: the manifest and the data.
+    (home / "snapshots" / "people").rename(tmp_path / "lost")
+    added = cli("dataset", "add", str(second), "--home", str(home))
+    assert added.code == 0, added.err
+    with Serving("up", "--home", str(home), "--port", "0", "--json") as serving:
+        ready = json.loads(serving.until("}\n"))
+        assert ready["datasets"] == ["second"]
+        listed = get(ready, "/v1/datasets", "admin_key").json()
+        assert listed["unavailable"] == ["people"]
+        (tmp_path / "lost").rename(home / "snapshots" / "people")
+        deadline = time.monotonic() + 60
+        while get(ready, "/v1/datasets", "admin_key").json()["unavailable"] and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert get(ready, "/v1/datasets", "admin_key").json()["unavailable"] == []
+        assert serving.stop().code == 0
 
 
 def test_home_that_is_served(home: Path) -> None:
