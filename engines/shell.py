@@ -19,7 +19,7 @@ from privacy.refusal import ExecutionFailed
 from privacy.statement import Parameter, Statement
 from privacy.values import Cell, Json
 
-__all__ = ["PlanFailed", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
+__all__ = ["PlanFailed", "Sample", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
 
 _ADDRESS_SPACE_MB: Final = 1024
 """Beside the engine's own limit: a worker that has done nothing has mapped 0.4 GB."""
@@ -48,6 +48,10 @@ class ShellTable:
     def __post_init__(self) -> None:
         assert self.columns, "a released table needs a column"
         assert len({len(column.values) for column in self.columns}) == 1, "columns of different length"
+
+
+Sample = Sequence[Sequence[str | None]]
+"""One row for each table, its values as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +115,23 @@ class ShellEngine(Pooled):
         sql: str,
         parameters: Sequence[Parameter] = (),
         *,
+        samples: Sequence[Sample] = (),
         timeout_seconds: float = 5.0,
         owner: str = "",
     ) -> tuple[tuple[str, str], ...]:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
-        Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it.
-        Errors: ShellInvalid when the SQL does not bind, or takes longer than `timeout_seconds` to bind;
+        Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it. On each
+        sample, which has one row for each table, it is run: a text that is no number, compared with a number, binds
+        and fails on every row.
+        Errors: ShellInvalid when the SQL does not bind, when a value of a sample or a constant cannot be read as the
+        type that it is compared with or cast to, or when all of it takes longer than `timeout_seconds`;
         ExecutionFailed(started=False) when no worker was free or it died.
         """
         request = _request("check", tables, sql, parameters)
         if request is None:
             raise ShellInvalid
+        request |= {"samples": [[list(row) for row in sample] for sample in samples]}
         answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
         if answer in (Failure.UNAVAILABLE, Failure.CRASHED):
             raise ExecutionFailed(started=False)

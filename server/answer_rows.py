@@ -10,18 +10,18 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
-from engines.shell import ShellColumn, ShellEngine, ShellTable
+from engines.shell import Sample, ShellColumn, ShellEngine, ShellTable
 from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily
 from mechanisms.interval import two_sided_alpha
 from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_plain
 from mechanisms.released_table import ReleasedTable
-from privacy.policy import ColumnType
+from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.values import Cell
@@ -32,7 +32,7 @@ from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW
 
-__all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "shapes", "to_stored"]
+__all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "samples", "shapes", "to_stored"]
 
 _ANSWER_TYPES = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE VARCHAR "
@@ -85,6 +85,39 @@ def shapes(cores: Sequence[BoundedCore]) -> list[ShellTable]:
         ]
         tables.append(ShellTable(described.name, (*columns, ShellColumn(ROW, ColumnType.INTEGER))))
     return tables
+
+
+_SAMPLES: Mapping[ColumnType, tuple[str | None, ...]] = {
+    ColumnType.INTEGER: (None, "7", "0", "1000000"),
+    ColumnType.NUMBER: (None, "7.5", "0", "1000000"),
+}
+"""Values of released columns that a text above them is tried on: nothing, small, zero and large."""
+
+
+def samples(cores: Sequence[BoundedCore], shell_plan: Shell) -> list[Sample]:
+    """Rows that the shell is tried on before anything is spent: made-up numbers, and public keys as they are declared.
+
+    None for a shell that only sorts and limits, or whose functions can make long texts: to try it might take long. Keys
+    that are not public are NULL.
+    """
+    if shell_plan.arrangement is not None or shell_plan.grows:
+        return []
+    count = len(_SAMPLES[ColumnType.INTEGER])
+    return [[_sample(core, place, count) for core in cores] for place in range(count)]
+
+
+def _sample(core: BoundedCore, place: int, count: int) -> list[str | None]:
+    """One row of a core's released table: the first cell, the last one, and some between."""
+    described = core.described
+    cells = described.keys.domain
+    cell: Sequence[KeyValue] = (None,) * len(described.keys.columns)
+    if cells and place:
+        cell = cells[(len(cells) - 1) * (place - 1) // (count - 2)]
+    numbers = [
+        _SAMPLES[ColumnType.INTEGER if estimate.integer else ColumnType.NUMBER][place]
+        for estimate in described.estimates
+    ]
+    return [*(None if value is None else str(value) for value in cell), *numbers, "0"]
 
 
 def check_types(types: Sequence[tuple[str, str]], shell_plan: Shell) -> None:

@@ -79,6 +79,10 @@ def _without_brackets(item: exp.Expr) -> exp.Expr:
     return table
 
 
+_GROWING = (exp.Replace, exp.Concat, exp.DPipe)
+"""Functions of the outer query whose texts can be longer than their arguments."""
+
+
 class _Lift:
     def __init__(
         self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
@@ -139,6 +143,7 @@ class _Lift:
             identified=identified is not None,
             chosen=top.chosen,
             arrangement=arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None,
+            grows=tree_to_run.find(*_GROWING) is not None,
         )
         return self._plan(shell)
 

@@ -61,6 +61,7 @@ class _Asked:
     sql: str
     parameters: tuple[tuple[str, str | bool | None], ...]
     rows_max: int | None = None
+    samples: tuple[tuple[tuple[str | None, ...], ...], ...] = ()
 
 
 class ShellHandler:
@@ -114,7 +115,9 @@ class ShellHandler:
                     columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table.columns)
                     cursor.execute(f"CREATE TABLE {identifier(table.name)} ({columns})")
                 described = _describe(cursor, asked.sql, parameters)
-                _try(cursor, [table.name for table in asked.tables], asked.sql, parameters)
+                for sample in asked.samples:
+                    if not _tried(cursor, asked.tables, sample, asked.sql, parameters):
+                        break
             finally:
                 cursor.execute("ROLLBACK")
         return {"described": described}
@@ -156,17 +159,34 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Para
     return [(str(row[0]), str(row[1])) for row in rows]
 
 
-def _try(cursor: duckdb.DuckDBPyConnection, tables: Sequence[str], sql: str, parameters: list[Parameter]) -> None:
-    """Runs the statement on rows of NULL: a constant that no type takes fails on any row, and on no row it does not."""
-    for table in tables:
-        cursor.execute(f"INSERT INTO {identifier(table)} DEFAULT VALUES")
+_UNREADABLE = re.compile(r"Could not convert string|field format|field value out of range|Unimplemented type for cast")
+"""What the engine says of a text that is not of the type that it has to be, whatever the other values are."""
+
+
+def _tried(
+    cursor: duckdb.DuckDBPyConnection,
+    tables: Sequence[_Table],
+    sample: Sequence[Sequence[str | None]],
+    sql: str,
+    parameters: list[Parameter],
+) -> bool:
+    """Runs the statement on one row for each table; False when that fails for a reason that real rows may not have."""
+    for table, row in zip(tables, sample, strict=True):
+        values = ", ".join(f"CAST(? AS {_STORED[kind]})" for _, kind in table.columns)
+        cursor.execute(f"DELETE FROM {identifier(table.name)}")
+        cursor.execute(f"INSERT INTO {identifier(table.name)} VALUES ({values})", list(row))
     try:
         # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
-        cursor.execute(f"CREATE TABLE {identifier('noisegate tried')} AS {sql}", parameters)
-    except _BROKEN:
+        cursor.execute(f"CREATE OR REPLACE TABLE {identifier('noisegate tried')} AS {sql}", parameters)
+    except (duckdb.InternalException, duckdb.FatalException):
         raise
+    except duckdb.ConversionException as error:
+        if _UNREADABLE.search(str(error)):
+            raise Invalid from None
+        return False
     except (duckdb.Error, ValueError):
-        raise Invalid from None
+        return False
+    return True
 
 
 def _result_kind(type_name: str) -> str:

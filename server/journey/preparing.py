@@ -76,7 +76,12 @@ class Preparing:
         types = None
         if not plan.shell.trivial:
             try:
-                types = self._shell.check(answer_rows.shapes(cores), plan.shell.sql, owner=question.principal)
+                types = self._shell.check(
+                    answer_rows.shapes(cores),
+                    plan.shell.sql,
+                    samples=answer_rows.samples(cores, plan.shell),
+                    owner=question.principal,
+                )
             except ShellInvalid:
                 raise Refused([_SHELL_REFUSED]) from None
             answer_rows.check_types(types, plan.shell)
@@ -109,8 +114,12 @@ class Preparing:
 _SHELL_REFUSED = Finding(
     code="unsupported_sql",
     what="the part above the aggregates is refused",
-    why="It does not fit the names and types of the released columns.",
-    instead=("check the types of comparisons, constants and function arguments", "see docs/sql.md"),
+    why="It does not fit the names and types of the released columns, or of their values.",
+    instead=(
+        "compare numbers with numbers, texts with texts and dates with dates ('2024-01-31')",
+        "check the types of casts and function arguments",
+        "see docs/sql.md",
+    ),
 )
 
 _NOT_PLANNED = Finding(

@@ -400,4 +400,4 @@ def test_up_is_not_stopped_by_a_broken_dataset(home: Path, people: Path, tmp_pat
     damage("other")
     with Serving("up", "--home", str(home), "--port", "0", "--json") as serving:
         serving.process.wait(timeout=60)
-        refused(serving.stop(), "no dataset can be served (other, people)", "doctor")
+        refused(serving.stop(), "no dataset can be served", "other: ", "people: ", "dataset add")
