@@ -161,8 +161,8 @@ def test_slow_shells_of_one_analyst_do_not_keep_another_waiting() -> None:
 class _Recorded(Turns):
     """Turns that are written down. `full` is set once every place was taken at the same time."""
 
-    def __init__(self, places: int, clock: Clock[float]) -> None:
-        super().__init__(places, clock=clock)
+    def __init__(self, slots: int, clock: Clock[float]) -> None:
+        super().__init__(slots, clock=clock)
         self.log: list[tuple[str, str]] = []
         self.full = threading.Event()
 
@@ -175,7 +175,7 @@ class _Recorded(Turns):
         """Somebody's turn."""
         self.log.append(("begin", owner))
         super().begin(owner)
-        if self.running == self._places:
+        if self.running == self._slots:
             self.full.set()
 
 
