@@ -92,7 +92,7 @@ class CoreShell:
         alias = isinstance(inner, exp.Column) and not inner.table and self._select.alias(inner.name) is not None
         position = isinstance(inner, exp.Literal) and not inner.is_string
         if not alias and not position and not isinstance(inner, exp.Var):
-            copy.set("this", self._rewrite(self._names.qualified(inner)))
+            copy.set("this", self._rewrite(self._select.shown(inner) or self._names.qualified(inner)))
         return copy
 
     def _rewrite(self, node: exp.Expr, inlined: tuple[str, ...] = ()) -> exp.Expr:
@@ -116,6 +116,8 @@ class CoreShell:
         if key is not None:
             return column(key, self._core)
         if isinstance(node, exp.Column):
+            if not node.table and self._names.knows(node.name):
+                self._names.resolve(node)  # an ambiguous one says so: an alias of that name does not hide the columns
             alias = self._select.alias(node.name) if not node.table else None
             if alias is not None and node.name.lower() not in inlined:
                 return exp.Paren(this=self._rewrite(alias, (*inlined, node.name.lower())))

@@ -61,7 +61,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
         _CODES[step],
         f'the text could not be read as SQL near "{span.text[:40]}"',
         _WHY[step],
-        *(_meant(text.tokens, token) if step == "read" else ()),
+        *(_meant(text.tokens, token) if step == "read" else _with_table(text.tokens, token)),
         "check the syntax at the place that is marked",
         position=span,
     )
@@ -115,6 +115,14 @@ def _meant(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     if word[:1].isalpha():
         return (f'a keyword of the dialect is a name only in double quotes: "{word[:63]}"',)
     return ()
+
+
+def _with_table(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
+    """What helps a name without a table at which the engine stopped: several relations around it may have it."""
+    around = [tokens[near].token_type for near in (place - 1, place + 1) if 0 <= near < len(tokens)]
+    if tokens[place].token_type is not Kind.VAR or Kind.DOT in around:
+        return ()
+    return (f"where several tables have {tokens[place].text[:63]}, write it with its table",)
 
 
 def _clause(tokens: Sequence[Token], place: int) -> TokenType | None:

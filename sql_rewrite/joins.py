@@ -66,15 +66,19 @@ def resolve_sources(
             )
         aliases[name] = relation
         drafts.append(Source(relation, table))
-    links = [
-        _link(join, drafts[: place + 1], aliases, dataset, text)
-        for place, join in enumerate(node.args.get("joins") or [], start=1)
-    ]
-    return SourceNames(_ordered(drafts, _joins(links, dataset), dataset, text.position(node)), aliases, text, dataset)
+    links: list[_Link] = []
+    using: set[str] = set()
+    for place, join in enumerate(node.args.get("joins") or [], start=1):
+        visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
+        links.append(_link(join, visible, dataset, text))
+        using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
+    sources = _ordered(drafts, _joins(links, dataset), dataset, text.position(node))
+    return SourceNames(sources, aliases, text, dataset, using)
 
 
-def _link(join: exp.Join, visible: Sequence[Source], aliases: Mapping[str, str], dataset: Dataset, text: Text) -> _Link:
+def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _Link:
     """The equality of a join; the joined source is the last of the visible ones."""
+    visible = names.sources
     position = text.position(join.this)
     if join.args.get("method"):
         raise refuse(
@@ -98,10 +102,10 @@ def _link(join: exp.Join, visible: Sequence[Source], aliases: Mapping[str, str],
     if len(using) == 1 and on is None:
         ends = [_End(s, c) for s in visible if (c := s.table.column(using[0].name)) is not None]
         if len(ends) > 1 and ends[-1].source is joined:
+            names.check_using(using[0], [end.source for end in ends[:-1]])
             return _Link(ends[0], ends[-1], side == "LEFT", position)
     on = on.unnest() if on is not None else None
     if isinstance(on, exp.EQ) and isinstance(on.this, exp.Column) and isinstance(on.expression, exp.Column):
-        names = SourceNames(tuple(visible), aliases, text, dataset)
         one, two = _End(*names.find(on.this)), _End(*names.find(on.expression))
         if two.source is not joined:
             one, two = two, one

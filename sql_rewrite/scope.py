@@ -10,6 +10,7 @@ from sqlglot import exp
 from privacy.refusal import Refused
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.released import Released
+from sql_rewrite.sources import ambiguous_column
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 
@@ -50,18 +51,23 @@ class Scope:
 
 
 class Names:
-    """Names that a shell block can see, folded."""
+    """Names that a shell block can see, folded. `joins` are those of its relations, from the second one on."""
 
     def __init__(
-        self, relations: Mapping[str, Sequence[str]], outer: Sequence[str], aliases: Sequence[str] = ()
+        self,
+        relations: Mapping[str, Sequence[str]],
+        outer: Sequence[str],
+        aliases: Sequence[str] = (),
+        joins: Sequence[exp.Join] = (),
     ) -> None:
         self.relations = {alias.lower(): [name.lower() for name in columns] for alias, columns in relations.items()}
         self.outer = tuple(outer)
         self.aliases = tuple(alias.lower() for alias in aliases)
+        self.joins = tuple(joins)
 
     def with_aliases(self, aliases: Sequence[str]) -> Names:
         """The same names and the aliases of a select list."""
-        return Names(self.relations, self.outer, aliases)
+        return Names(self.relations, self.outer, aliases, self.joins)
 
     def unqualified(self) -> set[str]:
         """Columns of all relations, without their relations."""
@@ -98,8 +104,50 @@ class Names:
             if name in columns:
                 return
         elif name in self.unqualified() or name in self.aliases or name in self.outer:
+            joined = node.find_ancestor(exp.Join, exp.Query)
+            place = next((i for i, join in enumerate(self.joins, start=1) if join is joined), len(self.joins))
+            found = self._holding(name, place)
+            if len(found) > 1 and not _names_output(node, found):
+                raise ambiguous_column(node, found, text)
             return
         raise unknown_column(node, self.all(), text)
+
+    def check_using(self, text: Text) -> None:
+        """Refuses a name of USING that several of the relations before it have, unless an earlier USING joined them."""
+        for place, join in enumerate(self.joins):
+            for identifier in join.args.get("using") or ():
+                found = self._holding(identifier.name.lower(), place)
+                if len(found) > 1:
+                    raise ambiguous_column(identifier, found, text)
+
+    def _holding(self, name: str, last: int) -> list[str]:
+        """The relations that an unqualified name may mean, of those up to a place; one where USING joins them by it."""
+        found = [alias for alias, columns in list(self.relations.items())[: last + 1] if name in columns]
+        using = {i.name.lower() for join in self.joins[:last] for i in join.args.get("using") or ()}
+        return found[:1] if name in using else found
+
+
+def _names_output(node: exp.Column, relations: Sequence[str]) -> bool:
+    """Whether a column is a whole term of ORDER BY that means a column of the answer: an alias, or the one of its name.
+
+    `relations` have a column of that name, which a star shows.
+    """
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    select = around.parent.parent if isinstance(around, exp.Ordered) and around.parent is not None else None
+    if not isinstance(select, exp.Select):
+        return False
+    shown = 0
+    for item in select.expressions:
+        if isinstance(item, exp.Alias) and item.alias.lower() == node.name.lower():
+            return True
+        if item.is_star:
+            table = item.table.lower() if isinstance(item, exp.Column) else ""
+            shown += sum(table in ("", relation) for relation in relations)
+        else:
+            shown += item.alias_or_name.lower() == node.name.lower()
+    return shown == 1
 
 
 def unknown_column(node: exp.Column, known: Sequence[str], text: Text) -> Refused:

@@ -21,6 +21,17 @@ class SelectList:
         self.values = [projection.unalias() for projection in self.projections]
         """The expressions without their aliases."""
 
+    def shown(self, node: exp.Expr) -> exp.Expr | None:
+        """The one column of the answer that has the name of an unqualified column, which ORDER BY means then."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        found = [
+            value
+            for written, value in zip(self.written, self.values, strict=True)
+            if isinstance(written, exp.Column) and written.name.lower() == node.name.lower()
+        ]
+        return found[0] if len(found) == 1 else None
+
     def alias(self, name: str) -> exp.Expr | None:
         """What the select list calls so. Errors: Refused when two of its columns have the name."""
         named = [p for p in self.projections if isinstance(p, exp.Alias) and p.alias.lower() == name.lower()]

@@ -36,7 +36,8 @@ class ShellBlocks:
 
     def block(self, node: exp.Select, sources: Sequence[tuple[str, Released]], scope: Scope) -> Released:
         """The relation of a SELECT block over released relations. Its forms are built, and checked, when asked for."""
-        names = Names({alias: [o.name for o in released.outputs] for alias, released in sources}, scope.outer)
+        visible = {alias: [o.name for o in released.outputs] for alias, released in sources}
+        names = Names(visible, scope.outer, joins=node.args.get("joins") or ())
         if len(names.relations) != len(sources):
             raise refuse(
                 "ambiguous_column",
@@ -47,6 +48,7 @@ class ShellBlocks:
             )
         for alias, released in sources:
             self._check_columns(alias, released, node)
+        names.check_using(self.text)
         projections = self._projections(node, sources)
         # Only names that the analyst gave; a column under its own name would vouch for itself, and for a whole row.
         aliases = [p.alias for p in node.expressions if isinstance(p, exp.Alias) and not _keeps_name(p)]

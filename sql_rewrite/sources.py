@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
@@ -12,10 +12,11 @@ from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Interval
 from sql_rewrite.plan import Source
 from sql_rewrite.refuse import did_you_mean, refuse
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
 
-__all__ = ["SourceNames", "base_table", "reference"]
+__all__ = ["SourceNames", "ambiguous_column", "base_table", "reference"]
 
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
@@ -56,10 +57,21 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
 
 
 class SourceNames:
-    """The sources of a private block and the resolution of column names against them."""
+    """The sources of a private block and the resolution of column names against them.
 
-    def __init__(self, sources: tuple[Source, ...], aliases: Mapping[str, str], text: Text, dataset: Dataset) -> None:
+    `using` are the folded names in USING: only these may stand for the columns of two tables.
+    """
+
+    def __init__(
+        self,
+        sources: tuple[Source, ...],
+        aliases: Mapping[str, str],
+        text: Text,
+        dataset: Dataset,
+        using: Collection[str] = (),
+    ) -> None:
         self.sources = sources
+        self._using = using
         self._aliases = aliases  # folded name as written -> relation
         self._by_relation = {source.relation: source for source in sources}
         self._text = text
@@ -128,14 +140,20 @@ class SourceNames:
             return None if relation is None or column is None else (self._by_relation[relation], column)
         found = [(s, c) for s in self.sources if (c := s.table.column(name)) is not None]
         if len(found) > 1 and not self._same_by_join(found):
-            raise refuse(
-                "ambiguous_column",
-                f'column "{name[:63]}" is refused',
-                "More than one table has a column of that name.",
-                "write it with its table: " + ", ".join(f"{s.table.name}.{c.name}" for s, c in found),
-                position=self._text.position(node),
-            )
+            raise self._ambiguous(node, [source for source, _ in found])
         return found[0] if found else None
+
+    def check_using(self, node: exp.Identifier, found: Sequence[Source]) -> None:
+        """Refuses a name of USING that several earlier sources have a column of, unless an earlier USING joined them.
+
+        Errors: Refused (ambiguous_column).
+        """
+        if len(found) > 1 and node.name.lower() not in self._using:
+            raise self._ambiguous(node, found)
+
+    def _ambiguous(self, node: exp.Column | exp.Identifier, found: Sequence[Source]) -> Refused:
+        relations = {relation: alias for alias, relation in self._aliases.items()}
+        return ambiguous_column(node, [relations[source.relation] for source in found], self._text)
 
     def _relation(self, node: exp.Column) -> str | None:
         """The relation that a column node names: our own name for it on nodes of ours, an alias on the analyst's.
@@ -174,8 +192,13 @@ class SourceNames:
         )
 
     def _same_by_join(self, found: Sequence[tuple[Source, Column]]) -> bool:
-        """Whether all candidates are the two sides of inner or left joins on that very column."""
+        """Whether all candidates are the two sides of inner or left joins on that very column, by USING.
+
+        DuckDB takes them for one column only where USING says so, and not where ON compares them.
+        """
         first, column = found[0]
+        if column.name.lower() not in self._using:
+            return False
         for source, other in found[1:]:
             join = source.join
             if join is None:
@@ -184,6 +207,20 @@ class SourceNames:
             if sides != {(first.relation, column.name), (source.relation, other.name)}:
                 return False
         return True
+
+
+def ambiguous_column(node: exp.Column | exp.Identifier, relations: Sequence[str], text: Text) -> Refused:
+    """The refusal of a name that columns of all these relations have."""
+    name = node.name
+    using = isinstance(node, exp.Identifier)
+    return refuse(
+        "ambiguous_column",
+        f'column "{name[:63]}" is refused',
+        "More than one table has a column of that name.",
+        ("join with ON instead of USING: " if using else "write it with its table: ")
+        + " or ".join(f"{named(relation)}.{named(name)}" for relation in relations),
+        position=text.position(node),
+    )
 
 
 def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
