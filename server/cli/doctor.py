@@ -117,22 +117,17 @@ def _packages() -> Result:
     lock = Path(__file__).resolve().parents[2] / "requirements.lock"
     if not lock.is_file():
         return Result("ok", "installed without a lock file")
-    installed = {_plain(item.name): item.version for item in importlib.metadata.distributions()}
     # A line of the lock is name==version, sometimes with a condition on system or Python.
     locked = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)( ;)?", lock.read_text("utf-8"), re.MULTILINE)
-    wrong = []
+    wrong, present = [], 0
     for name, wanted, condition in locked:
-        present = installed.get(_plain(name))
-        if present != wanted and not condition:
-            wrong.append(f"{name} is missing" if present is None else f"{name} is {present}, locked is {wanted}")
+        version = next((found.version for found in importlib.metadata.distributions(name=name)), None)
+        present += version is not None
+        if version != wanted and not condition:
+            wrong.append(f"{name} is missing" if version is None else f"{name} is {version}, locked is {wanted}")
     if wrong:
         return Result("fail", "; ".join(wrong[:5]), "Make the environment again: ./noisegate setup")
-    return Result("ok", f"{sum(_plain(name) in installed for name, _, _ in locked)} packages as locked")
-
-
-def _plain(name: str) -> str:
-    """The name of a package in the spelling in which names are compared."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return Result("ok", f"{present} packages as locked")
 
 
 def _environment() -> Result:

@@ -30,7 +30,6 @@ def explained(home: Path | None = None) -> Iterator[None]:
 
 
 _IN_THE_WAY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
-_IN_THE_WAY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
 _SYSTEM: dict[tuple[int, ...], str] = {
     (errno.ENOSPC, errno.EDQUOT): """could not write {about}: the disk is full
         No space is left on the device{where}. Everything that was stored before is still there.

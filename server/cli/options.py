@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-__all__ = ["Here", "absolute", "amount", "default_home", "one_of", "operator", "option", "spread"]
+__all__ = ["Here", "absolute", "amount", "one_of", "operator", "option", "spread"]
 
 
 def option(declared: str, help: str, default: object = None, **more: Any) -> Any:
@@ -95,8 +95,14 @@ class Here:
     as_json: bool = option("--json", "One line of JSON on standard output, for scripts.", False)
 
     def place(self) -> Home:
-        """The home that is meant."""
-        return Home(default_home(self.home))
+        """The home that was given, else `.noisegate` in the checkout or where we stand.
+
+        Commands in later messages name it where they would not find it by themselves.
+        """
+        home = _home(self.home)
+        usual = _home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
+        use_home("" if home == usual else f" --home {shlex.quote(str(home))}")
+        return Home(home)
 
     def show(self, value: object, lines: Iterable[str], *, verbatim: bool = False, failed: bool = False) -> None:
         """The outcome: JSON for a script, else lines for people; `verbatim` where they hold data.
@@ -117,17 +123,6 @@ def absolute(path: Path) -> Path:
     whole = path.expanduser().absolute()
     # Resolved only where it must be: "a/../b" is not "b" when "a" is a link.
     return whole.resolve() if ".." in whole.parts else whole
-
-
-def default_home(given: Path | None) -> Path:
-    """The home as an absolute path: the one that was given, else `.noisegate` in the checkout or where we stand.
-
-    Commands in later messages name it where they would not find it by themselves.
-    """
-    home = _home(given)
-    usual = _home(Path(os.environ["NOISEGATE_HOME"]) if os.environ.get("NOISEGATE_HOME") else None)
-    use_home("" if home == usual else f" --home {shlex.quote(str(home))}")
-    return home
 
 
 def _home(given: Path | None) -> Path:

@@ -9,7 +9,7 @@ from server.administration.refusal import ActRefused, FaultyDataset, Refusal
 from server.cli.failure import CommandFailed, UsageError
 from server.datasets import DatasetFileRefused
 
-__all__ = ["failure_of", "failure_of_act"]
+__all__ = ["failure_of"]
 
 _COMMANDS = {
     "account": "--account",
@@ -39,18 +39,14 @@ _COMMANDS = {
 """What the words of refusals call options and commands."""
 
 
-def failure_of(error: Exception) -> CommandFailed:
+def failure_of(refused: Exception | Refusal) -> CommandFailed:
     """The message of a refused act, or of a dataset file with errors. Nothing was changed."""
-    if isinstance(error, DatasetFileRefused):
-        return _findings_failure(error.errors)
-    assert isinstance(error, ActRefused)
-    return failure_of_act(error.refusal)
-
-
-def failure_of_act(refusal: Refusal) -> CommandFailed:
-    """The message of a refused act. Nothing was changed."""
+    if isinstance(refused, DatasetFileRefused):
+        return _findings_failure(refused.errors)
+    refusal = refused.refusal if isinstance(refused, ActRefused) else refused
     if isinstance(refusal, FaultyDataset):
         return _findings_failure(refusal.findings)
+    assert isinstance(refusal, Refusal)
     return (UsageError if refusal.usage else CommandFailed)(refusal.finding(_COMMANDS))
 
 

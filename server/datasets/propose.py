@@ -464,7 +464,8 @@ def _column(item: NamedColumn, *, unit: str | None, several: bool, unique: bool)
     if item.name != unit and column.type in (ColumnType.INTEGER, ColumnType.NUMBER):
         lines.append(f"        {_BOUNDS}")
     if item.name != unit and column.type is ColumnType.TEXT:
-        lines.append(f"        {_KEYS}")
+        if not unique:  # a group of it would be one person
+            lines.append(f"        {_KEYS}")
         if several:
             lines.append(f"        {_LENGTH}")
     return lines

@@ -383,16 +383,16 @@ def test_mistakes_in_a_column_are_one_finding_each(tmp_path: Path, line: str, wo
 
 def test_paths_are_shown_whole(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--home ../x` is the folder that the system means, also behind a link, and so is `--data ../x`."""
-    from server.cli.options import absolute, default_home
+    from server.cli.options import Here, absolute
 
     (tmp_path / "deep" / "er").mkdir(parents=True)
     os.symlink(tmp_path / "deep" / "er", tmp_path / "link")
     monkeypatch.chdir(tmp_path / "link")
     assert absolute(Path("../x")) == tmp_path / "deep" / "x"
     monkeypatch.chdir(tmp_path / "deep")
-    assert default_home(Path("../home")) == tmp_path / "home"
-    assert default_home(Path("home")) == tmp_path / "deep" / "home"
-    assert default_home(Path("~/x")) == Path.home() / "x"
+    assert Here(Path("../home"), as_json=False).place().path == tmp_path / "home"
+    assert Here(Path("home"), as_json=False).place().path == tmp_path / "deep" / "home"
+    assert Here(Path("~/x"), as_json=False).place().path == Path.home() / "x"
     ran = cli("key", "list", "--home", "../nothing")
     assert ran.code == 1
     assert str(tmp_path / "nothing") in ran.err

@@ -27,7 +27,7 @@ from server.administration.registered import RegisteredDatasets
 from server.app import create_app
 from server.build import open_catalogue
 from server.cli.home import Home
-from server.cli.refusals import failure_of_act
+from server.cli.refusals import failure_of
 from server.errors import problem_body
 from server.jobs import JobPool
 from server.roles import Role
@@ -469,7 +469,7 @@ EXAMPLES: tuple[Refusal, ...] = (
 def test_every_refusal_has_words_at_both_doors(refusal: Refusal) -> None:
     """What, why and what to do, over HTTP and at the terminal."""
     check_words(problem_body(problem_of_act(refusal), request_id="r"))
-    failure = failure_of_act(refusal)
+    failure = failure_of(refusal)
     assert failure.finding.what
     assert failure.finding.why
     assert failure.finding.instead

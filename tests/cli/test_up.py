@@ -372,10 +372,10 @@ def test_unsafe_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_default_home_is_the_checkout() -> None:
     """Without option and variable the home is in the checkout, wherever the caller stands."""
-    from server.cli.options import default_home
+    from server.cli.options import Here
 
-    assert default_home(None) == ROOT / ".noisegate"
-    assert default_home(Path("somewhere")) == Path.cwd() / "somewhere"
+    assert Here(None, as_json=False).place().path == ROOT / ".noisegate"
+    assert Here(Path("somewhere"), as_json=False).place().path == Path.cwd() / "somewhere"
 
 
 @pytest.mark.slow

@@ -249,6 +249,7 @@ def test_unique_columns_of_a_database_are_proposed() -> None:
     text = propose([Table("people", columns, unique=("id", "e mail"))], unit="id", file="people.duckdb")
     columns_read = load_text(text).tables["people"].columns
     assert [name for name, column in columns_read.items() if column.unique] == ["e_mail"]
+    assert "# keys:" not in text
 
 
 def test_the_owner_is_the_table_whose_key_the_unit_is() -> None:
