@@ -206,6 +206,20 @@ def test_a_failure_after_the_start_stays_charged(
         assert record.state == "failed_charged"
 
 
+def test_a_corrected_outer_part_costs_nothing(services: Services, analyst: Analyst) -> None:
+    """Shows what the message of a failure says: the release below a part that failed serves the corrected question."""
+    who = analyst()
+    inner = "SELECT COUNT(*) AS n FROM people WHERE age > 54"
+    admitted = services.journey.admit(question(f"SELECT CAST(n * 1000 AS TINYINT) AS n FROM ({inner}) AS t", who))
+    with pytest.raises(ExecutionFailed) as failed:
+        services.journey.complete(admitted)
+    assert failed.value.started
+    charged = remaining(services, who)
+    corrected = services.journey.admit(question(f"SELECT CAST(n AS BIGINT) AS n FROM ({inner}) AS t", who))
+    assert json.loads(services.journey.complete(corrected))["accounting"]["reused"]
+    assert remaining(services, who) == charged
+
+
 def test_an_engine_that_never_started_gives_the_charge_back(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def test_a_failed_query_is_charged_and_says_nothing(world: World) -> None:
     first = world.api.post("/v1/queries", json=query("SELECT broken"), headers=headers)
     assert first.status_code == 500
     assert (first.json()["code"], first.json()["charged"]) == ("execution_failed", True)
+    assert "costs nothing while that part stays the same" in first.json()["instead"][0]
     listed = world.api.get("/v1/queries").json()["queries"][0]
     assert listed["status"] == "failed_charged"
     again = world.api.get(listed["links"]["self"])
