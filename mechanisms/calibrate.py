@@ -78,9 +78,14 @@ class Calibration:
             )
         return errors
 
-    def expected_errors(self, core_name: str, confidence: Fraction) -> dict[str, tuple[ExpectedError, ...]]:
-        """For each estimate that is a ratio, the errors that it would have in groups of some sizes."""
-        alpha = two_sided_alpha(confidence)
+    def expected_errors(
+        self, core_name: str, confidence: Fraction, *, cells: int = 1
+    ) -> dict[str, tuple[ExpectedError, ...]]:
+        """For each estimate that is a ratio, the errors that it would have in groups of some sizes.
+
+        Half-widths are those of intervals of which `cells` hold at once.
+        """
+        alpha = two_sided_alpha(confidence, cells)
         core = next(core for core in self.cores if core.name == core_name)
         expected: dict[str, tuple[ExpectedError, ...]] = {}
         for estimate in core.estimates:
@@ -89,9 +94,12 @@ class Calibration:
                 expected[estimate.name] = expected_errors(measurement, estimate, alpha=alpha)
         return expected
 
-    def predicted_half_widths(self, core_name: str, confidence: Fraction) -> dict[str, float | None]:
-        """Half the width of the interval that each estimate will have; None where it depends on the answer."""
-        alpha = two_sided_alpha(confidence)
+    def predicted_half_widths(self, core_name: str, confidence: Fraction, *, cells: int = 1) -> dict[str, float | None]:
+        """Half the width of the interval that each estimate will have where `cells` of them hold at once.
+
+        None where it depends on the answer.
+        """
+        alpha = two_sided_alpha(confidence, cells)
         core = next(core for core in self.cores if core.name == core_name)
         widths: dict[str, float | None] = {}
         for estimate in core.estimates:
@@ -174,10 +182,13 @@ def calibrate_for_half_width(
     confidence: Fraction,
     family: NoiseFamily,
     *,
+    cells: int = 1,
     delta: Fraction = Fraction(0),
     epsilon_max: Fraction = Fraction(10**5),
 ) -> Price:
     """The least price of six digits at which every linear estimate has an interval of at most that half width.
+
+    `cells` of these intervals are to hold at once with the confidence.
 
     Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
     power of two that divides the one before. So the prices that serve a width also serve every wider one, and a
@@ -188,7 +199,7 @@ def calibrate_for_half_width(
     """
     if half_width <= 0:
         raise ValueError("the half width must be greater than zero")
-    alpha = two_sided_alpha(confidence)
+    alpha = two_sided_alpha(confidence, cells)
     linear = [
         estimate
         for core in cores

@@ -168,8 +168,8 @@ def rounded_gaussian_variance(sigma: float) -> float:
     return math.fsum((2 * j - 1) * math.erfc((j - 0.5) / (sigma * math.sqrt(2))) for j in range(1, 80))
 
 
-def two_sided_alpha(confidence: Fraction) -> float:
-    """The probability that an interval of that confidence may miss."""
+def two_sided_alpha(confidence: Fraction, cells: int = 1) -> float:
+    """The probability that each of `cells` intervals may miss, so that all hold with that confidence (Bonferroni)."""
     if not Fraction(1, 2) <= confidence <= Fraction(9999, 10000):
         raise ValueError("confidence must lie between 0.5 and 0.9999")
-    return float(1 - confidence)
+    return float(1 - confidence) / cells

@@ -15,9 +15,10 @@ __all__ = ["ReleasedTable"]
 class ReleasedTable:
     """The noisy table of one core: `rows` groups, the same order in every column.
 
-    `sums` are the noisy sums that the released columns were computed from, with the law of their noise
-    ; None for a release that was stored without them. `chosen` says that groups were left out
-    by their noisy counts after the release. `family` is that of its noise, None where no measurement made the table.
+    `sums` are the noisy sums that the released columns were computed from, with the law of their noise; None for a
+    release that was stored without them. `cells` is the number of groups before some were left out by their noisy
+    counts after the release, None where none could be. `family` is that of its noise, None where no measurement made
+    the table.
     """
 
     name: str
@@ -26,5 +27,20 @@ class ReleasedTable:
     confidence: str
     notes: tuple[MechanismNote, ...] = ()
     sums: tuple[NoisySums, ...] | None = field(default=None, compare=False, repr=False)
-    chosen: bool = False
+    cells: int | None = None
     family: NoiseFamily | None = None
+
+    def sums_of(self, column: str) -> NoisySums | None:
+        """The noisy sums that a column was computed from; None where none are kept."""
+        return next((one for one in self.sums or () if one.estimate(column)), None)
+
+    def ends(
+        self, column: str, alpha: float
+    ) -> tuple[tuple[float | int | None, ...], tuple[float | int | None, ...]] | None:
+        """Lower and upper ends of a column, each interval missing with at most alpha; None where no sums are kept."""
+        sums = self.sums_of(column)
+        estimate = None if sums is None else sums.estimate(column)
+        if sums is None or estimate is None:
+            return None
+        found = sums.column(estimate, alpha)
+        return found.lows, found.highs

@@ -18,6 +18,7 @@ __all__ = [
     "spend_below_floor",
     "too_exact",
     "unreachable",
+    "width_not_known",
 ]
 
 _LARGER = "ask an administrator for a larger budget, or for a smaller epsilon_min"
@@ -82,6 +83,21 @@ def too_exact(epsilon: Fraction, dataset: Dataset) -> Refused:
         instead=(
             f'ask for a wider half_width; the narrowest stands in an estimate with "spend": {{"epsilon": "{most}"}}',
             "ask for fewer statistics at once",
+        ),
+    )
+
+
+def width_not_known() -> Refused:
+    """Of a half width where noisy numbers choose rows of groups that are not public."""
+    return _refused(
+        code="accuracy_unreachable",
+        what="the asked half_width is refused",
+        why="Noisy numbers choose the rows of the answer, so its intervals hold for all groups at once. How many "
+        "groups are shown is not known before the answer, so no width can be promised.",
+        instead=(
+            'name a spend: "spend": {"epsilon": "..."}, or --epsilon',
+            "leave out the condition on noisy numbers, or LIMIT, and choose among the rows of the answer",
+            "group by public keys",
         ),
     )
 

@@ -42,6 +42,7 @@ from server.price_refusals import (
     spend_below_floor,
     too_exact,
     unreachable,
+    width_not_known,
 )
 
 __all__ = [
@@ -62,14 +63,16 @@ __all__ = [
 class Wish:
     """How a price is asked for: one of `epsilon`, `own_epsilon` and `half_width`, or none for the policy's default.
 
-    `noise` is the only family that may answer, None for the server's choice; `delta` is that of selecting groups, None
-    for the policy's.
+    `cells` is the number of intervals that hold at once with the confidence, None where only the answer says it: then
+    no half width can be promised. `noise` is the only family that may answer, None for the server's choice; `delta` is
+    that of selecting groups, None for the policy's.
     """
 
     epsilon: Fraction | None = None
     own_epsilon: Fraction | None = None
     half_width: Fraction | None = None
     confidence: Fraction = Fraction(95, 100)
+    cells: int | None = 1
     noise: NoiseFamily | None = None
     delta: Fraction | None = None
 
@@ -177,6 +180,8 @@ def _candidates(
     delta = _delta(cores, wish, dataset)
     if wish.epsilon is not None and wish.epsilon > dataset.limits.epsilon_max:
         raise above_policy(path[0], dataset, own=False)
+    if wish.half_width is not None and wish.cells is None:
+        raise width_not_known()
     floor = Floor.of(dataset, path[-1])
     amounts: list[Price] = []
     reasons: list[str] = []
@@ -306,7 +311,8 @@ def _amount(
     if not entry.currency.pays(leaf):
         raise ValueError(entry.currency.unpaid)
     if wish.half_width is not None:
-        return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, delta=delta)
+        assert wish.cells is not None
+        return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta)
     if wish.own_epsilon is not None:
         return Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)
     epsilon = _asked(wish, dataset)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.refusal import Refused
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import BIGINT, Call, ColumnRef, Expression, Interval, Literal, columns_of, interval_of
 from sql_rewrite.functions import build, clip_columns
@@ -21,7 +22,7 @@ from sql_rewrite.plan import Core
 from sql_rewrite.reachable import Reachable, conjuncts, narrowed
 from sql_rewrite.refuse import refuse
 
-__all__ = ["fits", "key_domain", "whole"]
+__all__ = ["cells_most", "fits", "key_domain", "whole"]
 
 _WHOLE = frozenset({"floor", "ceil", "trunc"})
 _CLOSED = frozenset({"add", "subtract", "multiply", "negate", "abs", "modulo"})
@@ -87,6 +88,15 @@ def _halved(expression: Expression) -> Expression:
     if not isinstance(expression, Call) or expression.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
         return expression
     return build(expression.operator, tuple(_halved(argument) for argument in expression.arguments))
+
+
+def cells_most(core: Core, dataset: Dataset) -> int | None:
+    """How many public cells a core has; None where its groups are hidden, or the core is refused later."""
+    try:
+        _, cells = key_domain(core, dataset)
+    except Refused:
+        return None
+    return None if cells is None else len(cells)
 
 
 def key_domain(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from sqlglot import exp
 
@@ -24,6 +24,7 @@ from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.joins import resolve_sources
+from sql_rewrite.keys import cells_most
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -272,6 +273,7 @@ class _Lift:
             rows=released.rows,
             chosen=released.chosen,
             ordered=released.ordered,
+            rows_most=released.rows_most,
         )
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope) -> Released:
@@ -392,7 +394,7 @@ class _Lift:
             ShellOutput(name=a.name, kind=ColumnKind.RELEASED, core=known.name, column=a.name) for a in known.aggregates
         ]
         above = block.shell_block(known.name)
-        relation = core_relation(known.name, outputs, block.numbers)
+        relation = core_relation(known.name, outputs, block.numbers, cache(partial(cells_most, known, self.dataset)))
         result = self.blocks.block(above, [(known.name, relation)], scope)
         as_it_is = not (populated(above) - {"expressions"})
         if as_it_is and all(output.column is not None for output in result.outputs):

@@ -42,10 +42,13 @@ class Released:
     `identities` counts the columns `id$0`..; None when rows have no identity, so that only the plain form exists.
     `bare` names the core when the relation is that core's table as it is. `instances` counts the relations that the
     forms read once everything is written out. `rows` are the cores whose rows make its own; `chosen` says that noisy
-    numbers decide which of them are there, `ordered` that they decide their order.
+    numbers decide which of them are there, `ordered` that they decide their order. `rows_most` gives the greatest
+    number of its rows that follows from public facts, None when nothing does; it is asked only where that matters.
     """
 
-    __slots__ = ("_build", "_forms", "bare", "chosen", "identities", "instances", "ordered", "outputs", "rows")
+    __slots__ = (
+        "_build", "_forms", "bare", "chosen", "identities", "instances", "ordered", "outputs", "rows", "rows_most",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -58,7 +61,9 @@ class Released:
         rows: frozenset[str] = frozenset(),
         chosen: bool = False,
         ordered: bool = False,
+        rows_most: Callable[[], int | None] = lambda: None,
     ) -> None:
+        self.rows_most = rows_most
         self.rows = rows
         self.chosen = chosen
         self.ordered = ordered
@@ -109,18 +114,19 @@ def column(name: str, relation: str | None = None) -> exp.Column:
     return exp.Column(this=quoted(name), table=quoted(relation) if relation else None)
 
 
-def core_relation(core: str, outputs: Sequence[ShellOutput], numbers: Mapping[str, str] | None = None) -> Released:
+def core_relation(
+    core: str, outputs: Sequence[ShellOutput], numbers: Mapping[str, str], rows_most: Callable[[], int | None]
+) -> Released:
     """The relation of a core's released table, whose rows are named by `row$`.
 
     `numbers` are keys that stand in the relation once more, by another name and as the doubles that they were.
     """
-    doubles = numbers or {}
 
     def build(form: Form) -> exp.Query:
         columns: list[exp.Expr] = [column(output.name) for output in outputs]
         columns += [
             exp.alias_(exp.Cast(this=column(name), to=exp.DataType.build("double")), double, quoted=True)
-            for name, double in doubles.items()
+            for name, double in numbers.items()
         ]
         columns += [
             column(name) if name == REPLICATE else exp.alias_(column(ROW), name, quoted=True)
@@ -133,12 +139,13 @@ def core_relation(core: str, outputs: Sequence[ShellOutput], numbers: Mapping[st
     return Released(
         (
             *(_traced(output) if output.kind == ColumnKind.RELEASED else output for output in outputs),
-            *(ShellOutput(name=double, kind=ColumnKind.KEY) for double in doubles.values()),
+            *(ShellOutput(name=double, kind=ColumnKind.KEY) for double in numbers.values()),
         ),
         identities=1,
         build=build,
         bare=core,
         rows=frozenset([core]),
+        rows_most=rows_most,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -52,7 +53,10 @@ class ShellBlocks:
         projections = self._projections(node, sources)
         # Only names that the analyst gave; a column under its own name would vouch for itself, and for a whole row.
         aliases = [p.alias for p in node.expressions if isinstance(p, exp.Alias) and not _keeps_name(p)]
-        traced = trace_block(node, projections, sources, lambda query: self.nested.released(query, names, scope))
+        rows_most = partial(_rows_most, node, sources)
+        traced = trace_block(
+            node, projections, sources, lambda query: self.nested.released(query, names, scope), rows_most
+        )
         outputs = tuple(
             replace(self._output(p, sources, names), trace=trace)
             for p, trace in zip(projections, traced.projections, strict=True)
@@ -100,6 +104,7 @@ class ShellBlocks:
             rows=traced.rows,
             chosen=traced.chosen,
             ordered=traced.ordered,
+            rows_most=rows_most,
         )
 
     def _note_counting(self, node: exp.Select, sources: Sequence[tuple[str, Released]], *, grouped: bool) -> None:
@@ -214,6 +219,20 @@ class ShellBlocks:
                 return None
             keys.append(item)
         return keys
+
+
+def _rows_most(node: exp.Select, sources: Sequence[tuple[str, Released]]) -> int | None:
+    """The most rows of a block by public facts: those of its sources, or of any join of them, matched or not."""
+    group = node.args.get("group")
+    if group is not None and populated(group) - {"expressions", "all"}:
+        return None
+    most = 1
+    for _, released in sources:
+        rows = released.rows_most()
+        if rows is None:
+            return None
+        most *= rows if len(sources) == 1 else rows + 1
+    return max(most, 1)
 
 
 def _keeps_name(alias: exp.Alias) -> bool:

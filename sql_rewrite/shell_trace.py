@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.released import Released
-from sql_rewrite.syntax import clauses, select_place
+from sql_rewrite.syntax import clauses, populated, select_place, whole_number
 from sql_rewrite.trace import UNKNOWN, Trace, Tracer, moved
 
-__all__ = ["BlockTrace", "shifted", "trace_block", "value_of"]
+__all__ = ["BlockTrace", "leaves_out", "shifted", "trace_block", "value_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,36 @@ def value_of(released: Released) -> Trace:
     )
 
 
+def leaves_out(node: exp.Expr, rows_most: Callable[[], int | None]) -> bool:
+    """Whether LIMIT or OFFSET of a query may leave out rows, of which there are at most so many by public facts."""
+    limit, offset = (_counted(node.args.get(slot)) for slot in ("limit", "offset"))
+    if offset is not None and offset != 0:
+        return True
+    if limit is None:
+        return False
+    most = rows_most()
+    return most is None or limit < most
+
+
+def _counted(node: exp.Expr | None) -> int | None:
+    """The number of a LIMIT or OFFSET, None without one; -1 when it is not a plain number."""
+    if node is None:
+        return None
+    number = whole_number(node.args.get("expression")) if populated(node) <= {"expression"} else None
+    return -1 if number is None else number
+
+
 def trace_block(
     node: exp.Select,
     projections: Sequence[exp.Expr],
     sources: Sequence[tuple[str, Released]],
     nested: Callable[[exp.Expr], Released],
+    rows_most: Callable[[], int | None],
 ) -> BlockTrace:
-    """The traces of a SELECT block over released relations. Never refuses: what is not understood is unknown."""
+    """The traces of a SELECT block over released relations. Never refuses: what is not understood is unknown.
+
+    `rows_most` is the number of rows that its LIMIT has to leave at least, so that it leaves out none.
+    """
     columns: dict[tuple[str, str], Trace] = {}
     offset = 0
     for alias, released in sources:
@@ -94,7 +117,7 @@ def trace_block(
     order = node.args.get("order")
     if order is not None:
         ordered = not all(_sorting(item, traces, after).constant for item in order.expressions)
-    if ordered and clauses(node, "limit", "offset"):
+    if ordered and leaves_out(node, rows_most):
         chosen = True
     return BlockTrace(traces, rows, chosen, ordered)
 

@@ -14,8 +14,7 @@ from sqlglot import exp
 from privacy.release import ColumnKind
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.released import REPLICATE, Form, Released, column, quoted
-from sql_rewrite.shell_trace import shifted
-from sql_rewrite.syntax import clauses
+from sql_rewrite.shell_trace import leaves_out, shifted
 from sql_rewrite.trace import Shape, Trace, merged, together
 
 __all__ = ["unite"]
@@ -44,7 +43,13 @@ def unite(
         )
         for a, b in zip(left.outputs, right.outputs, strict=True)
     )
-    limited = bool(clauses(node, "limit", "offset"))
+
+    def rows_most() -> int | None:
+        most = [side.rows_most() for side in sides]
+        known = [rows for rows in most if rows is not None]
+        return sum(known) if len(known) == len(most) else None
+
+    limited = ordered and leaves_out(node, rows_most)
     slots = [slot for slot in ("order", "limit", "offset") if node.args.get(slot) is not None]
 
     def build(form: Form) -> exp.Query | None:
@@ -71,8 +76,9 @@ def unite(
         build=build,
         instances=instances,
         rows=left.rows | right.rows,
-        chosen=left.chosen or right.chosen or (limited and ordered) or not all_rows,
+        chosen=left.chosen or right.chosen or limited or not all_rows,
         ordered=ordered,
+        rows_most=rows_most,
     )
 
 

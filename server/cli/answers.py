@@ -197,8 +197,15 @@ def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
     yield "\n" + table(["column", "± half width", "standard error"], rows, right=(1, 2))
     # Averages and the like are the more exact the more rows a group has: the table says how much.
     ratios = [column for column in noisy if column.get("by_rows")]
-    if any(column["half_width"] is None for column in noisy if column not in ratios):
+    reasons = [column.get("half_width_reason") for column in noisy]
+    if any(
+        column["half_width"] is None and reason is None
+        for column, reason in zip(noisy, reasons, strict=True)
+        if column not in ratios
+    ):
         yield "  (unknown: it is computed from other noisy numbers; the answer has it)"
+    for why in dict.fromkeys(reason["why"] for reason in reasons if reason is not None):
+        yield f"  (unknown: {printable(why)})"
     if not ratios:
         return
     sizes = [f"{int(size['rows']):,}" for size in ratios[0]["by_rows"]]

@@ -67,6 +67,11 @@ class NoInterval(StrEnum):
         "It is computed from the count by which its group was selected, in a way through which that choice is not "
         "followed.",
     )
+    CELLS_NOT_KNOWN = (
+        "cells_not_known",
+        "Noisy numbers choose the rows, so intervals hold for all groups at once, and how many groups are shown is not "
+        "known before the answer.",
+    )
     STORED_WITHOUT_SUMS = (
         "stored_without_sums",
         "The stored release is of a version that did not keep what the interval needs.",

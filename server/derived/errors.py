@@ -13,6 +13,7 @@ from mechanisms.interval import two_sided_alpha
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
 from server.derived import draws, ends, sums
+from server.derived.at_once import why_none
 from server.derived.cells import CellError, Errors, Identity, IntervalMethod, NoInterval, Way, finite_number, none
 from server.derived.numbers import Numbers, branch_of, row_of
 from server.derived.scenarios import Scenarios
@@ -88,12 +89,9 @@ def _checked(
 def _way(numbers: Numbers, output: ShellOutput) -> Way:
     """What gives the errors of an output, after asking for the scenarios that it needs."""
     trace, plan = output.trace, numbers.plan
-    if not plan.identified:
-        return none(NoInterval.NO_ROW_IDENTITY)
-    if trace.across & numbers.selected:
-        return none(NoInterval.GROUPS_NOT_SHOWN)
-    if trace.chosen:
-        return none(NoInterval.CHOSEN_BY_NOISE)
+    reason = why_none(plan, trace, numbers.selected)
+    if reason is not None:
+        return none(reason)
     if output.kind == ColumnKind.RELEASED:
         return _released(numbers, output)
     if trace.shape is Shape.CONSTANT:

@@ -14,6 +14,7 @@ from mechanisms.interval import Floats
 from mechanisms.noisy_sums import NoisySums
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind, ReleasedColumn
+from server.derived.at_once import cells_at_once
 from server.derived.cells import Identity, finite_number
 from server.derived.scenarios import Scenario, Scenarios
 from sql_rewrite.plan import Shell, ShellOutput
@@ -57,12 +58,13 @@ class Numbers:
         self.selected: set[str] = set()
         """The cores of which some groups are not shown."""
         for table in released:
-            if table.chosen or any(MEASUREMENTS[note.mechanism].selects for note in table.notes):
+            if table.cells is not None or any(MEASUREMENTS[note.mechanism].selects for note in table.notes):
                 self.selected.add(table.name)
             for column in table.columns:
                 if column.role == ColumnKind.RELEASED:
-                    sums = next((one for one in table.sums or () if one.estimate(column.name)), None)
-                    self.sources[table.name, column.name] = Source(table, column, sums)
+                    self.sources[table.name, column.name] = Source(table, column, table.sums_of(column.name))
+        self.at_once = cells_at_once(plan, (table.rows if table.cells is None else table.cells for table in released))
+        """How many intervals hold at once."""
         self.simulates = False
         """Whether some column gets its errors from a simulation."""
         self._rows = rows
@@ -71,7 +73,7 @@ class Numbers:
 
     def shared(self, alpha: float) -> float:
         """The alpha of one row: where noisy numbers chose the rows, intervals hold for all that might have been."""
-        return alpha / max(1, self.scenarios.total) if self.plan.chosen else alpha
+        return alpha / self.at_once
 
     def ends_of(self, core: str, name: str, alpha: float) -> Ends | None:
         """Both ends of every cell of a released column, each interval missing with at most alpha; None if unknown."""
@@ -79,13 +81,9 @@ class Numbers:
             source = self.sources[core, name]
             if alpha == self.alpha:
                 self._ends[core, name, alpha] = (_object(source.column.lows), _object(source.column.highs))
-            elif source.sums is None:
-                self._ends[core, name, alpha] = None
             else:
-                estimate = source.sums.estimate(name)
-                assert estimate is not None
-                column = source.sums.column(estimate, alpha)
-                self._ends[core, name, alpha] = (_object(column.lows), _object(column.highs))
+                ends = source.table.ends(name, alpha)
+                self._ends[core, name, alpha] = None if ends is None else (_object(ends[0]), _object(ends[1]))
         return self._ends[core, name, alpha]
 
     def at_ends(self, alpha: float, side: int) -> Scenario | None:

@@ -36,7 +36,7 @@ def without_empty(table: ReleasedTable, count: str) -> ReleasedTable:
     kept = [row for row, low in enumerate(column.lows) if low is None or low > 0]
     columns = tuple(_cut(_leaning(one) if one is column else one, kept) for one in table.columns)
     sums = None if table.sums is None else tuple(replace(one, values=one.values[kept]) for one in table.sums)
-    return replace(table, rows=len(kept), columns=columns, sums=sums, chosen=True)
+    return replace(table, rows=len(kept), columns=columns, sums=sums, cells=table.rows)
 
 
 def _leaning(column: ReleasedColumn) -> ReleasedColumn:

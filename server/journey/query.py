@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from accountant.account import Account
 from accountant.request import Charged, CoreCharge, Reserved, StoredRelease
@@ -13,6 +14,7 @@ from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
+from server.derived.at_once import cells_at_once
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
@@ -21,6 +23,9 @@ from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
 
 __all__ = ["Admitted", "Asked", "Paid", "Prepared", "ToRun"]
+
+
+NONE_SHOWN: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,15 @@ class Prepared:
     def described(self) -> tuple[CoreStatistics, ...]:
         """The statistics of all cores."""
         return tuple(core.described for core in self.cores)
+
+    def at_once(self, shown: Mapping[str, int] = NONE_SHOWN) -> int | None:
+        """How many intervals of the answer hold at once; None where that is not known before the answer.
+
+        `shown` are the numbers of groups in stored releases that serve, by core: of hidden groups nothing else says it.
+        """
+        cells = [shown.get(core.name) if core.keys.domain is None else len(core.keys.domain) for core in self.described]
+        known = [number for number in cells if number is not None]
+        return None if self.plan.shell.chosen and len(known) < len(cells) else cells_at_once(self.plan.shell, known)
 
     def counting_key(self, core: BoundedCore) -> str:
         """The key of a count of the same rows in the same groups as one of the cores. Kept, as the plan is."""

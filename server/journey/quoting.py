@@ -26,7 +26,7 @@ class Quoting:
 
     def __init__(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> None:
         self._question = question
-        self._wish = wish_of(question)
+        self._wish = replace(wish_of(question), cells=prepared.at_once())
         self._prepared = prepared
         self._path = path
         self._dataset = prepared.plan.dataset

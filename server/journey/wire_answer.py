@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -17,6 +17,8 @@ from accountant.account import Account, FilterKind
 from accountant.request import StoredRelease
 from mechanisms.estimates import ExpectedError
 from mechanisms.families import FAMILIES
+from mechanisms.interval import two_sided_alpha
+from mechanisms.released_table import ReleasedTable
 from privacy.events import Event
 from privacy.loss import Loss, compose
 from privacy.numbers import decimal_text
@@ -25,6 +27,8 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding
 from privacy.release import ColumnKind, MechanismNote
 from server.answer_rows import from_stored
+from server.derived.at_once import why_none
+from server.derived.cells import NoInterval
 from server.errors import exhausted_words, finding_body
 from server.estimands import estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
@@ -32,6 +36,7 @@ from server.journey.repeats import AnswerParts
 from server.pricing import Priced, cost_on, delta_that_fits, own_deltas
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.plan import Shell, ShellOutput
 from sql_rewrite.plan_warnings import answer_warnings
 
 __all__ = ["Quote", "Verdict", "answer", "estimate"]
@@ -158,7 +163,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "noise": None if priced is None else priced.family,
         "families": [_family(family, prepared, question, leaf, chosen=family is priced) for family in quote.families],
         "warnings": [finding_body(warning) for warning in prepared.warnings],
-        "columns": _expected(prepared, priced, question, _stored_errors(prepared, quote, question)),
+        "columns": _expected(prepared, priced, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
         "contribution": [_contribution(core) for core in prepared.cores],
         "remaining": _remaining(leaf),
@@ -210,7 +215,7 @@ def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account)
         "by_rows": {
             aggregate.text: _by_rows(expected[aggregate.name])
             for core in prepared.cores
-            for expected in [point.calibration.expected_errors(core.described.name, question.confidence)]
+            for expected in [_expected_errors(point, core.described.name, question, prepared.at_once())]
             for aggregate in core.core.aggregates
             if aggregate.name in expected
         },
@@ -299,31 +304,29 @@ def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
     return left
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _StoredError:
-    """The greatest error and half-width of a column of a stored release, None where a cell's is not known."""
+@dataclass(frozen=True, slots=True)
+class _ColumnError:
+    """What is known before the answer of the errors of a column: None where it depends on the answer.
 
-    standard_error: float | None
-    half_width: float | None
+    `reason` says why there is no half-width although the column is released as it is.
+    """
+
+    standard_error: float | None = None
+    half_width: float | None = None
+    by_rows: tuple[ExpectedError, ...] = ()
+    stored: bool = False
+    reason: NoInterval | None = None
 
 
-def _stored_errors(prepared: Prepared, quote: Quote, question: Question) -> dict[tuple[str, str], _StoredError]:
-    """Errors of the stored releases that would serve for nothing, by core and column: they are what one gets."""
-    result: dict[tuple[str, str], _StoredError] = {}
+def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict[str, ReleasedTable]:
+    """The stored releases that would serve for nothing, by core: their errors are what one gets."""
     if quote.priced is None:
-        return result
-    for core, key in zip(prepared.cores, quote.keys, strict=True):
-        if key not in quote.reusable:
-            continue
-        name = core.described.name
-        for column in from_stored(quote.reusable[key].body, name, question.confidence).columns:
-            errors = column.standard_errors
-            widths = [
-                None if low is None or high is None else (float(high) - float(low)) / 2
-                for low, high in zip(column.lows, column.highs, strict=True)
-            ]
-            result[name, column.name] = _StoredError(_greatest(errors), _greatest(widths))
-    return result
+        return {}
+    return {
+        core.described.name: from_stored(quote.reusable[key].body, core.described.name, question.confidence)
+        for core, key in zip(prepared.cores, quote.keys, strict=True)
+        if key in quote.reusable
+    }
 
 
 def _greatest(values: Sequence[float | None]) -> float | None:
@@ -332,38 +335,106 @@ def _greatest(values: Sequence[float | None]) -> float | None:
 
 
 def _expected(
-    prepared: Prepared,
-    priced: Priced | None,
-    question: Question,
-    stored: Mapping[tuple[str, str], _StoredError],
+    prepared: Prepared, priced: Priced | None, question: Question, stored: Mapping[str, ReleasedTable]
 ) -> list[dict[str, object]]:
     """The error of each column: that of the stored release where one serves, otherwise the expected one.
 
     The expected one of a ratio, which depends on how many rows a group has, is given for some numbers.
     """
-    errors: dict[str, dict[str, float | None]] = {}
-    widths: dict[str, dict[str, float | None]] = {}
-    ratios: dict[str, dict[str, tuple[ExpectedError, ...]]] = {}
-    if priced is not None:
-        for name in (core.described.name for core in prepared.cores):
-            errors[name] = priced.calibration.predicted_errors(name)
-            widths[name] = priced.calibration.predicted_half_widths(name, question.confidence)
-            ratios[name] = priced.calibration.expected_errors(name, question.confidence)
+    shell = prepared.plan.shell
+    cells = prepared.at_once({name: table.rows for name, table in stored.items()})
+    selected = {core.described.name for core in prepared.cores if core.described.keys.selection is not None}
+    errors: dict[tuple[str, str], _ColumnError] = {}
+    for name in (core.described.name for core in prepared.cores):
+        table = stored.get(name)
+        if table is not None:
+            errors |= {(name, column): error for column, error in _stored_errors(table, question, cells).items()}
+        elif priced is not None:
+            errors |= {(name, column): error for column, error in _fresh_errors(priced, name, question, cells).items()}
     result: list[dict[str, object]] = []
-    for output in prepared.plan.shell.outputs:
-        core, column = (output.core or "", output.column or "") if output.kind == ColumnKind.RELEASED else ("", "")
-        known = stored.get((core, column))
+    for output in shell.outputs:
+        error = _of_output(shell, output, errors, selected)
         result.append(
             {
                 "name": output.name,
                 "kind": output.kind,
-                "standard_error": errors.get(core, {}).get(column) if known is None else known.standard_error,
-                "half_width": widths.get(core, {}).get(column) if known is None else known.half_width,
-                "by_rows": _by_rows(ratios.get(core, {}).get(column, ()) if known is None else ()),
-                "stored": known is not None,
+                "standard_error": error.standard_error,
+                "half_width": error.half_width,
+                "half_width_reason": None if error.reason is None else {"code": error.reason, "why": error.reason.said},
+                "by_rows": _by_rows(error.by_rows),
+                "stored": error.stored,
             }
         )
     return result
+
+
+def _of_output(
+    shell: Shell, output: ShellOutput, errors: Mapping[tuple[str, str], _ColumnError], selected: Collection[str]
+) -> _ColumnError:
+    """The error of a column that is released as it is: in a UNION ALL the widest of its branches."""
+    if output.kind != ColumnKind.RELEASED:
+        return _ColumnError()
+    if output.branches:
+        branches = [_of_output(shell, branch, errors, selected) for branch in output.branches]
+        return _ColumnError(
+            _greatest([branch.standard_error for branch in branches]),
+            _greatest([branch.half_width for branch in branches]),
+            stored=all(branch.stored for branch in branches),
+            reason=next((branch.reason for branch in branches if branch.reason is not None), None),
+        )
+    error = errors.get((output.core or "", output.column or ""), _ColumnError())
+    reason = why_none(shell, output.trace, selected)
+    if reason is None:
+        return error
+    return dataclasses.replace(error, half_width=None, by_rows=_without_widths(error.by_rows), reason=reason)
+
+
+def _stored_errors(table: ReleasedTable, question: Question, cells: int | None) -> dict[str, _ColumnError]:
+    """The greatest error and half-width of each column of a stored release, None where a cell's is not known."""
+    found: dict[str, _ColumnError] = {}
+    for column in (column for column in table.columns if column.role == ColumnKind.RELEASED):
+        ends: tuple[Sequence[float | int | None], Sequence[float | int | None]] | None = (column.lows, column.highs)
+        if cells is not None and cells > 1:
+            ends = table.ends(column.name, two_sided_alpha(question.confidence, cells))
+        widths: list[float | None] = [None]
+        if ends is not None and cells is not None:
+            widths = [
+                None if low is None or high is None else (float(high) - float(low)) / 2
+                for low, high in zip(*ends, strict=True)
+            ]
+        reason = NoInterval.CELLS_NOT_KNOWN if cells is None else NoInterval.STORED_WITHOUT_SUMS
+        found[column.name] = _ColumnError(
+            _greatest(column.standard_errors),
+            _greatest(widths),
+            stored=True,
+            reason=reason if cells is None or ends is None else None,
+        )
+    return found
+
+
+def _fresh_errors(priced: Priced, core: str, question: Question, cells: int | None) -> dict[str, _ColumnError]:
+    """The errors that a fresh release of a core would have, by column."""
+    widths: Mapping[str, float | None] = {}
+    if cells is not None:
+        widths = priced.calibration.predicted_half_widths(core, question.confidence, cells=cells)
+    ratios = _expected_errors(priced, core, question, cells)
+    reason = NoInterval.CELLS_NOT_KNOWN if cells is None else None
+    return {
+        column: _ColumnError(error, widths.get(column), ratios.get(column, ()), reason=reason)
+        for column, error in priced.calibration.predicted_errors(core).items()
+    }
+
+
+def _expected_errors(
+    priced: Priced, core: str, question: Question, cells: int | None
+) -> dict[str, tuple[ExpectedError, ...]]:
+    """The errors of each ratio in groups of some sizes, without half-widths where it is not known how many hold."""
+    expected = priced.calibration.expected_errors(core, question.confidence, cells=cells or 1)
+    return expected if cells is not None else {name: _without_widths(sizes) for name, sizes in expected.items()}
+
+
+def _without_widths(sizes: Sequence[ExpectedError]) -> tuple[ExpectedError, ...]:
+    return tuple(dataclasses.replace(size, half_width=None) for size in sizes)
 
 
 def _by_rows(expected: Sequence[ExpectedError]) -> list[dict[str, object]]:

@@ -37,6 +37,8 @@ TRIALS = 30
 
 BY_TOWN = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 """The block below the shells: a core c0 with the key k0 and the count a0, whose public keys the tests choose."""
+BY_HIDDEN = "SELECT education AS sex, COUNT(*) AS n FROM people GROUP BY education"
+"""A LIMIT may leave out some of these groups: their number is not declared, and tables here have more than two."""
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +216,7 @@ def test_the_first_rows_by_a_noisy_count_do_not_lean_outwards(shell: ShellEngine
     releases = TRIALS
     for seed in range(releases):
         table = counted(core(100), [100] * 100, "laplace", seed=seed)
-        told = answer(shell, f"SELECT sex, n, n * 2 AS m FROM ({BY_TOWN}) {clause}", [table])
+        told = answer(shell, f"SELECT sex, n, n * 2 AS m FROM ({BY_HIDDEN}) {clause}", [table])
         assert told.methods == (None, "simultaneous", "mapped")
         found = hits(told, 1, lambda row: 100.0)
         held += found == hits(told, 2, lambda row: 200.0) == (len(told.rows),) * 2
@@ -311,7 +313,7 @@ def test_union_all_keeps_the_intervals_of_its_cells(shell: ShellEngine) -> None:
     [
         (f"SELECT n FROM ({BY_TOWN}) UNION SELECT n + 1 FROM ({BY_TOWN})", "no_row_identity"),
         (f"SELECT DISTINCT n * 2 FROM ({BY_TOWN})", "no_row_identity"),
-        (f"SELECT SUM(n) FROM (SELECT n FROM ({BY_TOWN}) ORDER BY n DESC LIMIT 2)", "chosen_by_noise"),
+        (f"SELECT SUM(n) FROM (SELECT n FROM ({BY_HIDDEN}) ORDER BY n DESC LIMIT 2)", "chosen_by_noise"),
         (f"SELECT SUM(n) FROM (SELECT n FROM ({BY_TOWN}) WHERE n > 100)", "chosen_by_noise"),
         (f"SELECT COUNT_IF(n > 100) FROM ({BY_TOWN})", "not_linear"),
         (f"SELECT COUNT(*) FILTER (WHERE n > 100) FROM ({BY_TOWN})", "chosen_by_noise"),
