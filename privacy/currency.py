@@ -35,6 +35,8 @@ class _Limit(Protocol):
 class _Budgets(Protocol):
     @property
     def mu_squared(self) -> int | None: ...
+    @property
+    def rho(self) -> int | None: ...
 
 
 class Payer(Protocol):
@@ -74,6 +76,14 @@ class Currency(ABC):
         """
 
     @abstractmethod
+    def serving_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
+        """The least amount of a stored release that serves a spend: that part of the tightest budget that counts it.
+
+        It follows from limits alone: a spend may buy less than its nominal amount (server/spends.py), and what it
+        bought goes on serving it. Errors: as `nominal_amount`.
+        """
+
+    @abstractmethod
     def nominal_epsilon(self, amount: Fraction, account: Payer) -> Fraction:
         """The amount as a part of the account's epsilon, rounded up to whole picos. Errors: as `nominal_amount`."""
 
@@ -102,6 +112,9 @@ class _Pure(Currency):
         return True
 
     def nominal_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
+        return epsilon
+
+    def serving_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
         return epsilon
 
     def nominal_epsilon(self, amount: Fraction, account: Payer) -> Fraction:
@@ -135,6 +148,15 @@ class _MuSquared(Currency):
         if units == 0:
             raise ValueError("epsilon is too small for this account")
         return units * PICO
+
+    def serving_amount(self, epsilon: Fraction, account: Payer) -> Fraction:
+        """Gaussian noise takes half as much rho as mu squared, of a budget that may be less than half of this one."""
+        nominal = self.nominal_amount(epsilon, account)
+        if account.branches.rho is None:
+            return nominal
+        # A unit for the charge, which is rounded up, and the distance of the amounts that are searched over.
+        units = 2 * (account.branches.rho * epsilon / account.limit.epsilon - 1) * Fraction(99_999, 100_000)
+        return min(nominal, max(int(units), 1) * PICO)
 
     def nominal_epsilon(self, amount: Fraction, account: Payer) -> Fraction:
         whole = self.nominal_amount(account.limit.epsilon, account)

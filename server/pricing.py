@@ -5,14 +5,18 @@ an amount of each:
 
 | wish | Laplace | Gaussian |
 |---|---|---|
-| epsilon of the account | that epsilon | the same share of the Gaussian branch |
+| epsilon of the account | at most that epsilon | at most the same share of the Gaussian branch |
 | epsilon of the answer itself | that epsilon | the mu squared with that epsilon at the account's delta |
 | a half width | the least amount that promises it | the same |
 
-For a spend an approximate account gets Gaussian noise as long as every account of the path admits it
-(docs/decisions/0002): a Laplace release would also take a large part of the Gaussian branch. For a half width it is the
-family that costs less now, so a wider wish never costs more: it needs no more of either family, and the cost never
-falls with the amount. A named family is the only one. Balances are functions of earlier questions, and not private.
+An account is never charged more than the epsilon that was asked for, nor more than the policy's `epsilon_max`: where
+the whole amount of a spend would cost more, less is bought (server/spends.py), and a wish that cannot be had for that
+much is refused (docs/decisions/0018).
+
+For a spend an approximate account gets Gaussian noise as long as every account of the path admits at least half of its
+amount: a Laplace release would also take a large part of the Gaussian branch. For a half width it is the family that
+costs less now, so a wider wish never costs more: it needs no more of either family, and the cost never falls with the
+amount. A named family is the only one. Balances are functions of earlier questions, and not private.
 
 A fresh run takes at least the dataset's floor (server/floor.py): a spend below it is refused with the least that would
 do, and where the server chooses the price (a half width, or nothing wished) it is raised.
@@ -22,11 +26,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, calibrate_for_half_width
+from mechanisms.calibrate import Calibration, calibrate_for_half_width, losses
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
@@ -44,11 +48,11 @@ from server.price_refusals import (
     unreachable,
     width_not_known,
 )
+from server.spends import affordable_amount
 
 __all__ = [
     "Priced",
     "Wish",
-    "below_floor",
     "candidates",
     "choose",
     "cost_on",
@@ -56,6 +60,7 @@ __all__ = [
     "least_spend",
     "own_deltas",
     "price",
+    "refusal_of",
 ]
 
 
@@ -93,7 +98,9 @@ class Priced:
     `epsilon` is the price in nominal epsilon of the paying account; `cost` is how much less of that account would
     remain, which is what the ledger will say it charged. `price` is what was calibrated; `enough` are the amounts, one
     for each family that may answer, of which a stored release serves the wish. `raised` says that the floor made the
-    price, `below_floor` that no fresh run is made at this price (a stored release may still answer).
+    price, `reduced` that a spend buys less than half of its nominal amount. `below_floor` and `above_policy` say that
+    no fresh run is made at this price, because it is too little or the account would be charged more than the policy
+    allows (a stored release may still answer).
     """
 
     epsilon: Fraction
@@ -104,7 +111,14 @@ class Priced:
     admitted: bool
     enough: tuple[Price, ...]
     raised: bool = False
+    reduced: bool = False
     below_floor: bool = False
+    above_policy: bool = False
+
+    @property
+    def sold(self) -> bool:
+        """Whether a fresh run is made at this price, if the accounts admit it."""
+        return not self.below_floor and not self.above_policy
 
     @property
     def family(self) -> NoiseFamily:
@@ -183,19 +197,18 @@ def _candidates(
     if wish.half_width is not None and wish.cells is None:
         raise width_not_known()
     floor = Floor.of(dataset, path[-1])
-    amounts: list[Price] = []
+    wished: list[_Wished] = []
     reasons: list[str] = []
     for family in FAMILIES if wish.noise is None else (wish.noise,):
         try:
-            amounts.append(_amount(family, cores, wish, delta, path[0], dataset))
+            wished.append(_wished(family, cores, wish, delta, path[0], dataset))
         except ValueError as error:
             reasons.append(str(error))
-    enough = tuple(amounts)
     found: list[Priced] = []
     most = dataset.limits.epsilon_max
-    for amount in sorted(enough, key=lambda price: _preference(price.family)):
+    for one_wished in sorted(wished, key=lambda one: _preference(one.price.family)):
         try:
-            one = _candidate(amount, enough, cores, wish, floor, path=path, dataset=dataset, known=known)
+            one = _candidate(one_wished, wished, cores, wish, floor, path=path, dataset=dataset, known=known)
         except ValueError as error:
             reasons.append(str(error))
             continue
@@ -219,19 +232,25 @@ def choose(found: Sequence[Priced], wish: Wish) -> Priced:
     """The candidate that answers. When no family is admitted one is returned with `admitted` False: the ledger then
     refuses, unless stored releases answer the query for nothing.
     """
+
+    def answers(one: Priced) -> bool:
+        return one.sold and one.admitted
+
     if wish.half_width is not None:
-        return min(found, key=lambda one: (not one.admitted, one.cost, _preference(one.family)))
-    # Among those admitted: first those that cost no more than was asked, then the preferred family, then the cheaper.
-    return min(
-        found,
-        key=lambda one: (not one.admitted, one.cost > one.epsilon + PICO, _preference(one.family), one.cost),
-    )
+        return min(found, key=lambda one: (not answers(one), one.cost, _preference(one.family)))
+    # First those that give what was asked for at its price, then the preferred family, then the cheaper.
+    return min(found, key=lambda one: (not answers(one), _falls_short(one), _preference(one.family), one.cost))
+
+
+def _falls_short(one: Priced) -> bool:
+    """Whether a spend buys much less than its nominal amount, or costs more because the floor raised it."""
+    return one.reduced or one.cost > one.epsilon
 
 
 def _preferred(one: Priced) -> bool:
     """Whether `choose` takes this candidate for a spend whatever the other one is."""
     first = min(map(_preference, FAMILIES))
-    return _preference(one.family) == first and one.admitted and one.cost <= one.epsilon + PICO
+    return _preference(one.family) == first and one.sold and one.admitted and not _falls_short(one)
 
 
 def _preference(family: NoiseFamily) -> int:
@@ -262,9 +281,10 @@ def least_spend(
 
     Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
     """
-    least = Floor.of(dataset, path[-1]).least(cores, family, delta, known).amount
-    currency = FAMILIES[family].currency
-    nominal = _rounded(currency.nominal_epsilon(least, path[0]))
+    floor = Floor.of(dataset, path[-1]).least(cores, family, delta, known)
+    least, currency = floor.amount, FAMILIES[family].currency
+    cost = cost_on(path[0], known.get(cores, floor).loss)
+    nominal = _rounded(max(currency.nominal_epsilon(least, path[0]), cost))
     return _raised(nominal, lambda epsilon: currency.nominal_amount(epsilon, path[0]) >= least)
 
 
@@ -296,28 +316,39 @@ def own_deltas(account: Account, dataset: Dataset) -> dict[str, Fraction]:
     return {"delta": account.limit.delta, "otherwise": dataset.limits.delta_per_query or Fraction(1, 10**9)}
 
 
-def _amount(
+@dataclass(frozen=True, slots=True)
+class _Wished:
+    """The price that a wish names in one family, and the least of it with which a stored release serves the wish."""
+
+    price: Price
+    enough: Price
+
+
+def _wished(
     family: NoiseFamily,
     cores: Sequence[CoreStatistics],
     wish: Wish,
     delta: Fraction,
     leaf: Account,
     dataset: Dataset,
-) -> Price:
-    """What the wish buys in this family. Errors: ValueError with the reason why it cannot be."""
+) -> _Wished:
+    """What the wish names in this family. Errors: ValueError with the reason why it cannot be."""
     entry = FAMILIES[family]
     if not all(map(entry.selects, cores)):
         raise ValueError(entry.unselected)
     if not entry.currency.pays(leaf):
         raise ValueError(entry.currency.unpaid)
+    epsilon = _asked(wish, dataset)
+    if epsilon is not None:
+        nominal, serving = entry.currency.nominal_amount(epsilon, leaf), entry.currency.serving_amount(epsilon, leaf)
+        return _Wished(Price(family, nominal, delta), Price(family, serving, delta))
     if wish.half_width is not None:
         assert wish.cells is not None
-        return calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta)
-    if wish.own_epsilon is not None:
-        return Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)
-    epsilon = _asked(wish, dataset)
-    assert epsilon is not None
-    return Price(family, entry.currency.nominal_amount(epsilon, leaf), delta)
+        price = calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta)
+    else:
+        assert wish.own_epsilon is not None
+        price = Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)
+    return _Wished(price, price)
 
 
 def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
@@ -328,8 +359,8 @@ def _asked(wish: Wish, dataset: Dataset) -> Fraction | None:
 
 
 def _candidate(
-    amount: Price,
-    enough: tuple[Price, ...],
+    wished: _Wished,
+    all_wished: Sequence[_Wished],
     cores: Sequence[CoreStatistics],
     wish: Wish,
     floor: Floor,
@@ -338,27 +369,69 @@ def _candidate(
     dataset: Dataset,
     known: Calibrations,
 ) -> Priced:
-    leaf, price = path[0], amount
-    covered = floor.covered(known.get(cores, amount).by_core)
-    if not covered and not wish.named:
-        price = floor.least(cores, amount.family, amount.delta, known)
-    asked = _asked(wish, dataset)
+    leaf, nominal, asked = path[0], wished.price, _asked(wish, dataset)
+    price, sold = nominal, True
+    if asked is not None:
+        amount = _affordable(cores, nominal, asked, floor, leaf, known)
+        if amount is None:
+            sold = False
+        elif amount != nominal.amount:
+            price = replace(nominal, amount=amount)
+    # What is bought now serves the same wish; in the other family it is what the wish names there.
+    enough = tuple(
+        replace(one.enough, amount=min(one.enough.amount, price.amount)) if one is wished else one.enough
+        for one in all_wished
+    )
+    reduced = 2 * price.amount < nominal.amount
+    sold = sold and floor.covered(known.get(cores, price).by_core)
+    raised = not sold and not wish.named
+    if raised:
+        price = floor.least(cores, price.family, price.delta, known)
     currency = FAMILIES[price.family].currency
-    epsilon = currency.nominal_epsilon(price.amount, leaf) if asked is None or price is not amount else asked
+    epsilon = currency.nominal_epsilon(price.amount, leaf) if asked is None or raised else asked
     calibrated = known.get(cores, price)
     loss = calibrated.loss
     cost, fits = cost_on(leaf, loss), leaf.admits(loss)
+    if not fits:
+        # More than the whole limit cannot show as a share of it, so what was asked is the price then.
+        cost = max(cost, epsilon)
+    if asked is not None and not raised:
+        # Nor does a spend show a greater price where nothing is sold for it.
+        cost = min(cost, asked)
+    below_floor = fits and not sold and not raised
     return Priced(
         epsilon=epsilon,
-        # More than the whole limit cannot show as a share of it, so what was asked is the price then.
-        cost=cost if fits else max(cost, epsilon),
+        cost=cost,
         price=price,
         calibration=calibrated.calibration,
         loss=loss,
         admitted=all(account.admits(loss) for account in path),
         enough=enough,
-        raised=price is not amount,
-        below_floor=not covered and price is amount,
+        raised=raised,
+        reduced=reduced and not raised,
+        below_floor=below_floor,
+        above_policy=fits and not below_floor and cost > dataset.limits.epsilon_max,
+    )
+
+
+def _affordable(
+    cores: Sequence[CoreStatistics], nominal: Price, asked: Fraction, floor: Floor, leaf: Account, known: Calibrations
+) -> Fraction | None:
+    """What a spend buys of its nominal price, None when nothing is sold for it. Errors: ValueError as `calibrate`."""
+
+    def by_core(amount: Fraction) -> tuple[Loss, ...]:
+        # Nearly always it is the nominal amount that will be drawn.
+        if amount == nominal.amount:
+            return known.get(cores, nominal).by_core
+        return losses(cores, replace(nominal, amount=amount))
+
+    return affordable_amount(
+        by_core,
+        nominal=nominal.amount,
+        asked=asked,
+        power=FAMILIES[nominal.family].currency.power,
+        leaf=leaf,
+        covered=floor.covered,
     )
 
 
@@ -379,7 +452,7 @@ def _delta(cores: Sequence[CoreStatistics], wish: Wish, dataset: Dataset) -> Fra
     return most if wish.delta is None else wish.delta
 
 
-def below_floor(
+def refusal_of(
     priced: Priced,
     cores: Sequence[CoreStatistics],
     wish: Wish,
@@ -387,8 +460,14 @@ def below_floor(
     path: Sequence[Account],
     dataset: Dataset,
     known: Calibrations,
-) -> Refused:
-    """The refusal of a spend below the floor, with the least that would be accepted."""
+) -> Refused | None:
+    """Why no fresh run is made at this price, with what would be accepted; None when one is, or the ledger decides."""
+    if priced.above_policy:
+        if wish.half_width is not None:
+            return too_exact(priced.cost, dataset)
+        return above_policy(path[0], dataset, own=True) if wish.named else floor_above_policy(priced.cost, dataset)
+    if not priced.below_floor:
+        return None
     family, delta, own = priced.family, priced.price.delta, None
     try:
         nominal = least_spend(cores, family, delta, path=path, dataset=dataset, known=known)

@@ -36,19 +36,20 @@ class Quoting:
         return self._price(self._wish) if self._prepared.cores else None
 
     def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
-        """Errors: Refused for a price below the floor, and for columns that would be noise alone.
+        """Errors: Refused for a price at which nothing is run, and for columns that would be noise alone.
 
-        Neither where stored releases answer for nothing; noise alone is answered where it is asked for.
+        Neither where stored releases answer for free; noise alone is answered where it is asked for.
         """
-        if priced.below_floor and not all(reusable.serve()):
-            raise pricing.below_floor(
-                priced,
-                self._prepared.described,
-                self._wish,
-                path=self._path,
-                dataset=self._dataset,
-                known=self._prepared.calibrations,
-            )
+        refused = pricing.refusal_of(
+            priced,
+            self._prepared.described,
+            self._wish,
+            path=self._path,
+            dataset=self._dataset,
+            known=self._prepared.calibrations,
+        )
+        if refused is not None and not all(reusable.serve()):
+            raise refused
         if not self._question.accept_noise:
             refuse_pure_noise(self._prepared, priced, self._question, stored=stored, reusable=reusable)
 
@@ -80,7 +81,7 @@ class Quoting:
             return None
 
     def _families(self, priced: pricing.Priced) -> tuple[pricing.Priced, ...]:
-        """The query with each family of noise that could answer the wish, the chosen one first."""
+        """The query with each family of noise that is sold for the wish, the chosen one first."""
         try:
             both = pricing.candidates(
                 self._prepared.described,
@@ -91,7 +92,7 @@ class Quoting:
             )
         except Refused:
             return (priced,)
-        return (priced, *(other for other in both if other.family != priced.family))
+        return (priced, *(other for other in both if other.family != priced.family and other.sold))
 
     def _curve(self, priced: pricing.Priced) -> list[pricing.Priced]:
         """The same query at a few spends below and above, as far as the policy allows them."""
@@ -103,6 +104,6 @@ class Quoting:
                     point = self._price(wish)
                 except Refused:
                     continue
-                if not point.below_floor:
+                if point.sold:
                     points.append(point)
         return points

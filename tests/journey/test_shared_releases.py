@@ -138,3 +138,14 @@ def test_every_spelling_says_what_it_means(shared: Shared, way: str) -> None:
     said = shared.api.call("anna", "GET", "/v1/capabilities").json()["releases_shared"]
     assert said[meant] == limits["releases_shared_means"]
     assert "does not bound what the person reads" in said["free"]
+
+
+def test_a_laplace_answer_does_not_keep_anybody_from_reading_a_gaussian_release(shared: Shared) -> None:
+    """With `free` a better release is read for nothing, whatever noise the reader bought for another question."""
+    shared.policy("free")
+    first = shared.ask("anna", epsilon="0.1").json()
+    bought = {"sql": "SELECT COUNT(*) AS n FROM people", "noise": "laplace"}
+    other = shared.ask("ben", epsilon="0.1", **bought).json()
+    assert other["provenance"]["noise"] == "laplace"
+    read = shared.ask("ben", epsilon="0.1").json()
+    assert (read["accounting"]["charged"], read["rows"]) == ([], first["rows"])

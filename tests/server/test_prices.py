@@ -204,7 +204,8 @@ def test_a_spend_below_the_floor_names_the_least_that_is_accepted(noise: str, wa
     low = priced(Fraction(1, 10**9))
     assert low.below_floor
     wish = Wish(noise=noise, **{way: Fraction(1, 10**9)})  # type: ignore[arg-type]
-    refused = pricing.below_floor(low, cores, wish, path=path, dataset=DATASET, known=Calibrations())
+    refused = pricing.refusal_of(low, cores, wish, path=path, dataset=DATASET, known=Calibrations())
+    assert refused is not None
     (finding,) = refused.findings
     assert finding.code == "policy_forbids"
     named = Fraction(finding.instead[0].split('"')[5])
