@@ -23,12 +23,21 @@ from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
+    "UNKNOWN_WIDTH",
+    "UNPROMISED_WIDTH",
     "Calibration",
     "Price",
     "calibrate",
     "calibrate_for_half_width",
     "losses",
 ]
+
+
+UNKNOWN_WIDTH = "no estimate of the query has a width that is known before the answer"
+"""Why no half width can be promised, at any price."""
+
+UNPROMISED_WIDTH = "the half width cannot be promised within the largest price"
+"""Why this half width cannot be promised; more may follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +216,7 @@ def calibrate_for_half_width(
         if linear_form(_statistic(core, estimate.statistic), estimate.kind) is not None
     ]
     if not linear:
-        raise ValueError("no estimate of the query has a width that is known before the answer")
+        raise ValueError(UNKNOWN_WIDTH)
     whole = all(estimate.integer or estimate.kind.whole(None) for estimate in linear)
     goal = float(half_width)
 
@@ -221,7 +230,7 @@ def calibrate_for_half_width(
     limit = epsilon_max ** FAMILIES[family].currency.power
     if not _safely(fits, limit):
         hint = " (a whole number cannot be told better)" if whole and goal < 1 else ""
-        raise ValueError(f"the half width cannot be promised within the largest price{hint}")
+        raise ValueError(f"{UNPROMISED_WIDTH}{hint}")
     guess = _guess(cores, family, delta, alpha, goal)
     least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
     if not _safely(drawable, least):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from accountant.account import Account
+from mechanisms.calibrate import UNKNOWN_WIDTH, UNPROMISED_WIDTH
 from mechanisms.families import FAMILIES, ONE_GROUP
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
@@ -122,6 +123,11 @@ def _advice(reasons: Sequence[str]) -> tuple[str, ...]:
         "group by public keys, which need no delta",
         "ask an administrator for an account with a delta",
     )
+    spend = 'name a "spend" in place of the "accuracy" (--epsilon): the answer then has its ±'
+    if UNKNOWN_WIDTH in reasons:
+        return (spend,)
+    if any(reason.startswith(UNPROMISED_WIDTH) for reason in reasons):
+        return ("ask for a wider half_width", spend)
     unselected = any(family.unselected in reasons for family in FAMILIES.values())
     unpaid = any(family.currency.unpaid in reasons for family in FAMILIES.values())
     if unselected and unpaid:

@@ -61,6 +61,13 @@ def _column(expression: Expression) -> ColumnRef | None:
 def _outside(column: ColumnRef, literal: Literal, *, equality: bool) -> tuple[str, tuple[str, ...]] | None:
     """How the column is declared, and what to write instead, when the literal lies outside that."""
     value, bounds = literal.value, column.declared
+    if equality and column.other is not None and column.domain is not None and value == column.other.value:
+        others = [describe(Literal(key, column.type)) for key in column.domain if key is not None and key != value]
+        gathered = f"{column.name} NOT IN ({', '.join(others)}) is true of the rows that are gathered"
+        return (
+            f"with {describe(literal)} as the group of all rows outside its keys, and conditions see stored values",
+            (*((gathered,) if 0 < len(others) <= _SHOWN_MAX else ()), "group by the column: only a group gathers rows"),
+        )
     if equality and column.domain is not None and column.other is None and not _listed(value, column.domain):
         listed = [describe(Literal(key, column.type)) for key in column.domain if key is not None]
         keys = ", ".join(listed[:_SHOWN_MAX]) + (", ..." if len(listed) > _SHOWN_MAX else "")

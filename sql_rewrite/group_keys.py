@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from privacy.policy import ColumnType
-from privacy.refusal import Refused
+from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
-from sql_rewrite.expressions import Call, ColumnRef, Expression, describe
+from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.gather import gathered
 from sql_rewrite.identifying import identifying_column
@@ -22,6 +22,10 @@ from sql_rewrite.syntax import populated, select_place
 from sql_rewrite.text import Text
 
 __all__ = ["GroupKey", "GroupKeyReader"]
+
+
+_UNITS = ("day", "hour")
+"""What a timestamp is cut to where it is a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class GroupKeyReader:
             written = self._lifter.lift(node)
             key = self._gathered(node, written)
             self._check_key(node, written, key)
+            self._warn_of_moments(node, key)
             if key.type is ColumnType.NUMBER:
                 key = self._lifter.make(node, "cast_integer", key)
             result.append(GroupKey(node, written, key))
@@ -105,8 +110,9 @@ class GroupKeyReader:
             raise self._group_by_unit(node, key, column)
         if not (whole(key) or key.type is not ColumnType.NUMBER):
             floor = self._lifter.make(node, "floor", key)
-            clipped = describe(key) if fits(floor, self._cells_max) else _clipped(describe(key))
-            ways = [f"FLOOR({clipped})", f"CASE WHEN {describe(key)} < 10 THEN 'low' ELSE 'high' END"]
+            spelled = self._written(node, key)
+            clipped = spelled if fits(floor, self._cells_max) else _clipped(spelled)
+            ways = [f"FLOOR({clipped})", f"CASE WHEN {spelled} < {_middle(key)} THEN 'low' ELSE 'high' END"]
             if isinstance(key, Call) and key.operator == "divide" and all(whole(part) for part in key.arguments):
                 ways.insert(0, " // ".join(describe(part).removesuffix(".0") for part in key.arguments))
             raise refuse(
@@ -125,6 +131,25 @@ class GroupKeyReader:
                 "ask an administrator to declare bounds for the column",
                 position=self._text.position(node),
             )
+
+    def _warn_of_moments(self, node: exp.Expr, key: Expression) -> None:
+        """Warns of a key that is a timestamp as it is stored, in microseconds: hardly two rows share one."""
+        if isinstance(key, ColumnRef) and key.type is ColumnType.TIMESTAMP and key.domain is None:
+            self._lifter.warnings.append(
+                Finding(
+                    code="groups_nearly_unique",
+                    what=f'grouping by "{key.name}" may show no group',
+                    why="A timestamp has microseconds, so hardly two rows share one, and a group is shown only when "
+                    "enough units are in it.",
+                    instead=tuple(f"GROUP BY date_trunc('{unit}', {self._written(node, key)})" for unit in _UNITS),
+                    position=self._text.position(node),
+                )
+            )
+
+    def _written(self, node: exp.Expr, key: Expression) -> str:
+        """The key as the analyst wrote it, with the tables of its columns."""
+        place = self._text.position(node)
+        return describe(key) if place is None or len(place.text) >= 120 else " ".join(place.text.split())
 
     def _group_by_unit(self, node: exp.Expr, key: Expression, column: ColumnRef) -> Refused:
         if column.is_unit:
@@ -145,6 +170,14 @@ class GroupKeyReader:
             *mean,
             position=self._text.position(node),
         )
+
+
+def _middle(key: Expression) -> str:
+    """A number between the low and the high values of a key."""
+    declared = key.declared if isinstance(key, ColumnRef) else None
+    if declared is None or declared.lower is None or declared.upper is None:
+        return "10"
+    return number_text((declared.lower + declared.upper) / 2)
 
 
 def _clipped(text: str) -> str:

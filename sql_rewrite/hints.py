@@ -6,11 +6,13 @@ Where they are not known the hint is a description.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
+from sql_rewrite.expressions import Interval
 
 __all__ = ["AGGREGATES", "FUNCTIONS", "SHORT", "About", "counted", "instead_of", "listed"]
 
@@ -27,11 +29,12 @@ _PATTERN = "x LIKE 'N%', CONTAINS(x, 'text') or STARTS_WITH(x, 'text')"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The column that a refused function was asked about, with its table, both as SQL can name them."""
+    """The column that a refused function was asked about, with its table, both as SQL can name them, and its bounds."""
 
     column: str
     type: ColumnType
     table: str
+    declared: Interval | None = None
 
 
 Hint = Callable[[About | None], str]
@@ -51,12 +54,26 @@ def _spread(about: About | None) -> str:
     if about is None:
         return "group by FLOOR(x / 10), or date_trunc('month', x), and COUNT(*): that is their spread"
     bucket = {
-        ColumnType.INTEGER: f"FLOOR({about.column} / 10) * 10",
-        ColumnType.NUMBER: f"FLOOR({about.column} / 10) * 10",
+        ColumnType.INTEGER: _bucket(about),
+        ColumnType.NUMBER: _bucket(about),
         ColumnType.DATE: f"date_trunc('month', {about.column})",
         ColumnType.TIMESTAMP: f"date_trunc('month', {about.column})",
     }.get(about.type, about.column)
     return f"their spread: SELECT {bucket} AS bucket, COUNT(*) AS n FROM {about.table} GROUP BY bucket"
+
+
+def _bucket(about: About) -> str:
+    """Some ten buckets between the declared bounds of a number; its values themselves where they are few and whole."""
+    width, span = 10.0, None
+    if about.declared is not None and about.declared.lower is not None and about.declared.upper is not None:
+        span = float(about.declared.upper - about.declared.lower)
+        tens = 10.0 ** math.floor(math.log10(span / 10)) if span > 0 else 1.0
+        width = next(tens * step for step in (1, 2, 5, 10) if tens * step >= span / 10 * (1 - 1e-9))
+    if about.type is ColumnType.INTEGER and (width <= 1 or (span is not None and span <= 20)):
+        return about.column
+    if width <= 1:  # the number of the bucket: a number with a fraction is no key
+        return f"FLOOR({about.column})" if width == 1 else f"FLOOR({about.column} / {width:g})"
+    return f"FLOOR({about.column} / {width:.0f}) * {width:.0f}"
 
 
 def _extreme(about: About | None) -> str:

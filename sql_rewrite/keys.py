@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Refused
-from sql_rewrite.evaluate import map_domain
+from sql_rewrite.evaluate import evaluate, is_exact, map_domain
 from sql_rewrite.expressions import BIGINT, Call, ColumnRef, Expression, Interval, Literal, columns_of, interval_of
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Core
@@ -108,6 +108,8 @@ def key_domain(
     Errors: Refused (key_domain_too_large, no_groups).
     """
     limit = dataset.limits.cells_max
+    if core.keys and core.where is not None and any(map(_never, conjuncts(core.where))):
+        raise _no_groups()
     parts = () if core.where is None else conjuncts(core.where)
     narrow = narrowed(core.where, *(key for _, key in core.keys), *parts)
     keys, conditions = narrow[: len(core.keys)], narrow[len(core.keys) :]
@@ -124,10 +126,19 @@ def key_domain(
             "group by fewer or coarser keys",
         )
     if not cells:
-        raise refuse(
-            "no_groups",
-            "the query is refused",
-            "No row that satisfies WHERE can be in any of its groups, so the answer would have no rows.",
-            "compare the conditions with the declared keys: GET /v1/datasets/{dataset} lists them",
-        )
+        raise _no_groups()
     return domains, tuple(cells)
+
+
+def _never(condition: Expression) -> bool:
+    """Whether a condition reads no column and is not true."""
+    return not columns_of(condition) and is_exact(condition) and evaluate(condition, {}) is not True
+
+
+def _no_groups() -> Refused:
+    return refuse(
+        "no_groups",
+        "the query is refused",
+        "No row that satisfies WHERE can be in any of its groups, so the answer would have no rows.",
+        "compare the conditions with the declared keys: GET /v1/datasets/{dataset} lists them",
+    )

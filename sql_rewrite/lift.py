@@ -374,7 +374,7 @@ class _Lift:
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], scope: Scope) -> Released:
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
-        lifter = ExpressionLift(self.text, names.resolve, self.parameters, named)
+        lifter = ExpressionLift(self.text, names.resolve, self.parameters, named, names.joins_to)
         block = CoreBlock(
             node,
             dataset=self.dataset,

@@ -16,7 +16,7 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from sql_rewrite import lift_call, lift_constant, lift_operator
 from sql_rewrite.declared_literals import outside_declaration
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, walk
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, walk
 from sql_rewrite.functions import TypeRefused, build, clip_columns
 from sql_rewrite.hints import About
 from sql_rewrite.lift_call import NAMES
@@ -32,6 +32,7 @@ __all__ = ["ExpressionLift"]
 
 Resolver = Callable[[exp.Column], ColumnRef]
 
+_DATES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_not_distinct_from", "is_distinct_from"})
 
 
@@ -59,7 +60,8 @@ class ExpressionLift:
     """Reads scalar expressions of one SELECT block against its sources.
 
     `resolve` turns a column node into a typed reference or refuses; `parameters` are the named parameters of the
-    request. `tables` are the names of the relations' tables, for what a refusal says instead. Depends on the text and
+    request. `tables` are the names of the relations' tables, and `joins_to` how a public table is joined to them, for
+    what a refusal says instead. Depends on the text and
     the public metadata only. `warnings` grows with what was lifted.
     """
 
@@ -69,11 +71,13 @@ class ExpressionLift:
         resolve: Resolver,
         parameters: Mapping[str, ParameterValue],
         tables: Mapping[str, str] = MappingProxyType({}),
+        joins_to: Callable[[str], tuple[str, ...]] = lambda table: (),
     ) -> None:
         self.text = text
         self.column = resolve
         self.parameters = parameters
         self._tables = tables
+        self.joins_to = joins_to
         self.warnings: list[Finding] = []
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
@@ -105,7 +109,7 @@ class ExpressionLift:
                     replace(
                         refusal.finding,
                         what=self._as_written(node, refusal.finding.what),
-                        instead=_compared(operator, arguments) or refusal.finding.instead,
+                        instead=self._compared(node, operator, arguments) or refusal.finding.instead,
                         position=self.text.position(node),
                     )
                 ]
@@ -115,6 +119,26 @@ class ExpressionLift:
 
     def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:
         return build(operator, arguments)
+
+    def _compared(self, node: exp.Expr, operator: str, arguments: Sequence[Expression]) -> tuple[str, ...]:
+        """What to write instead of a comparison of two kinds of values, where one of them shows what was meant."""
+        years = _years(operator, arguments)
+        if not years:
+            return _compared(operator, arguments)
+        written = [self._year(node, part) if part.type in _DATES else describe(part) for part in arguments]
+        day = f"DATE '{years[0]:04}-12-31' is a date"
+        return (
+            f"{written[0]} IN ({', '.join(written[1:])})" if operator == "in" else f" {operator} ".join(written),
+            day,
+        )
+
+    def _year(self, node: exp.Expr, date: Expression) -> str:
+        """The year of a date, which is a column by the name that it has in the text, if it is a column."""
+        for column in node.find_all(exp.Column):
+            place = self.text.position(column)
+            if place is not None and self.column(column) == date:
+                return f"YEAR({place.text})"
+        return f"YEAR({describe(date)})"
 
     def _as_written(self, node: exp.Expr, what: str) -> str:
         """What was refused, with the name that the analyst wrote when the operator's own forms do not have it."""
@@ -149,7 +173,7 @@ class ExpressionLift:
         except Refused as refused:
             if any(finding.code != "too_large" for finding in refused.findings):
                 raise
-            clipping = _Clipping(self.text, self.column, self.parameters, self._tables)
+            clipping = _Clipping(self.text, self.column, self.parameters, self._tables, self.joins_to)
             argument = clipping.lift(node)
             if _reads_clipped(argument):
                 raise
@@ -174,7 +198,7 @@ class ExpressionLift:
         table = self._tables.get(column.relation)
         if table is None or column.is_unit:
             return None
-        return About(named(column.name), column.type, named(table))
+        return About(named(column.name), column.type, named(table), column.declared)
 
     def siblings(self, nodes: Sequence[exp.Expr]) -> list[Expression]:
         """Lifts operands that must share a type: NULLs and text literals take the type of the others."""
@@ -224,6 +248,14 @@ def _reads_clipped(expression: Expression) -> bool:
         if outer.type not in values
         for part in walk(outer)
     )
+
+
+def _years(operator: str, arguments: Sequence[Expression]) -> list[int]:
+    """The constants beside a date in a comparison, when all of them can be years."""
+    numbers = [part for part in arguments if part.type not in _DATES]
+    found = [part.value for part in numbers if isinstance(part, Literal) and isinstance(part.value, int)]
+    plain = operator in ("=", "<>", "<", "<=", ">", ">=", "in") and len(found) == len(numbers) < len(arguments)
+    return found if plain and all(0 < year < 10_000 for year in found) else []
 
 
 def _compared(operator: str, arguments: Sequence[Expression]) -> tuple[str, ...]:

@@ -45,7 +45,10 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "correlated_subquery",
             "a subquery inside the private part is refused",
             "Only aggregates, columns and scalar functions are answered there.",
-            "ask for its number in a query of its own, and write it (or $name, a parameter) in its place",
+            *(
+                _joined(lifter, node)
+                or ("ask for its number in a query of its own, and write it (or $name, a parameter) in its place",)
+            ),
             "to count people with such rows, count different units (COUNT(DISTINCT unit)) in the table of the rows",
             position=position,
         )
@@ -80,7 +83,7 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "Adding to dates is not answered yet.",
             "write the date itself, for instance DATE '2024-12-31'",
             "date_diff('day', a, b) < 30",
-            position=position or lifter.text.position(node.parent),
+            position=lifter.text.interval(node) or position or lifter.text.position(node.parent),
         )
     return refuse(
         "unsupported_sql",
@@ -89,6 +92,14 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
         "see docs/sql.md for what is answered",
         position=position,
     )
+
+
+def _joined(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
+    """The join that a subquery over one public table stands for: queries over public tables alone are refused."""
+    query = node.this if isinstance(node, exp.Subquery | exp.Exists) else node
+    from_ = query.args.get("from_") if isinstance(query, exp.Select) and not query.args.get("joins") else None
+    joins = lifter.joins_to(from_.this.name) if from_ is not None and isinstance(from_.this, exp.Table) else ()
+    return (*joins, "join its table like this, and write its conditions into WHERE") if joins else ()
 
 
 def unlisted(lifter: Lifter, node: exp.Anonymous) -> Refused:

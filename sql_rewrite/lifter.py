@@ -35,6 +35,11 @@ class Lifter(Protocol):
         """Gives the column that a name refers to, or refuses."""
         ...
 
+    @property
+    def joins_to(self) -> Callable[[str], tuple[str, ...]]:
+        """How a public table is joined to those that are read; none where no reference says so."""
+        ...
+
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
         """The typed form of a node. `like` is a sibling whose type an untyped NULL takes."""
         ...

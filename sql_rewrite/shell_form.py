@@ -146,8 +146,8 @@ class NodeWriter:
         if not isinstance(number, exp.Literal) or number.is_string or not str(number.this).isdigit():
             raise refuse(
                 "unsupported_sql",
-                "LIMIT is refused",
-                "Its value must be a whole number.",
+                f"{'OFFSET' if isinstance(node, exp.Offset) else 'LIMIT'} is refused",
+                "Its value must be a whole number, 0 or more.",
                 position=self.nodes.text.position(node),
             )
         return type(node)(expression=value)

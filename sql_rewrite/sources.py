@@ -143,6 +143,18 @@ class SourceNames:
             raise self._ambiguous(node, [source for source, _ in found])
         return found[0] if found else None
 
+    def joins_to(self, table: str) -> tuple[str, ...]:
+        """How a public table that no source reads is joined to the sources, by declared references."""
+        found = self._dataset.table(table)
+        if found is None or found.protected:
+            return ()
+        return tuple(
+            f"{source.table.name} JOIN {found.name} ON {source.table.name}.{r.column} = {found.name}.{r.key}"
+            for source in self.sources
+            for r in source.table.references
+            if r.table == found.name
+        )
+
     def check_using(self, node: exp.Identifier, found: Sequence[Source]) -> None:
         """Refuses a name of USING that several earlier sources have a column of, unless an earlier USING joined them.
 

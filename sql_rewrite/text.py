@@ -69,6 +69,9 @@ _UNPLACED: dict[str, frozenset[str]] = {
 }
 
 
+_UNIT = re.compile(r"(?:year|quarter|month|week|day|hour|minute|(?:milli|micro)?second)s?", re.IGNORECASE)
+
+
 class Text:
     """The analyst's text with its offsets: turns nodes into positions."""
 
@@ -120,6 +123,22 @@ class Text:
             if token.token_type is Kind.PARAMETER and self.tokens[place + 1].text == name:
                 return self.token_position(token, self.tokens[place + 1])
         return None
+
+    def interval(self, node: exp.Interval) -> Position | None:
+        """Where an INTERVAL stands, whose node has no place of its own: beside what it is added to."""
+        around = self.position(node.parent)
+        starts = [part.meta["start"] for part in (node.parent or node).walk() if "start" in part.meta]
+        if around is None or not starts:
+            return None
+        places = [i for i, token in enumerate(self.tokens[:-1]) if token.token_type is Kind.INTERVAL]
+        before = [place for place in places if self.tokens[place].start <= min(starts)]
+        after = [place for place in places if self.tokens[place].start > min(starts)]
+        first = node.parent is not None and node.parent.args.get("this") is node
+        if not (before if first else after):
+            return None
+        place = before[-1] if first else after[0]
+        unit = place + 2 < len(self.tokens) and _UNIT.fullmatch(self.tokens[place + 2].text)
+        return self.token_position(self.tokens[place], self.tokens[place + (2 if unit else 1)])
 
     def operator(self, node: exp.Expr) -> str | None:
         """An operator between two operands as the analyst wrote it, in quotes; None for anything else."""

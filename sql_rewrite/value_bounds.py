@@ -39,7 +39,7 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
             "column_without_bounds",
             f"{aggregate.text} is refused",
             why,
-            f"{name}(GREATEST(<lowest>, LEAST({describe(aggregate.argument)}, <highest>)))",
+            f"{name}(GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>)))",
             *instead,
             "use COUNT(*), which needs no bounds",
             position=aggregate.position,
@@ -53,6 +53,17 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
             position=aggregate.position,
         )
     return lower, upper
+
+
+def _written(aggregate: Aggregate) -> str:
+    """The argument as the analyst wrote it, with the tables of its columns, where it stands whole in the text."""
+    assert aggregate.argument is not None
+    depth, inside = 0, aggregate.text.partition("(")[2]
+    for place, sign in enumerate(inside):
+        depth += (sign == "(") - (sign == ")")
+        if depth < 0 and not {"'", '"'} & set(inside[:place]):
+            return " ".join(inside[:place].split())
+    return describe(aggregate.argument)
 
 
 def _without_calendar(argument: Expression) -> Expression:

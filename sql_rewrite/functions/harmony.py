@@ -67,6 +67,10 @@ def depth_of(expression: Expression) -> int:
     return expression.depth if isinstance(expression, Call) else 1
 
 
+_DATED = ("YEAR(d) is the number of a date's year", "DATE '2008-12-31' is a date")
+"""What to write instead of a date beside a number: no cast makes one of the other."""
+
+
 def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expression, ...], ColumnType]:
     """The arguments in one common type.
 
@@ -87,7 +91,9 @@ def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expres
     elif kinds == {DATE, TIMESTAMP}:
         kind = TIMESTAMP
     else:
-        raise refuse_types(forms, arguments, "values of one kind", "CAST one side to the type of the other")
+        dated = kinds & {DATE, TIMESTAMP} and kinds & {INTEGER, NUMBER}
+        instead = _DATED if dated else ("CAST one side to the type of the other",)
+        raise refuse_types(forms, arguments, "values of one kind", *instead)
     converted = [_convert(argument, kind) for argument in arguments]
     if any(argument is None for argument in converted):
         raise TypeRefused(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import NOTHING, Sums
-from mechanisms.calibrate import Price
+from mechanisms.calibrate import UNKNOWN_WIDTH, UNPROMISED_WIDTH, Price
 from mechanisms.families import ONE_GROUP, NoiseFamily
 from privacy.aggregate import AggregateFunction
 from privacy.currency import MU_SQUARED
@@ -384,3 +384,11 @@ def test_a_kind_of_noise_that_cannot_answer_is_refused_with_what_helps() -> None
         (found,) = unreachable(reasons).findings
         assert not any("spend" in text for text in found.instead)
     assert "--groups-per-unit 1" in unreachable([ONE_GROUP]).findings[0].instead[1]
+
+
+def test_a_half_width_that_cannot_be_promised_points_to_a_spend() -> None:
+    """Shows that public keys are no advice where a width is unknown before the answer, or too small."""
+    for reason in (UNKNOWN_WIDTH, f"{UNPROMISED_WIDTH} (a whole number cannot be told better)"):
+        (found,) = unreachable([reason]).findings
+        assert '"spend"' in found.instead[-1]
+        assert not any("public keys" in line for line in found.instead)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from privacy.refusal import Refused
+from privacy.bounds import ContributionBound
+from privacy.policy import Column, Other, PublicKeys, Reference, Table
+from privacy.refusal import Finding, Refused
+from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
 from sql_rewrite.hints import _HINTS
 from sql_rewrite.lift import lift
+from sql_rewrite.plan_warnings import plan_warnings
 from tests.hostile.corpus import refused
-from tests.sql_rewrite.datasets import CLINIC
+from tests.hostile.duck import Reader
+from tests.sql_rewrite.datasets import CLINIC, T, bounds
 
 FIRST_STEPS = (
     "SELECT MEDIAN(age) FROM people",
@@ -73,8 +79,8 @@ def suggestions() -> Iterator[tuple[str, str]]:
                         yield line, text
 
 
-def statements(line: str) -> list[list[str]]:
-    """The SQL of a line of advice: of each piece the statements of which one must be accepted."""
+def statements(line: str, text: str = "") -> list[list[str]]:
+    """The SQL of a line of advice about a text: of each piece the statements of which one must be accepted."""
     if "SELECT " in line and "SELECT ..." not in line:
         return [[line[line.index("SELECT ") :]]] if re.search(r"SELECT .* FROM ", line) else []
     if re.match(r"\w+ JOIN \w+ ON ", line) and not line.startswith("a JOIN"):
@@ -86,7 +92,8 @@ def statements(line: str) -> list[list[str]]:
     for word in WORDS:
         line = line.partition(word)[0]
     pieces = _apart(line.replace("<lowest>", "lowest").replace("<highest>", "highest"))
-    return [list(_filled(piece)) for piece in pieces]
+    read = re.search(r"FROM .*?(?= WHERE | GROUP | HAVING | ORDER |$)", " ".join(text.split()))
+    return [list(_filled(piece, *(() if read is None else (read[0],)))) for piece in pieces]
 
 
 def _apart(line: str) -> list[str]:
@@ -101,16 +108,24 @@ def _apart(line: str) -> list[str]:
     return [piece for piece in (*pieces, line[begun:]) if piece]
 
 
-def _filled(piece: str) -> Iterator[str]:
-    names = sorted({name for name in re.findall(r"\b[a-z]+\b", re.sub(r"'[^']*'", "", piece)) if name in PLACEHOLDERS})
+def _filled(piece: str, *read: str) -> Iterator[str]:
+    """Statements of a form, with columns in place of its letters: over people, or over what a text reads."""
+    names = sorted(
+        {
+            name
+            for name in re.findall(r"(?<![.\w])[a-z]+\b(?!\.)", re.sub(r"'[^']*'", "", piece))
+            if name in PLACEHOLDERS
+        }
+    )
     for choice in itertools.product(*(PLACEHOLDERS[name] for name in names)):
         filled = piece
         for name, column in zip(names, choice, strict=True):
-            filled = re.sub(rf"(?<!')\b{name}\b(?!')", column, filled)
+            filled = re.sub(rf"(?<!['.])\b{name}\b(?!['.])", column, filled)
         yield f"SELECT {filled} FROM people"
         yield f"SELECT COUNT(*) FROM people WHERE {filled}"
         yield f"SELECT COUNT(*) FROM people WHERE ({filled}) IS NULL"
         yield f"SELECT {filled} FROM visits"
+        yield from (f"SELECT {filled} {relations}" for relations in read)
 
 
 def accepted(sql: str) -> bool:
@@ -126,7 +141,7 @@ def test_no_advice_is_refused_in_its_turn() -> None:
     """Shows that all SQL in advice is accepted: queries as they stand, forms with columns in place of their letters."""
     wrong, run = [], 0
     for line, text in suggestions():
-        for candidates in statements(line):
+        for candidates in statements(line, text):
             run += 1
             if not any(map(accepted, candidates)):
                 wrong.append((line, candidates[:1], text[:80]))
@@ -149,3 +164,115 @@ def test_bad_advice_would_be_found(line: str) -> None:
     """Shows that advice which is refused, or is no SQL, fails the test above."""
     (candidates,) = statements(line)
     assert not any(map(accepted, candidates))
+
+
+PUPILS = Table(
+    "pupils",
+    (
+        Column("pupil_id", T.INTEGER, nullable=False),
+        Column("class_id", T.INTEGER, nullable=False),
+        Column("born", T.DATE, nullable=False),
+        Column("entered", T.TIMESTAMP, nullable=False),
+        Column("gender", T.TEXT, keys=PublicKeys(("female", "male"), Other("diverse")), nullable=False),
+        Column("mark", T.INTEGER, bounds(1, 6)),
+        Column("grade", T.NUMBER, bounds(1, 6)),
+        Column("fees", T.NUMBER, bounds(0, 3_000)),
+    ),
+    protected=True,
+    key="pupil_id",
+    references=(Reference("class_id", "classes", "class_id"),),
+    unit_column="pupil_id",
+    contribution=ContributionBound(1, 1, 1),
+)
+CLASSES = Table(
+    "classes",
+    (Column("class_id", T.INTEGER, nullable=False), Column("size", T.INTEGER, nullable=False)),
+    protected=False,
+    key="class_id",
+)
+SCHOOL = replace(CLINIC, name="school", unit=PrivacyUnit("pupils", "pupil_id"), tables=(PUPILS, CLASSES))
+JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (f"SELECT SUM(p.class_id * c.size) {JOINED}", "SUM(GREATEST(<lowest>, LEAST(p.class_id * c.size, <highest>)))"),
+        (f"SELECT SUM(class_id) {JOINED}", "write it with its table: p.class_id or c.class_id"),
+        (f"SELECT class_id, COUNT(*) {JOINED} GROUP BY class_id", "write it with its table: p.class_id or c.class_id"),
+        ("SELECT COUNT(*) FROM pupils WHERE born > 2008", "YEAR(born) > 2008"),
+        ("SELECT COUNT(*) FROM pupils WHERE 2008 <= entered", "2008 <= YEAR(entered)"),
+        ("SELECT COUNT(*) FROM pupils WHERE born BETWEEN 2007 AND 2008", "YEAR(born) >= 2007"),
+        ("SELECT COUNT(*) FROM pupils WHERE born IN (2007, 2008)", "YEAR(born) IN (2007, 2008)"),
+        (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "YEAR(p.born) = 2008"),
+        (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "DATE '2008-12-31' is a date"),
+        (
+            "SELECT COUNT(*) FROM pupils WHERE class_id IN (SELECT class_id FROM classes WHERE size > 20)",
+            "pupils JOIN classes ON pupils.class_id = classes.class_id",
+        ),
+        (
+            "SELECT MEDIAN(mark) FROM pupils",
+            "their spread: SELECT mark AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
+        ),
+        (
+            "SELECT MEDIAN(grade) FROM pupils",
+            "their spread: SELECT FLOOR(grade / 0.5) AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
+        ),
+        (
+            "SELECT MEDIAN(fees) FROM pupils",
+            "their spread: SELECT FLOOR(fees / 500) * 500 AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
+        ),
+        (f"SELECT COUNT(*) {JOINED} GROUP BY p.grade", "GROUP BY FLOOR(p.grade)"),
+        (f"SELECT COUNT(*) {JOINED} GROUP BY p.grade", "GROUP BY CASE WHEN p.grade < 3.5 THEN 'low' ELSE 'high' END"),
+        ("SELECT entered, COUNT(*) FROM pupils GROUP BY entered", "GROUP BY date_trunc('day', entered)"),
+        (
+            "SELECT COUNT(*) FROM pupils WHERE gender = 'diverse'",
+            "gender NOT IN ('female', 'male') is true of the rows that are gathered",
+        ),
+    ],
+)
+def test_advice_is_accepted_by_the_engine_too(text: str, advice: str) -> None:
+    """Shows that advice followed to the letter is read, by the lift and by DuckDB, in the very query it is about."""
+    reader = Reader(SCHOOL)
+    assert advice in "\n".join(line for finding in findings(reader, text) for line in finding.instead).split("\n")
+    for followed in followings(text, advice):
+        reader.read(followed)
+    reader.close()
+
+
+def findings(reader: Reader, text: str) -> tuple[Finding, ...]:
+    """What a text is refused for, or warned of."""
+    try:
+        plan = reader.read(text)
+    except Refused as refused:
+        return tuple(refused.findings)
+    return plan_warnings(plan, bound(plan))
+
+
+def followings(text: str, advice: str) -> list[str]:
+    """The queries that an analyst makes of a query and the advice about it."""
+    (read,) = re.findall(r"(FROM .*?)(?: WHERE .*| GROUP .*|)$", text)
+    advice = advice.partition(" is ")[0].replace("<lowest>", "0").replace("<highest>", "100")
+    if "SELECT " in advice:
+        return [advice[advice.index("SELECT ") :]]
+    if advice.startswith("write it with its table: "):
+        names = advice.partition(": ")[2].split(" or ")
+        return [re.sub(r"(?<![.\w])class_id", name, text).replace("SUM(", "COUNT(") for name in names]
+    if " JOIN " in advice:
+        return [f"SELECT COUNT(*) FROM {advice} WHERE size > 20"]
+    if advice.startswith("GROUP BY "):
+        return [f"SELECT COUNT(*) {read} {advice}"]
+    if advice.startswith("SUM("):
+        return [f"SELECT {advice} {read}"]
+    return [f"SELECT COUNT(*) {read} WHERE ({advice}) IS NOT NULL"]
+
+
+def test_advice_about_dates_without_a_comparison_is_accepted() -> None:
+    """Shows that where nothing is compared both ways out of a date beside a number are forms that are answered."""
+    reader = Reader(SCHOOL)
+    (found,) = findings(reader, "SELECT COUNT(*) FROM pupils WHERE COALESCE(born, 0) IS NULL")
+    assert found.instead == ("YEAR(d) is the number of a date's year", "DATE '2008-12-31' is a date")
+    for line in found.instead:
+        for followed in followings("SELECT COUNT(*) FROM pupils", line.replace("(d)", "(born)")):
+            reader.read(followed)
+    reader.close()

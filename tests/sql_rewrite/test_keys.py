@@ -195,7 +195,7 @@ def test_a_whole_key_may_stand_anywhere_above() -> None:
     ("key", "instead"),
     [
         ("hours / 10", "GROUP BY hours // 10"),
-        ("salary / 10", "GROUP BY FLOOR(salary / 10.0)"),
+        ("salary / 10", "GROUP BY FLOOR(salary / 10)"),
         ("salary", "GROUP BY FLOOR(salary)"),
         ("ROUND(salary, 1)", "GROUP BY FLOOR(ROUND(salary, 1))"),
     ],

@@ -386,3 +386,35 @@ def test_did_you_mean_only_when_near() -> None:
 def test_numbers_that_are_too_long_for_a_position_are_refused(sql: str, code: str, digits: int) -> None:
     """Shows that a number of any length is a refusal where a position or a limit is meant, and no fault."""
     assert finding(sql.format("9" * digits)).code == code
+
+
+@pytest.mark.parametrize("where", ["FALSE", "1 = 2", "NULL = 1", "sex = 'male' AND 1 > 2"])
+@pytest.mark.parametrize("key", ["sex", "education"])
+def test_conditions_that_are_never_true_leave_no_group(where: str, key: str) -> None:
+    """Shows that groups of no row are refused before anything is charged, and that a count without groups is not."""
+    assert finding(f"SELECT {key}, COUNT(*) FROM people WHERE {where} GROUP BY {key}").code == "no_groups"
+    reader().read(f"SELECT {key}, COUNT(*) FROM people WHERE 1 = 1 GROUP BY {key}")
+    reader().read(f"SELECT COUNT(*) FROM people WHERE {where}")
+
+
+@pytest.mark.parametrize("clause", ["LIMIT -1", "LIMIT 3 OFFSET -1", "LIMIT 1.5"])
+def test_limits_say_from_where_they_count(clause: str) -> None:
+    """Shows the clause that is refused, and that zero is the least of its numbers."""
+    found = finding(f"SELECT sex, COUNT(*) FROM people GROUP BY sex {clause}")
+    assert found.what == f"{'OFFSET' if 'OFFSET' in clause else 'LIMIT'} is refused"
+    assert found.why == "Its value must be a whole number, 0 or more."
+
+
+@pytest.mark.parametrize(
+    ("condition", "place"),
+    [
+        ("born + INTERVAL 30 DAY > DATE '2008-12-31'", "INTERVAL 30 DAY"),
+        ("born > DATE '2008-12-31' - INTERVAL '1 year'", "INTERVAL '1 year'"),
+        ("born - interval 2 months > DATE '2008-12-31'", "interval 2 months"),
+        ("INTERVAL 1 DAY + born > DATE '2008-12-31'", "INTERVAL 1 DAY"),
+    ],
+)
+def test_an_interval_is_marked_itself(condition: str, place: str) -> None:
+    """Shows that the place of a refused INTERVAL is not the date beside it."""
+    found = finding(f"SELECT COUNT(*) FROM people WHERE {condition}")
+    assert (found.what, found.position and found.position.text) == ("INTERVAL is refused", place)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from privacy.policy import Column, ColumnType, Other, PublicKeys
 from privacy.refusal import Finding
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_warnings import plan_warnings
-from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.datasets import CLINIC, PEOPLE
 
 
 def warned(sql: str) -> tuple[Finding, ...]:
@@ -75,3 +78,41 @@ def test_a_warning_comes_once() -> None:
     assert len(once) == 1
     twice = warned("SELECT COUNT(*) FILTER (WHERE age > 150), SUM(age) FILTER (WHERE age > 150) FROM people")
     assert len(twice) == 2
+
+
+def test_a_timestamp_as_key_is_warned_about_where_it_stands() -> None:
+    """Shows the warning of a key that is a timestamp as it is stored, and none where it is cut to days."""
+    entered = Column("entered", ColumnType.TIMESTAMP)
+    people = replace(PEOPLE, columns=(*PEOPLE.columns, entered))
+    dataset = replace(CLINIC, tables=(people, *CLINIC.tables[1:]))
+
+    def found(key: str) -> list[tuple[str, str | None]]:
+        plan = lift(f"SELECT {key}, COUNT(*) FROM people GROUP BY {key}", dataset)
+        return [(w.code, w.position and w.position.text) for w in plan_warnings(plan, bound(plan))]
+
+    assert found("entered") == [("groups_nearly_unique", "entered")]
+    assert found("date_trunc('day', entered)") == []
+    assert found("YEAR(entered)") == []
+    assert found("born") == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "warned_of"),
+    [
+        ("sex = 'diverse'", True),
+        ("sex <> 'diverse'", True),
+        ("sex IN ('male', 'diverse')", True),
+        ("sex = 'male'", False),
+        ("sex = 'unheard of'", False),
+        ("sex NOT IN ('female', 'male')", False),
+    ],
+)
+def test_the_name_of_the_gathered_group_is_no_stored_value(condition: str, warned_of: bool) -> None:
+    """Shows that a condition on the value of `other`, which only groups have, is never silent."""
+    sex = Column("sex", ColumnType.TEXT, keys=PublicKeys(("female", "male"), Other("diverse")))
+    people = replace(PEOPLE, columns=tuple(sex if column.name == "sex" else column for column in PEOPLE.columns))
+    dataset = replace(CLINIC, tables=(people, *CLINIC.tables[1:]))
+    plan = lift(f"SELECT COUNT(*) FROM people WHERE {condition}", dataset)
+    found = plan_warnings(plan, bound(plan))
+    assert [warning.code for warning in found] == ["literal_outside_declaration"] * warned_of
+    assert all("sex NOT IN ('female', 'male')" in warning.instead[0] for warning in found)
