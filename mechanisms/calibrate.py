@@ -229,7 +229,7 @@ def calibrate_for_half_width(
 
     limit = epsilon_max ** FAMILIES[family].currency.power
     if not _safely(fits, limit):
-        hint = " (a whole number cannot be told better)" if whole and goal < 1 else ""
+        hint = " (a whole number cannot be made more precise)" if whole and goal < 1 else ""
         raise ValueError(f"{UNPROMISED_WIDTH}{hint}")
     guess = _guess(cores, family, delta, alpha, goal)
     least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)

@@ -181,6 +181,10 @@ MEASUREMENTS: Mapping[str, type[Measurement]] = MappingProxyType(
 )
 """Every kind of measurement by the name under which releases store it."""
 
+if len(MEASUREMENTS) != sum(len(family.measurements) for family in FAMILIES.values()):
+    # A stored release would be read back with the law of the other one.
+    raise ImportError("two kinds of measurement have one name")
+
 BY_MECHANISM: Mapping[str, Family] = MappingProxyType(
     {kind.name: family for family in FAMILIES.values() for kind in family.measurements}
 )

@@ -52,7 +52,7 @@ _SAFE = 2**59
 class Perturbed:
     """Noisy sums in units of the measurement's grid (cells x coordinates), and for a selection which cells to keep.
 
-    `values` is None for a selection that tells which cells and no numbers. No readable repr: under a selection it
+    `values` is None for a selection that returns cells but no numbers. No readable repr: under a selection it
     holds groups that are not shown.
     """
 

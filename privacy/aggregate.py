@@ -2,7 +2,7 @@
 
 | what | where it is read |
 |---|---|
-| how SQL text calls it, and which node of the parser that is | `sql_rewrite/aggregates.py`, `sql_rewrite/spelling.py` |
+| how SQL text calls it, and which node of the parser that is | `sql_rewrite/aggregates.py` |
 | which sums it needs | `sql_rewrite/bound.py` |
 | what is suggested for another system's name | `sql_rewrite/hints.py` |
 | what /v1/capabilities announces | `server/matrix.py` |

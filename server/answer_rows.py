@@ -41,7 +41,7 @@ _ANSWER_TYPES = frozenset(
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
 _ANSWER_ROWS_MIN = 10_000
 """Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
-without telling more, for nothing, and every row is kept with its answer."""
+without telling more, for free, and every row is kept with its answer."""
 
 
 Number = TypeVar("Number", bound=float)

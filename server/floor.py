@@ -4,7 +4,7 @@
 share s, rounded down to the ledger's units, of *every* budget of the root (pure, mu squared and rho, as in
 accountant/filter.md); an infinite amount is more than any. Every sum of the root counts all runs, so after more than
 1/s of them (but for that rounding) each sum is beyond its budget and nothing is admitted. The floor is measured in the
-root's own currency for both families: Gaussian noise by its share of the Gaussian branch, Laplace noise by the least of
+root's own currency for every family: Gaussian noise by its share of the Gaussian branch, Laplace noise by the least of
 its three shares, which for small prices is that of mu squared and not that of epsilon.
 
 It limits how often one looks. It is no protection against what a single look shows: a few hundred observations that are

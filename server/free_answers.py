@@ -1,4 +1,4 @@
-"""How much one principal may have stored for nothing: answers that are charged are bounded by budgets, others by this.
+"""How much one principal may have stored for free: answers that are charged are bounded by budgets, others by this.
 
 Every answer is kept for as long as the ledger exists, also one made of stored releases or of no rows at all, which
 costs nothing. So each principal has an allowance of bytes that fills up again with time. An answer may overdraw it,

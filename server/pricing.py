@@ -1,6 +1,6 @@
 """Which noise a query gets and what it costs: step 4 of the journey, a pure function of plan and balances.
 
-Two families of noise can answer every query: Laplace (pays pure epsilon) and Gaussian (pays mu squared). A wish fixes
+Each family of noise can answer every query: Laplace pays pure epsilon, Gaussian mu squared. A wish fixes
 an amount of each:
 
 | wish | Laplace | Gaussian |
@@ -177,7 +177,7 @@ def candidates(
 ) -> tuple[Priced, ...]:
     """The query calibrated with each family that may answer, the paying account first in `path` and the root last.
 
-    Errors: Refused (policy_forbids, accuracyunreachable) when there is none.
+    Errors: Refused (policy_forbids, accuracy_unreachable) when there is none.
     """
     return _candidates(cores, wish, path=path, dataset=dataset, known=known, all_families=True)
 
@@ -230,7 +230,7 @@ def _candidates(
 
 def choose(found: Sequence[Priced], wish: Wish) -> Priced:
     """The candidate that answers. When no family is admitted one is returned with `admitted` False: the ledger then
-    refuses, unless stored releases answer the query for nothing.
+    refuses, unless stored releases answer the query for free.
     """
 
     def answers(one: Priced) -> bool:

@@ -158,7 +158,7 @@ def _delta(amounts: Json) -> str:
 
 _VERDICTS = {
     "affordable": "It would be answered.",
-    "free": "It would be answered from stored releases, for nothing.",
+    "free": "It would be answered from stored releases, for free.",
     "rejected_budget": "It would be refused: the budget does not cover it.",
 }
 

@@ -70,7 +70,7 @@ class Editing:
         self._insert(line, f"\n{' ' * node.value[0][0].start_mark.column}{name}: {_flow(value)}")
 
     def replace(self, path: Path, value: Yaml) -> None:
-        """Another value in the place of the one at `path`."""
+        """Another value instead of the one at `path`."""
         self._put(path, value)
         node = self._node(path)
         if node is None or (isinstance(node, yaml.CollectionNode) and not node.flow_style):

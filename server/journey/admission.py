@@ -196,12 +196,12 @@ class Admission:
         return reserved
 
     def _refuse_free_answer(self, question: Question) -> None:
-        """Errors: Problem rate_limited when the principal has had too much stored for nothing lately."""
+        """Errors: Problem rate_limited when the principal has had too much stored for free lately."""
         seconds = self._free.wait_seconds(question.principal)
         if seconds:
             raise Problem(
                 "rate_limited",
-                what="too many answers were stored for nothing",
+                what="too many answers were stored for free",
                 why="Answers are kept forever, also those that cost nothing, so their size is limited by the hour.",
                 instead=("Send the question again later.", "Read stored answers with GET /v1/queries/{query_id}."),
                 headers={"Retry-After": str(seconds)},

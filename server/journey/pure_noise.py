@@ -3,7 +3,7 @@
 An average over n rows has a half-width of about q / n of the range of its values, where q follows from the noise that
 the spend buys; a sum has one of h, and is at most n times the greatest value. With q rows or fewer, or h over the
 greatest value, nothing of the answer would be data, so a question is refused before the charge where n is known to be
-that small: from the declared `rows_expected`, or from a stored count of the same rows. A doubt is no refusal: group
+that small: from the declared `rows_expected`, or from a stored count of the same rows. Doubt alone is no ground for refusal: group
 sizes that nobody declared or released may be anything, and of hidden groups only those that were shown are counted.
 """
 
@@ -54,7 +54,7 @@ def refuse_pure_noise(
 ) -> None:
     """Errors: Refused (accuracy_unreachable), with the spend that would do, where a column would surely be noise.
 
-    Not where a stored release answers its core for nothing.
+    Not where a stored release answers its core for free.
     """
     found = [_hopeless(prepared, core, priced.calibration, question, stored) for core in prepared.cores]
     if any(found):

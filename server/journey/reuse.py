@@ -35,7 +35,7 @@ class Stored:
     def serving(
         self, charges: Sequence[CoreCharge], reuse: Reuse, principal: str, account: Account
     ) -> dict[str, StoredRelease]:
-        """The releases that would serve for nothing, by core key: also those that the account paid to read."""
+        """The releases that would serve for free, by core key: also those that the account paid to read."""
         result: dict[str, StoredRelease] = {}
         if reuse is Reuse.NONE:
             return result
@@ -76,7 +76,7 @@ class Reusable:
 
     @cached_property
     def found(self) -> Mapping[str, StoredRelease]:
-        """Releases that would serve for nothing if they are not too old, by core key."""
+        """Releases that would serve for free if they are not too old, by core key."""
         return self._stored.serving(self._charges, self._allowed, self._question.principal, self._account)
 
     @cached_property
@@ -90,11 +90,11 @@ class Reusable:
 
     @cached_property
     def serving(self) -> Mapping[str, StoredRelease]:
-        """Releases that serve for nothing, by core key."""
+        """Releases that serve for free, by core key."""
         return {} if self.reuse is Reuse.NONE else self.found
 
     def serve(self) -> list[bool]:
-        """Of each core, whether a stored release serves it for nothing."""
+        """Of each core, whether a stored release serves it for free."""
         return [charge.core_key in self.serving for charge in self._charges]
 
     @property

@@ -54,8 +54,8 @@ class Verdict(StrEnum):
 class Quote:
     """What was found out about the price of a question.
 
-    `families` are the candidates of both families of noise, the chosen one first; `least` is the least spend of a fresh
-    run; `reusable` are stored releases that serve cores for nothing, by the core's key.
+    `families` are the candidates of all families of noise, the chosen one first; `least` is the least spend of a fresh
+    run; `reusable` are stored releases that serve cores for free, by the core's key.
     """
 
     priced: Priced | None
@@ -319,7 +319,7 @@ class _ColumnError:
 
 
 def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict[str, ReleasedTable]:
-    """The stored releases that would serve for nothing, by core: their errors are what one gets."""
+    """The stored releases that would serve for free, by core: their errors are what one gets."""
     if quote.priced is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Budgets: accounts of the ledger, set by administrators, read by whom they belong to."""
+"""Budgets: accounts of the ledger, set by administrators, read by their owners."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _budgets(services: Services) -> Budgets:
 
 
 def _guarantee(services: Services, account: Account, dataset: Dataset | None) -> Limit:
-    """What bounds everything that the account's people read: the root's limit where releases are shared for nothing."""
+    """What bounds everything that the account's people read: the root's limit where releases are shared for free."""
     if dataset is not None and dataset.limits.releases_shared is Sharing.FREE and account.parent is not None:
         return services.ledger.path(account.id)[-1].guarantee
     return account.guarantee

@@ -1,4 +1,4 @@
-"""Stored releases: read for nothing by those who may."""
+"""Stored releases: read for free by those who may."""
 
 from __future__ import annotations
 

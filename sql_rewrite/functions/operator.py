@@ -107,7 +107,7 @@ class Operator:
     For the lift: `names` are the SQL functions that are this operator with their arguments in order, read as far as
     `takes` of them (None: any number); one more is refused as syntax. `alike` arguments are of one kind: an untyped
     NULL takes the type of the others, and a text constant beside a date is a date. `parts` are the words for it in
-    EXTRACT and date_part. What is not written as a call of a name has a reader in `lift_call` or `lift_condition`.
+    EXTRACT and date_part. What is not written as a call of a name has a reader in `lift_call` or `lift_operator`.
 
     For the plan: `resolve` checks types and counts, `range` maps the arguments' intervals to the result's, `ceiling` is
     what the result can never leave whatever is known of the arguments, `nullable` says whether the result may be NULL.

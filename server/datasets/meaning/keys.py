@@ -53,7 +53,7 @@ def _other(judged: Judged, path: Path, called: str, kind: ColumnType, keys: Keys
         judged.problem(
             path,
             what=f'"other" of {called} is not known in files of version 1',
-            why="There, values outside of keys have a meaning of their own.",
+            why="There, values outside the keys have a meaning of their own.",
             instead=f"Write version: {VERSION} at the top, or see: noisegate dataset upgrade FILE.",
         )
     try:
