@@ -1,8 +1,8 @@
 """Notices that a ledger went back, or was exchanged, while this process had it open.
 
 A database can lose commits that had returned: a failover to a replica that had not got them, a backup put back under a
-running server, a file that was removed. What was revealed in between cannot be taken back, but nothing more may be spent on
-the strength of a ledger that has forgotten it. So every batch shows three things before it decides anything:
+running server, a file that was removed. What was revealed in between cannot be taken back, but nothing more may be
+spent on the strength of a ledger that has forgotten it. So every batch shows three things before it decides anything:
 
 - the entry at the last head that this process saw durable is still there, with the same hash;
 - this process's own row still holds the number of its last durable batch (batches without entries count too);

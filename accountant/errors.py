@@ -48,7 +48,7 @@ __all__ = [
 
 
 class Nominal(NamedTuple):
-    """A refused charge in the words of its account: nominal epsilon and delta, asked and left. Set by whoever priced it."""
+    """A refused charge in the words of its account: nominal epsilon and delta, asked and left. Set by the pricing."""
 
     epsilon: Fraction
     delta: Fraction

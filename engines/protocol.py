@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from engines.texts import AskedText
 from privacy.exact import Exact
 from privacy.policy import Dataset
 from privacy.statement import Statement
@@ -107,10 +108,17 @@ class TwinPlanner(Protocol):
     """Plans statements where no row is in reach."""
 
     def plan(
-        self, dataset: Dataset, statements: Sequence[Statement], *, timeout_seconds: float = 5.0, owner: str = ""
+        self,
+        dataset: Dataset,
+        statements: Sequence[Statement],
+        *,
+        text: AskedText | None = None,
+        timeout_seconds: float = 5.0,
+        owner: str = "",
     ) -> None:
-        """Plans statements on the dataset's empty twin and runs them on no rows.
+        """Plans statements on the dataset's empty twin and runs them on no rows; binds the `text` they come from first.
 
-        Errors: PlanFailed when one is refused; ExecutionFailed with `started` False when there was no place for it.
+        Errors: TextRefused when the engine does not read the text; PlanFailed when a statement is refused;
+        ExecutionFailed with `started` False when there was no place for it.
         """
         ...

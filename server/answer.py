@@ -1,4 +1,5 @@
-"""The journey of a query: eight steps, each a call downward, in this order and nowhere else.
+"""The journey of a query: eight steps, each a call downward, in this order: 1 to 5 in
+`journey/admission.py`, 6 to 8 in `journey/running.py`.
 
     1 ask        HTTP makes a Question (routes/)
     2 lift       text to plan                     nothing spent when it refuses
@@ -58,7 +59,7 @@ class Journey:
         now: Callable[[], datetime.datetime] = _now,
     ) -> None:
         self.pace = pace if pace is not None else Pace()
-        self.preparing = Preparing(shell, DIALECTS[private.capabilities.dialect])
+        self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect])
         repeats = Repeats()
         free = free_answers if free_answers is not None else FreeAnswers()
         self.admission = Admission(

@@ -34,6 +34,7 @@ from sql_rewrite.refuse import refuse
 
 __all__ = [
     "OPERATORS_MAX",
+    "ROWS_ASSUMED",
     "SAFETY",
     "UNIT_NANOSECONDS_MAX",
     "Work",
@@ -173,6 +174,9 @@ def characters(expression: Expression) -> int:
 USUAL_SHARE = 1 / 3
 """The share of its worst case that a row usually costs: simple queries took about a quarter when this was measured."""
 
+ROWS_ASSUMED = 50_000
+"""Rows of a table where none are declared: a prediction that is wrong makes answers later, and reveals no more."""
+
 TYPICAL_CHARACTERS = 32
 """Characters of a stored text where the time of a whole table is predicted; worst cases use `length_max`."""
 
@@ -195,7 +199,7 @@ def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> 
         # Rows of joined tables are hashed whether or not a row finds them.
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
-        rows += (root.rows_expected or 0) * usual.row * USUAL_SHARE
+        rows += (root.rows_expected or ROWS_ASSUMED) * usual.row * USUAL_SHARE
         operators += worst.operators
         meter = _Meter(costs)
         for call in _calls(bounded):

@@ -19,7 +19,8 @@ __all__ = ["charges_of", "repeat_key", "request_of", "text_key", "wish_of"]
 
 def text_key(question: Question, dataset: Dataset) -> Hashable:
     """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
-    parameters = tuple(sorted((k, type(v).__name__, v) for k, v in question.parameters.items()))
+    # By their written form: 0.0 and -0.0 are equal, and not the same question.
+    parameters = tuple(sorted((k, type(v).__name__, repr(v)) for k, v in question.parameters.items()))
     bounds = question.contribution
     return (
         question.sql,

@@ -2,8 +2,7 @@
 
 How long a query ran is a fact about rows. What shows of it is which of a few moments came next:
 
-    first, 2 first, 4 first, ...        first = the declared work of the plan plus its tick, in ticks of the server,
-                                        or later, where the asker's earlier answers of that plan were (usual.py)
+    first, 2 first, 4 first, ...        first = the expected work of the plan plus its tick, in ticks of the server
 
 Before the next moment is chosen, a part of the plan's tick is added to the running time, drawn anew and uniformly for
 each run. A run that outlasts the time limit fails; the same draw moves that limit, so that failures tell no more.
@@ -32,7 +31,7 @@ __all__ = ["OVERHEAD_SECONDS", "SHARE", "Moments", "moments_of"]
 SHARE = 10
 """A plan's tick is so many times what the rows of one unit may take."""
 
-OVERHEAD_SECONDS = 0.005
+OVERHEAD_SECONDS = 0.006
 """From the question to the engine and back: reading the text, the reservation, noise. A usual machine needs less."""
 
 

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
+from engines.protocol import TwinPlanner
 from engines.shell import PlanFailed, ShellEngine, ShellInvalid
 from engines.texts import AskedText, TextRefused
 from privacy.policy import Dataset
@@ -39,9 +40,10 @@ PLANS_KEPT = 512
 class Preparing:
     """Prepares questions, and keeps the plans of those asked last. Safe to use from many threads."""
 
-    def __init__(self, shell: ShellEngine, dialect: Dialect) -> None:
-        """Statements are written in the dialect of the engine that runs them."""
+    def __init__(self, shell: ShellEngine, twins: TwinPlanner, dialect: Dialect) -> None:
+        """Statements are written in the dialect of the engine that runs them, and planned on its empty twins."""
         self._shell = shell
+        self._twins = twins
         self._dialect = dialect
         self._kept: OrderedDict[Hashable, Prepared] = OrderedDict()
         self._lock = threading.Lock()
@@ -104,7 +106,7 @@ class Preparing:
         """
         text = AskedText(question.sql, question.parameters)
         try:
-            self._shell.plan(dataset, statements, text=text, owner=question.principal)
+            self._twins.plan(dataset, statements, text=text, owner=question.principal)
         except TextRefused as refused:
             raise foreign_text(question.sql, refused.step, refused.place) from None
         except PlanFailed:

@@ -3,8 +3,9 @@
 An average over n rows has a half-width of about q / n of the range of its values, where q follows from the noise that
 the spend buys; a sum has one of h, and is at most n times the greatest value. With q rows or fewer, or h over the
 greatest value, nothing of the answer would be data, so a question is refused before the charge where n is known to be
-that small: from the declared `rows_expected`, or from a stored count of the same rows. Doubt alone is no ground for refusal: group
-sizes that nobody declared or released may be anything, and of hidden groups only those that were shown are counted.
+that small: from the declared `rows_expected`, or from a stored count of the same rows. Doubt alone is no ground for
+refusal: group sizes that nobody declared or released may be anything, and of hidden groups only those that were shown
+are counted.
 """
 
 from __future__ import annotations

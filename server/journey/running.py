@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
@@ -34,7 +33,6 @@ from server.journey.nonempty import without_empty
 from server.journey.pace import Pace
 from server.journey.query import Asked, ToRun
 from server.journey.repeats import AnswerParts, Repeats
-from server.journey.usual import Usual
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer
 from server.log import logger
@@ -86,7 +84,6 @@ class Running:
         self._pace = pace
         self._repeats = repeats
         self._free = free
-        self._usual = Usual(pace.tick_seconds)
 
     def complete(self, query: ToRun) -> bytes:
         """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
@@ -111,13 +108,8 @@ class Running:
         """The visible moments of a query that begins now, with the draw of its run."""
         part = (int(self._bits.words(1)[0]) >> 11) * 2.0**-53
         begun = self._pace.begun(query.started)
-        asked = query.asked
-        fresh = tuple(charge.core_key for charge in asked.charges if charge.core_key not in query.paid.reused)
-        key = (asked.question.principal, fresh)
-        planned = self._pace.moments(query.work)
-        used = self._usual.moments(key, planned)
-        showed = partial(self._usual.showed, key, planned, used)
-        return VisibleRun(used, part, begun, clock=self._pace.clock, sleep=self._pace.sleep, showed=showed)
+        moments = self._pace.moments(query.work)
+        return VisibleRun(moments, part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
 
     def _complete(self, query: ToRun, lease: EngineLease | None, slot: ExitStack) -> bytes:
         """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""

@@ -20,14 +20,12 @@ class VisibleRun:
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
-        showed: Callable[[float], None] = lambda moment: None,
     ) -> None:
         self._moments = moments
         self._part = part
         self._started = started
         self._clock = clock
         self._sleep = sleep
-        self._showed = showed
         self._begun: float | None = None
 
     def seconds_left(self, timeout_seconds: float) -> float:
@@ -41,4 +39,3 @@ class VisibleRun:
         """Waits for the next visible moment (server/journey/moments.py)."""
         moment = self._moments.next(self._clock() - self._started, self._part)
         self._sleep(max(0.0, self._started + moment - self._clock()))
-        self._showed(moment)
