@@ -31,7 +31,7 @@ __all__ = ["OVERHEAD_SECONDS", "SHARE", "Moments", "moments_of"]
 SHARE = 10
 """A plan's tick is so many times what the rows of one unit may take."""
 
-OVERHEAD_SECONDS = 0.006
+OVERHEAD_SECONDS = 0.005
 """From the question to the engine and back: reading the text, the reservation, noise. A usual machine needs less."""
 
 
@@ -58,14 +58,11 @@ class Moments:
         return timeout_seconds + (1 - part) * self.tick
 
 
-def moments_of(
-    *, unit_seconds: float, expected_seconds: float, tick_seconds: float, overhead_seconds: float = OVERHEAD_SECONDS
-) -> Moments:
+def moments_of(*, unit_seconds: float, expected_seconds: float, tick_seconds: float) -> Moments:
     """The moments of a plan in which one unit's rows may take `unit_seconds`, and all rows about `expected_seconds`.
 
-    `tick_seconds` is the server's tick: the least tick, and the grid of first moments; `overhead_seconds` is what takes
-    time beside the engine.
+    `tick_seconds` is the server's tick: the least tick, and the grid of first moments.
     """
     tick = max(tick_seconds, SHARE * unit_seconds)
-    ticks = math.ceil((overhead_seconds + expected_seconds + tick) / tick_seconds)
+    ticks = math.ceil((OVERHEAD_SECONDS + expected_seconds + tick) / tick_seconds)
     return Moments(first=ticks * tick_seconds, tick=tick)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from server.journey.moments import OVERHEAD_SECONDS, Moments, moments_of
+from server.journey.moments import Moments, moments_of
 from sql_rewrite.cost import Work
 
 __all__ = ["Pace"]
@@ -29,7 +29,6 @@ class Pace:
         return moments_of(
             unit_seconds=work.unit_nanoseconds * slowness * 1e-9,
             expected_seconds=(rows + work.plan_nanoseconds) * slowness * 1e-9,
-            overhead_seconds=OVERHEAD_SECONDS * slowness,
             tick_seconds=self.tick_seconds,
         )
 

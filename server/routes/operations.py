@@ -54,7 +54,7 @@ def server_version() -> str:
     try:
         return version("noisegate")
     except PackageNotFoundError:
-        return "0.2.1"
+        return "0.3.0"
 
 
 @router.get(
