@@ -1,0 +1,144 @@
+"""Which norm the units' contributions are scaled to, chosen from a noisy histogram of their norms.
+
+Everything here is post-processing of a released histogram (norm_choice.md): no choice can cost privacy, a poor one
+costs accuracy. The body of the histogram is read as it is; its tail, where single bins drown in noise, is extended by
+log-concave laws that the noisy counts support, and the norm minimises the mean square error expected over them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BINS", "BINS_PER_OCTAVE", "NormChoice", "bin_of", "choose", "edge"]
+
+BINS_PER_OCTAVE = 4
+BINS = 40 * BINS_PER_OCTAVE + 1
+"""Bins of the histogram: norms up to 1, then a factor of 2^(1/4) each, up to 2^40."""
+
+_SEEN = 5.0
+"""A bin counts as seen from so many standard deviations on: one histogram in 20,000 shows one that is not there."""
+
+_BACK, _AHEAD = 8, 20
+"""Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""
+
+_LEAST = 0.5
+"""A tail ends where fewer units are left in a bin."""
+
+_MISFIT = 0.15
+"""Part by which a bin of the body may miss a law that its tail still follows."""
+
+_WINDOWS = (2, 4, 8, 16)
+"""Numbers of neighbouring bins that are looked at together where no bin is seen alone."""
+
+_LEVELS = 2
+"""Norms that are tried for each bin."""
+
+Floats = npt.NDArray[np.float64]
+
+_SLOPES = np.linspace(-3.0, 0.4, 35)
+_BENDS = -np.array([0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8])
+_LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
+
+
+@dataclass(frozen=True, slots=True)
+class NormChoice:
+    """The norm, and what scaling to it is expected to cut from the sum over all cells, with its standard error.
+
+    `cut` and `error` are estimates without a promise: a unit too rare to be seen in the histogram is not in them.
+    """
+
+    norm: float
+    cut: float
+    error: float
+
+
+def edge(place: int) -> float:
+    """The greatest norm of a bin."""
+    return float(2 ** (place / BINS_PER_OCTAVE))
+
+
+def bin_of(square: int) -> int:
+    """The bin of a vector by the square of its L2 norm, exactly: the first one whose edge is not below the norm."""
+    assert square >= 0
+    # norm <= 2^(place / 4)  if and only if  square^2 <= 2^place
+    return min(BINS - 1, max(0, square * square - 1).bit_length())
+
+
+def choose(counts: Sequence[float], *, deviation: float, cells: int, noise_per_norm: float) -> NormChoice | None:
+    """The norm for sums over `cells` cells whose noise has the standard deviation `noise_per_norm` times the norm.
+
+    `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`. None when they show
+    no unit: there may be some, and nothing is known of them.
+    """
+    noisy = np.asarray(counts, dtype=np.float64)
+    assert noisy.shape == (BINS,)
+    assert deviation > 0
+    assert cells > 0
+    seen = np.nonzero(noisy > _SEEN * deviation)[0]
+    if not len(seen):
+        few = _norm_of_few(noisy, deviation)
+        return None if few is None else NormChoice(few, 0.0, 0.0)
+    last = int(seen[-1])
+    tails, weights = _tails(noisy, last, deviation)
+    end = last + 1 + tails.shape[1]
+    norms = 2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE))
+    lost = _lost(norms, end, cells)
+    cut = lost[:, : last + 1] @ np.maximum(noisy[: last + 1], 0) + tails @ lost[:, last + 1 :].T
+    loss = (weights @ (cut * cut)) / cells**2 + (noise_per_norm * norms) ** 2
+    best = int(np.argmin(loss))
+    mean = float(weights @ cut[:, best])
+    spread = float(weights @ (cut[:, best] - mean) ** 2)
+    return NormChoice(float(norms[best]), mean, math.sqrt(spread))
+
+
+def _lost(norms: Floats, end: int, cells: int) -> Floats:
+    """What scaling to each norm takes from the sum over all cells of one unit of each bin.
+
+    A unit of whole rows with L2 norm n has at most n sqrt(cells) of them, and at most n^2: as if spread evenly.
+    """
+    middle = 2.0 ** ((np.arange(end) - 0.5) / BINS_PER_OCTAVE)
+    middle[0] = 1.0
+    rows = middle * np.minimum(middle, math.sqrt(cells))
+    lost: Floats = np.maximum(0.0, 1 - norms[:, None] / middle[None, :]) * rows[None, :]
+    return lost
+
+
+def _tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
+    """Numbers of units in the bins after the last one that is seen, by law, and how probable each law is.
+
+    A law is exp(a + slope x + bend x^2) with bend <= 0, fitted by least squares to the bins around the last one; that
+    nothing comes after it is a law as well.
+    """
+    begin, end = max(0, last - _BACK), min(BINS, last + 1 + _AHEAD)
+    x = np.arange(begin, end) - last
+    counts = noisy[begin:end]
+    shape = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30))
+    certain = 1 / (deviation**2 + (_MISFIT * np.where(x <= 0, np.maximum(counts, 0), 0)) ** 2)
+    height = (shape * counts * certain).sum(1) / (shape * shape * certain).sum(1)
+    shape, height = shape[height > 0], height[height > 0]
+    body, after = x <= 0, x > 0
+    fitted = height[:, None] * shape
+    misfit = ((counts - fitted)[:, body] ** 2 * certain[body]).sum(1)
+    tails = fitted[:, after]
+    tails = np.minimum(tails * np.cumprod(tails > _LEAST, axis=1), _SEEN * deviation)
+    tails = np.vstack([np.zeros((1, int(after.sum()))), tails])
+    against = ((counts[after] - tails) ** 2).sum(1) / deviation**2
+    against[1:] += misfit - misfit.min() if len(misfit) else 0.0
+    against[0] += 2.0
+    weights = np.exp(-(against - against.min()) / 2)
+    return tails, weights / weights.sum()
+
+
+def _norm_of_few(noisy: Floats, deviation: float) -> float | None:
+    """The end of the fewest neighbouring bins that are seen together; None where nothing is seen."""
+    for width in _WINDOWS:
+        together = np.convolve(noisy, np.ones(width), "valid")
+        seen = np.nonzero(together > _SEEN * deviation * math.sqrt(width))[0]
+        if len(seen):
+            return edge(int(seen[-1]) + width - 1)
+    return None

@@ -1,0 +1,125 @@
+"""The norm that a noisy histogram of norms chooses: exact bins, robust choices, errors near the best in hindsight."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.norm_choice import BINS, BINS_PER_OCTAVE, bin_of, choose, edge
+
+DEVIATION = 1 / math.sqrt(0.05 * 0.314)
+NOISE = 1 / math.sqrt(0.95 * 0.314)
+
+
+@given(st.integers(0, 2**90))
+def test_a_bin_is_the_first_whose_edge_is_not_below_the_norm(square: int) -> None:
+    """In whole numbers: norm <= 2^(place / 4) says square^2 <= 2^place."""
+    place = bin_of(square)
+    assert 0 <= place < BINS
+    if place < BINS - 1:
+        assert square * square <= 2**place
+    if 0 < place:
+        assert square * square > 2 ** (place - 1)
+
+
+def test_edges_are_fractions_of_octaves() -> None:
+    """Shows that the last edge is 2^40 and an octave has four bins."""
+    assert edge(0) == 1
+    assert edge(BINS_PER_OCTAVE) == 2
+    assert edge(BINS - 1) == 2.0**40
+
+
+def histogram(norms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Units by bin."""
+    return np.bincount([bin_of(round(float(norm) ** 2)) for norm in norms], minlength=BINS).astype(np.float64)
+
+
+def ratio(norms: np.ndarray[tuple[int], np.dtype[np.float64]], runs: int = 40) -> float:
+    """Root-mean-square error of the sum of the norms, to that of the best norm in hindsight."""
+    draw = np.random.Generator(np.random.PCG64(1))
+    truth = float(norms.sum())
+
+    def squared(norm: float) -> float:
+        return (truth - float(np.minimum(norms, norm).sum())) ** 2 + (NOISE * norm) ** 2
+
+    counts = histogram(norms)
+    errors = []
+    for _ in range(runs):
+        choice = choose(
+            list(counts + DEVIATION * draw.standard_normal(BINS)),
+            deviation=DEVIATION, cells=1, noise_per_norm=NOISE,
+        )  # fmt: skip
+        assert choice is not None
+        errors.append(squared(choice.norm))
+    return math.sqrt(sum(errors) / runs / min(squared(2 ** (place / 8)) for place in range(160)))
+
+
+RANKS = np.arange(1, 5_001)
+LOG_NORMAL = np.exp(np.random.Generator(np.random.PCG64(3)).normal(2, 1.5, 5_000))
+
+
+@pytest.mark.parametrize(
+    ("norms", "most"),
+    [
+        (np.round(100_000 * RANKS**-0.6 / (RANKS**-0.6).sum()) + 1, 1.7),
+        (np.round(100_000 * RANKS**-0.8 / (RANKS**-0.8).sum()) + 1, 1.7),
+        (np.round(100_000 * RANKS**-1.1 / (RANKS**-1.1).sum()) + 1, 3.0),
+        (LOG_NORMAL + 1, 1.4),
+        (np.random.Generator(np.random.PCG64(4)).poisson(20, 5_000) + 1.0, 1.3),
+        (np.random.Generator(np.random.PCG64(4)).poisson(20, 200) + 1.0, 2.0),
+    ],
+    ids=["Zipf 0.6", "Zipf 0.8", "Zipf 1.1", "log-normal", "Poisson", "200 units"],
+)
+def test_chosen_norms_are_nearly_as_good_as_the_best_in_hindsight(
+    norms: np.ndarray[tuple[int], np.dtype[np.float64]], most: float
+) -> None:
+    """With bounds well above what was measured, and far below what a norm from the bins that are seen alone reaches."""
+    assert ratio(norms) <= most
+
+
+def test_no_unit_no_norm() -> None:
+    """Shows that noise alone is not taken for units; one histogram in 20,000 would be."""
+    draw = np.random.Generator(np.random.PCG64(7))
+    found = [
+        choose(list(DEVIATION * draw.standard_normal(BINS)), deviation=DEVIATION, cells=36, noise_per_norm=NOISE)
+        for _ in range(300)
+    ]
+    assert found.count(None) >= 299
+
+
+def test_the_cut_is_estimated_with_its_error() -> None:
+    """The estimate of what is cut is near the truth, as a mean over runs, and its error is of the right size."""
+    draw = np.random.Generator(np.random.PCG64(9))
+    counts = histogram(LOG_NORMAL)
+    seen = []
+    for _ in range(60):
+        noisy = counts + DEVIATION * draw.standard_normal(BINS)
+        choice = choose(list(noisy), deviation=DEVIATION, cells=1, noise_per_norm=NOISE)
+        assert choice is not None
+        true = float(np.maximum(0, LOG_NORMAL - choice.norm).sum())
+        seen.append((choice.cut - true) / choice.error)
+    assert abs(np.mean(seen)) < 2
+    assert np.mean(np.abs(seen) < 3) > 0.85
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_histogram_breaks_the_choice(seed: int) -> None:
+    """Counts of any size and sign, alone in the first or last bin or everywhere: a finite norm, or none."""
+    source = random.Random(seed)
+    counts = [source.choice([0.0, -1e6, 1.0, 1e3, 1e9, 2.0**40, -0.5]) * source.random() for _ in range(BINS)]
+    if seed % 4 == 0:
+        counts = [0.0] * BINS
+        counts[source.choice([0, BINS - 1])] = 1e6
+    choice = choose(
+        counts, deviation=source.choice([1e-3, 1.0, 1e6]), cells=source.choice([1, 7, 10**6]), noise_per_norm=2.0
+    )
+    if choice is not None:
+        assert 1 <= choice.norm <= 2.0**40
+        assert math.isfinite(choice.cut)
+        assert choice.cut >= 0
+        assert math.isfinite(choice.error)
