@@ -1,5 +1,6 @@
-"""The journey of a query: eight steps, each a call downward, in this order: 1 to 5 in
-`journey/admission.py`, 6 to 8 in `journey/running.py`.
+"""The journey of a query: eight steps, each a call downward.
+
+Their order is kept in `journey/admission.py` (1 to 5) and `journey/running.py` (6 to 8):
 
     1 ask        HTTP makes a Question (routes/)
     2 lift       text to plan                     nothing spent when it refuses
