@@ -33,7 +33,7 @@ from server.journey.query import Admitted, ToRun
 from server.journey.repeats import Repeats
 from server.journey.reuse import Stored
 from server.journey.running import Running
-from server.journey.wire_answer import estimate
+from server.journey.wire_estimate import estimate
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
 

@@ -26,11 +26,11 @@ from server.free_answers import FreeAnswers
 from server.journey.charges import charges_of, repeat_key, request_of
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
-from server.journey.query import Admitted, Asked, Paid, Prepared, ToRun
+from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
 from server.journey.repeats import Repeats
 from server.journey.reuse import Reusable, Stored
-from server.journey.wire_answer import Quote, answer
+from server.journey.wire_answer import answer
 from server.log import logger
 from server.question import Question
 

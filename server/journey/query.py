@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from types import MappingProxyType
 
 from accountant.account import Account
@@ -22,8 +23,7 @@ from sql_rewrite.cost import Work, work_of
 from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
 
-__all__ = ["Admitted", "Asked", "Paid", "Prepared", "ToRun"]
-
+__all__ = ["Admitted", "Asked", "Paid", "Prepared", "Quote", "ToRun"]
 
 NONE_SHOWN: Mapping[str, int] = MappingProxyType({})
 
@@ -68,6 +68,24 @@ class Prepared:
             counted = bound_core(replace(core.core, aggregates=(count,)), self.plan.dataset)
             known = self._counting_keys[name] = core_key(counted, self.plan.dataset)
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What was found out about the price of a question.
+
+    `families` are the candidates of all families of noise, the chosen one first; `least` is the least spend of a fresh
+    run; `reusable` are stored releases that serve cores for free, by the core's key.
+    """
+
+    priced: Priced | None
+    path: Sequence[Account]
+    reusable: Mapping[str, StoredRelease]
+    curve: Sequence[Priced]
+    families: Sequence[Priced]
+    least: Fraction | None
+    keys: Sequence[str]
+    """Keys of the cores, in the order of the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from privacy.refusal import Refused
 from server import pricing
 from server.journey.charges import wish_of
 from server.journey.pure_noise import refuse_pure_noise
-from server.journey.query import Prepared
+from server.journey.query import Prepared, Quote
 from server.journey.reuse import Reusable, Stored
-from server.journey.wire_answer import Quote
 from server.question import Question
 
 __all__ = ["Quoting"]

@@ -1,0 +1,222 @@
+"""An estimate as JSON: the shape that docs/api.md promises."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from fractions import Fraction
+
+from accountant.account import Account
+from mechanisms.families import FAMILIES
+from mechanisms.released_table import ReleasedTable
+from privacy.events import Event
+from privacy.loss import Loss, compose
+from privacy.numbers import decimal_text
+from privacy.refusal import Finding
+from server.answer_rows import from_stored
+from server.errors import exhausted_words, finding_body
+from server.estimands import estimand, what_is_cut
+from server.journey.query import Prepared, Quote
+from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
+from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns
+from server.pricing import Priced, cost_on, delta_that_fits
+from server.question import Question
+from sql_rewrite.bound import BoundedCore
+
+__all__ = ["Verdict", "estimate"]
+
+
+class Verdict(StrEnum):
+    """What an estimate says of its price. The values are sent."""
+
+    FREE = "free"
+    AFFORDABLE = "affordable"
+    REJECTED_BUDGET = "rejected_budget"
+
+
+def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, object]:
+    """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
+    priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
+    dataset = prepared.plan.dataset
+    free = priced is None or len(reusable) == len(prepared.cores)
+    verdict = Verdict.FREE
+    if priced is not None and not free:
+        verdict = Verdict.AFFORDABLE if priced.admitted else Verdict.REJECTED_BUDGET
+    loss = None if free or priced is None else _loss(prepared, quote)
+    cost = Fraction(0)
+    if loss is not None and priced is not None:
+        cost = cost_on(leaf, loss) if reusable else priced.cost
+    delta = Fraction(0) if loss is None else loss.delta
+    return {
+        "verdict": verdict,
+        "price": {
+            "budget": leaf.id,
+            "epsilon": epsilon_text(cost, leaf),
+            "delta": decimal_text(delta),
+            "share": share_text(cost, leaf),
+            "of": {"epsilon": decimal_text(leaf.limit.epsilon), "delta": decimal_text(leaf.limit.delta)},
+            "own": own_json(_used(prepared, quote), leaf, dataset),
+            "least": None if quote.least is None else {"epsilon": decimal_text(quote.least)},
+            "raised": priced is not None and priced.raised and not free,
+        },
+        "refusal": _exhausted(quote) if verdict is Verdict.REJECTED_BUDGET else None,
+        "noise": None if priced is None else priced.family,
+        "families": [_family(family, prepared, question, leaf, chosen=family is priced) for family in quote.families],
+        "warnings": [finding_body(warning) for warning in prepared.warnings],
+        "columns": expected_columns(prepared, priced, question, _stored_tables(prepared, quote, question)),
+        "statistics": [] if priced is None else _statistics(prepared, priced),
+        "contribution": [_contribution(core) for core in prepared.cores],
+        "remaining": remaining_json(leaf),
+        "remaining_after": {
+            "epsilon": epsilon_text(max(leaf.remaining_epsilon() - cost, Fraction(0)), leaf, up=False),
+            "delta": decimal_text(max(leaf.remaining_delta() - delta, Fraction(0)), up=False),
+        },
+        "curve": [_point(point, prepared, question, leaf) for point in quote.curve],
+        "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
+        "policy_version": prepared.plan.dataset.policy_version,
+        "data_version": prepared.plan.dataset.data_version,
+    }
+
+
+def _contribution(core: BoundedCore) -> dict[str, object]:
+    """The contribution bounds of a core, and what they may cut."""
+    return {
+        "table": core.core.sources[0].table.name,
+        "groups_per_unit": core.contribution.groups,
+        "rows_per_unit_and_group": core.contribution.rows,
+        "rows_per_unit": core.contribution.total,
+        "cut": what_is_cut(core),
+        "estimands": {
+            aggregate.text: estimand(core, estimate)
+            for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
+        },
+        "keys": "public" if core.described.keys.selection is None else "thresholded",
+        "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
+    }
+
+
+def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
+    result = []
+    for measurement in priced.calibration.measurements:
+        core = next(c for c in prepared.cores if c.described.name == measurement.core)
+        result.append(
+            {
+                "core": measurement.core,
+                "argument": measurement.statistic.argument,
+                "mechanism": measurement.name,
+                "share": decimal_text(measurement.share, places=6),
+                "answers": [
+                    aggregate.text
+                    for aggregate, e in zip(core.core.aggregates, core.described.estimates, strict=True)
+                    if e.statistic == measurement.statistic.name
+                ],
+                "selects_groups": core.described.keys.selection == measurement.statistic.name,
+            }
+        )
+    return result
+
+
+def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account) -> dict[str, object]:
+    """The query at another spend: what it would cost, and how exact it would be."""
+    return {
+        "epsilon": epsilon_text(point.cost, leaf),
+        "share": share_text(point.cost, leaf),
+        "own": own_json(point.calibration.events(), leaf, prepared.plan.dataset),
+        "noise": point.family,
+        "affordable": point.admitted,
+        "standard_errors": {
+            aggregate.text: error
+            for core in prepared.cores
+            for aggregate, error in zip(
+                core.core.aggregates,
+                point.calibration.predicted_errors(core.described.name).values(),
+                strict=True,
+            )
+        },
+        "by_rows": {
+            aggregate.text: by_rows_json(expected[aggregate.name])
+            for core in prepared.cores
+            for expected in [errors_by_rows(point, core.described.name, question, prepared.at_once())]
+            for aggregate in core.core.aggregates
+            if aggregate.name in expected
+        },
+    }
+
+
+def _family(
+    priced: Priced, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool
+) -> dict[str, object]:
+    """What one family of noise would give for the wish, and what it would leave for later questions."""
+    after = leaf.after(priced.loss)
+    dataset = prepared.plan.dataset
+    return {
+        "noise": priced.family,
+        "chosen": chosen,
+        "affordable": priced.admitted,
+        "price": {
+            "epsilon": epsilon_text(priced.cost, leaf),
+            "share": share_text(priced.cost, leaf),
+            "delta": decimal_text(priced.delta),
+            "own": own_json(priced.calibration.events(), leaf, dataset),
+        },
+        "columns": [
+            {key: column[key] for key in ("name", "standard_error", "half_width", "by_rows")}
+            for column in expected_columns(prepared, priced, question, {})
+            if column["kind"] != "key"
+        ],
+        "remaining_after": remaining_json(after),
+        "questions_left_after": _questions_left(after, dataset.limits.epsilon_default),
+    }
+
+
+def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
+    """How many questions of this nominal epsilon and public groups the account admits one after another, by noise."""
+    left: dict[str, int] = {}
+    for family, entry in FAMILIES.items():
+        if not entry.currency.pays(account):
+            continue
+        try:
+            amount = entry.currency.nominal_amount(epsilon, account)
+        except ValueError:
+            left[family] = 0
+            continue
+        left[family] = account.charges_left(entry.loss(amount))
+    return left
+
+
+def _loss(prepared: Prepared, quote: Quote) -> Loss:
+    """The loss of the cores that no stored release answers: what would be charged."""
+    assert quote.priced is not None
+    calibration = quote.priced.calibration
+    fresh = [c for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable]
+    return compose([event for core in fresh for event in calibration.events_of(core.described.name)])
+
+
+def _used(prepared: Prepared, quote: Quote) -> list[Event]:
+    """The events of everything that the answer would use: stored releases where they serve, fresh ones elsewhere."""
+    if quote.priced is None:
+        return []
+    events: list[Event] = []
+    for core, key in zip(prepared.cores, quote.keys, strict=True):
+        stored = quote.reusable.get(key)
+        events.extend(quote.priced.calibration.events_of(core.described.name) if stored is None else stored.events)
+    return events
+
+
+def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict[str, ReleasedTable]:
+    """The stored releases that would serve for free, by core: their errors are what one gets."""
+    if quote.priced is None:
+        return {}
+    return {
+        core.described.name: from_stored(quote.reusable[key].body, core.described.name, question.confidence)
+        for core, key in zip(prepared.cores, quote.keys, strict=True)
+        if key in quote.reusable
+    }
+
+
+def _exhausted(quote: Quote) -> dict[str, object]:
+    """Why a query would be refused that the budget does not cover, in the words of that refusal."""
+    assert quote.priced is not None
+    why, instead = exhausted_words(None, delta_that_fits(quote.path, quote.priced.loss))
+    return finding_body(
+        Finding(code="budget_exhausted", what="the budget does not cover this query", why=why, instead=instead)
+    )
