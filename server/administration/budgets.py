@@ -12,8 +12,7 @@ from accountant.account import Account, FilterKind, Limit
 from accountant.errors import AccountChanged, AccountExists, AccountFrozen, UnknownAccount
 from accountant.ledger import Ledger
 from privacy.numbers import decimal_text
-from server.administration.refusal import (
-    ActRefused,
+from server.administration.budget_refusals import (
     AmbiguousAccount,
     ChangedBudget,
     DeltaNeeded,
@@ -21,9 +20,7 @@ from server.administration.refusal import (
     FilterFixed,
     FrozenAccount,
     NoAccount,
-    NoDataset,
     NoParent,
-    NoPrincipal,
     NoRoot,
     ReasonNeeded,
     SecondAccount,
@@ -31,6 +28,7 @@ from server.administration.refusal import (
     UnsuitableBudget,
     UnsuitableLimit,
 )
+from server.administration.refusal import ActRefused, NoDataset, NoPrincipal
 from server.store.registry import Registry
 
 __all__ = [

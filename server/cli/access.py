@@ -149,8 +149,8 @@ def set_budget(
     from accountant.account import FilterKind
     from accountant.filter import DELTA_MAX, EPSILON_MAX
     from privacy.numbers import ATTO, PICO
+    from server.administration.budget_refusals import whose
     from server.administration.budgets import SetBudget, account_body
-    from server.administration.refusal import whose
 
     place = here.place()
     exact_delta = None

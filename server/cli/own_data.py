@@ -59,7 +59,7 @@ def _listed(names: list[str], *, most: int) -> str:
 
 def renamed_lines(tables: tuple[InspectedTable, ...]) -> list[str]:
     """Says which columns SQL knows by another name than the file, which are left out, and how it is written."""
-    from server.datasets.propose import named_columns
+    from server.datasets.naming import named_columns
 
     items = [item for table in tables for item in named_columns(table)]
     renamed = [f'"{printable(item.column.name)}" is {item.name}' for item in items if item.renamed]
@@ -159,7 +159,7 @@ class OwnFile:
     def __init__(self, about: About, path: Path, rows_per_unit: int | None) -> None:
         from server.datasets.identifiers import identifier_for
         from server.datasets.inspecting import stem
-        from server.datasets.propose import table_of_units, tables_of_units, tables_with_unit
+        from server.datasets.unit_tables import table_of_units, tables_of_units, tables_with_unit
 
         self.path = path
         self.unit = about.unit

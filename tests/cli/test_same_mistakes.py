@@ -20,9 +20,11 @@ from accountant.account import Account, FilterKind, Limit
 from accountant.connection import open_engine
 from accountant.ledger import Ledger, utc_now
 from privacy.refusal import Finding
+from server.administration import budget_refusals as of_budgets
 from server.administration import refusal as refused
+from server.administration.budget_refusals import ChangedBudget
 from server.administration.budgets import Budgets
-from server.administration.refusal import ActRefused, ChangedBudget, ChangedDataset, KeyUsed, Refusal
+from server.administration.refusal import ActRefused, ChangedDataset, KeyUsed, Refusal
 from server.administration.registered import RegisteredDatasets
 from server.app import create_app
 from server.build import open_catalogue
@@ -435,20 +437,20 @@ EXAMPLES: tuple[Refusal, ...] = (
     refused.NoDataset("peple", ("people",)),
     refused.NoPrincipal("nobody"),
     refused.NoKey("000000000000"),
-    refused.NoAccount("b_0", "people"),
-    refused.NoParent("b_0", "people"),
-    refused.NoRoot("people", ACCOUNT.limit),
-    refused.SecondRoot("people"),
-    refused.SecondAccount("b_1"),
-    refused.AmbiguousAccount("people", "research", ("b_1", "b_2")),
-    refused.DeltaOfPure(),
-    refused.DeltaNeeded(given=False),
-    refused.FilterFixed(ACCOUNT),
-    refused.ReasonNeeded(ACCOUNT),
-    refused.FrozenAccount("b_1"),
-    refused.ChangedBudget("b_1"),
-    refused.UnsuitableBudget("people", "it is too deep"),
-    refused.UnsuitableLimit("b_1", "a reason has characters"),
+    of_budgets.NoAccount("b_0", "people"),
+    of_budgets.NoParent("b_0", "people"),
+    of_budgets.NoRoot("people", ACCOUNT.limit),
+    of_budgets.SecondRoot("people"),
+    of_budgets.SecondAccount("b_1"),
+    of_budgets.AmbiguousAccount("people", "research", ("b_1", "b_2")),
+    of_budgets.DeltaOfPure(),
+    of_budgets.DeltaNeeded(given=False),
+    of_budgets.FilterFixed(ACCOUNT),
+    of_budgets.ReasonNeeded(ACCOUNT),
+    of_budgets.FrozenAccount("b_1"),
+    of_budgets.ChangedBudget("b_1"),
+    of_budgets.UnsuitableBudget("people", "it is too deep"),
+    of_budgets.UnsuitableLimit("b_1", "a reason has characters"),
     refused.NameInUse("research"),
     refused.OtherRole("research", role=Role.ANALYST, wanted=Role.ADMIN),
     refused.DisabledPrincipal("gone"),
@@ -478,5 +480,9 @@ def test_every_refusal_has_words_at_both_doors(refusal: Refusal) -> None:
 
 def test_the_examples_are_all_refusals() -> None:
     """A new refusal gets an example."""
-    kinds = {kind for kind in vars(refused).values() if isinstance(kind, type) and issubclass(kind, Refusal)}
+    kinds = {
+        kind
+        for kind in (vars(refused) | vars(of_budgets)).values()
+        if isinstance(kind, type) and issubclass(kind, Refusal)
+    }
     assert {type(example) for example in EXAMPLES} == kinds - {Refusal, refused.Absent}

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import duckdb
 import pytest
 
+from engines.inspected import InspectedColumn, InspectedTable
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
 from server.datasets import check_text, is_error, load_text, propose, severity
 from server.datasets.identifiers import RESERVED, is_identifier
-from server.datasets.propose import named_columns, table_of_units, tables_of_units, tables_with_unit
+from server.datasets.naming import named_columns
+from server.datasets.unit_tables import table_of_units, tables_of_units, tables_with_unit
 
 
-@dataclass(frozen=True)
-class Column:
-    name: str
-    type: ColumnType | None
-    source_type: str = ""
-    required: bool = False
+def Column(name: str, type: ColumnType | None, source_type: str = "", required: bool = False) -> InspectedColumn:
+    """A column of a data file."""
+    return InspectedColumn(name, type, source_type, required)
 
 
-@dataclass(frozen=True)
-class Table:
-    name: str
-    columns: tuple[Column, ...]
-    decimal: str = "."
-    dates: str = "YYYY-MM-DD"
-    encoding: str = "utf-8"
-    key: str | None = None
-    references: tuple[tuple[str, str, str], ...] = ()
-    unique: tuple[str, ...] = ()
-    file: str = ""
-    rows: int = 3_210
-    thousands: str | None = None
-    nulls: tuple[str, ...] = ()
+def Table(name: str, columns: tuple[InspectedColumn, ...], **more: Any) -> InspectedTable:
+    """A table of a data file."""
+    return InspectedTable(name, columns, **{"rows": 3_210, **more})
 
 
 PEOPLE = Table(
@@ -207,7 +195,7 @@ def test_a_contribution_goes_to_the_tables_that_refer() -> None:
 def test_conventions_of_the_file_are_written_down() -> None:
     """A decimal comma and an order of days become part of the source; a doubtful column says why it is text."""
     column = Column("when", ColumnType.TEXT, "DATE")
-    table = Table("", (Column("id", ColumnType.INTEGER), column), ",", "DD.MM.YYYY")
+    table = Table("", (Column("id", ColumnType.INTEGER), column), decimal=",", dates="DD.MM.YYYY")
     text = propose([table], unit="id", file="t.csv")
     source = load_text(text).tables["t"].source
     assert (source.decimal, source.dates) == (",", "DD.MM.YYYY")
@@ -261,7 +249,7 @@ def test_the_owner_is_the_table_whose_key_the_unit_is() -> None:
     assert "references: {patient_id: patients.patient_id}" in text
 
 
-def id_tables(*tables: tuple[str, str | None, tuple[tuple[str, str, str], ...]]) -> list[Table]:
+def id_tables(*tables: tuple[str, str | None, tuple[tuple[str, str, str], ...]]) -> list[InspectedTable]:
     """Tables with a column `id` and one that refers to others, by name, key and references."""
     columns = (Column("id", ColumnType.INTEGER), Column("of", ColumnType.INTEGER))
     return [Table(name, columns, key=key, references=references) for name, key, references in tables]
