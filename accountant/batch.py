@@ -346,9 +346,6 @@ class Batch:
         """
         run, statements = self._connection.exec_driver_sql, self._statements
 
-        def insert(table: Table, rows: list[Values]) -> None:
-            run(statements.insert[table], statements.rows(rows))
-
         # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
         mine = {
             "key": self.instance,
@@ -361,17 +358,16 @@ class Batch:
         else:
             self._continuity.check_instance(run(statements.update_instance, mine).rowcount)
         created = sorted((a for a in self._accounts.values() if a.new), key=lambda account: account.depth)
-        if created:
-            insert(accounts, [account.row() for account in created])
-        new = [query for query in self._queries.values() if query.new]
-        if new:
-            insert(queries, [query.row() for query in new])
-        if self._entry_rows:
-            insert(entries, self._entry_rows)
-        if self._release_rows:
-            insert(releases, self._release_rows)
-        if self._reading_rows:
-            insert(readings, self._reading_rows)
+        new: tuple[tuple[Table, list[Values]], ...] = (
+            (accounts, [account.row() for account in created]),
+            (queries, [query.row() for query in self._queries.values() if query.new]),
+            (entries, self._entry_rows),
+            (releases, self._release_rows),
+            (readings, self._reading_rows),
+        )
+        for table, rows in new:
+            if rows:
+                run(statements.insert[table], statements.rows(rows))
         moved = [query for query in self._queries.values() if query.changed and not query.new]
         if moved:
             run(

@@ -109,10 +109,16 @@ class Statements:
 
     def __init__(self, dialect: Dialect) -> None:
         self._sqlite = dialect.name == "sqlite"
+        self._dialect = dialect
+        self._read_accounts_and_queries()
+        self._read_releases()
+        self._write()
 
-        def compiled(statement: ClauseElement) -> str:
-            return str(statement.compile(dialect=dialect))
+    def _compiled(self, statement: ClauseElement) -> str:
+        return str(statement.compile(dialect=self._dialect))
 
+    def _read_accounts_and_queries(self) -> None:
+        compiled = self._compiled
         # With the hash at the last durable head of this process: one statement more would cost every batch.
         kept = select(entries.c.hash).where(entries.c.sequence == bindparam("durable")).scalar_subquery()
         self.head = compiled(select(ledger_meta.c.sequence, ledger_meta.c.hash, kept).with_for_update())
@@ -131,6 +137,24 @@ class Statements:
         self.roots = compiled(select(accounts.c.id).where(accounts.c.parent.is_(None)))
         self.queries = compiled(select(*_QUERY_COLUMNS).where(self._in(queries.c.id, "ids")))
         self.keys = compiled(self._by_keys())
+        self.charges = compiled(
+            select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
+                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column(f"'{EntryKind.RESERVE}'")
+            )
+        )
+        gone = select(instances.c.id).where(
+            instances.c.id != bindparam("me"),
+            or_(instances.c.expires < bindparam("now"), bindparam("all") == literal_column("1")),
+        )
+        self.expired = compiled(
+            select(queries.c.id).where(
+                queries.c.state == literal_column(f"'{QueryStatus.RESERVED}'"),
+                queries.c.instance.in_(gone),
+            )
+        )
+
+    def _read_releases(self) -> None:
+        compiled = self._compiled
         self.releases = self._best_releases()
         self.candidates = compiled(
             select(
@@ -163,21 +187,9 @@ class Statements:
         self.readings = compiled(
             select(readings.c.release, readings.c.account).where(self._in(readings.c.release, "ids"))
         )
-        self.charges = compiled(
-            select(entries.c.query_id, entries.c.account, *_ENTRY_AMOUNTS).where(
-                self._in(entries.c.query_id, "ids"), entries.c.kind == literal_column(f"'{EntryKind.RESERVE}'")
-            )
-        )
-        gone = select(instances.c.id).where(
-            instances.c.id != bindparam("me"),
-            or_(instances.c.expires < bindparam("now"), bindparam("all") == literal_column("1")),
-        )
-        self.expired = compiled(
-            select(queries.c.id).where(
-                queries.c.state == literal_column(f"'{QueryStatus.RESERVED}'"),
-                queries.c.instance.in_(gone),
-            )
-        )
+
+    def _write(self) -> None:
+        compiled, dialect = self._compiled, self._dialect
         self.insert = {
             table: compiled(insert(table)) if self._sqlite else _insert_arrays(table, dialect)
             for table in (accounts, queries, entries, releases)

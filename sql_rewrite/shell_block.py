@@ -65,15 +65,7 @@ class ShellBlocks:
             [*projections, *clauses(node, "having", "order", "qualify")]
         )
         keys = self._identity_keys(node, projections, sources, names) if grouped else None
-        identities: int | None
-        if node.args.get("distinct") is not None or (grouped and keys is None):
-            identities = None
-        elif grouped:
-            identities = len(keys or [])
-        elif any(released.identities is None for _, released in sources):
-            identities = None
-        else:
-            identities = sum(released.identities or 0 for _, released in sources)
+        identities = None if node.args.get("distinct") is not None else _identities(sources, keys, grouped=grouped)
         if grouped:
             outputs = tuple(
                 o
@@ -219,6 +211,17 @@ class ShellBlocks:
                 return None
             keys.append(item)
         return keys
+
+
+def _identities(
+    sources: Sequence[tuple[str, Released]], keys: Sequence[exp.Expr] | None, *, grouped: bool
+) -> int | None:
+    """How many columns identify a row of a block: its keys where it is grouped, else those of all its sources."""
+    if grouped:
+        return None if keys is None else len(keys)
+    counts = [released.identities for _, released in sources]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _rows_most(node: exp.Select, sources: Sequence[tuple[str, Released]]) -> int | None:
