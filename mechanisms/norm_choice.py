@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BINS", "BINS_PER_OCTAVE", "NormChoice", "bin_of", "choose", "edge"]
+__all__ = ["BINS", "BINS_PER_OCTAVE", "NormChoice", "bin_of", "choose", "edge", "tails"]
 
 BINS_PER_OCTAVE = 4
 BINS = 40 * BINS_PER_OCTAVE + 1
@@ -84,11 +84,11 @@ def choose(counts: Sequence[float], *, deviation: float, cells: int, noise_per_n
         few = _norm_of_few(noisy, deviation)
         return None if few is None else NormChoice(few, 0.0, 0.0)
     last = int(seen[-1])
-    tails, weights = _tails(noisy, last, deviation)
-    end = last + 1 + tails.shape[1]
+    laws, weights = tails(noisy, last, deviation)
+    end = last + 1 + laws.shape[1]
     norms = 2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE))
     lost = _lost(norms, end, cells)
-    cut = lost[:, : last + 1] @ np.maximum(noisy[: last + 1], 0) + tails @ lost[:, last + 1 :].T
+    cut = lost[:, : last + 1] @ np.maximum(noisy[: last + 1], 0) + laws @ lost[:, last + 1 :].T
     loss = (weights @ (cut * cut)) / cells**2 + (noise_per_norm * norms) ** 2
     best = int(np.argmin(loss))
     mean = float(weights @ cut[:, best])
@@ -108,13 +108,13 @@ def _lost(norms: Floats, end: int, cells: int) -> Floats:
     return lost
 
 
-def _tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
+def tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
     """Numbers of units in the bins after the last one that is seen, by law, and how probable each law is.
 
     A law is exp(a + slope x + bend x^2) with bend <= 0, fitted by least squares to the bins around the last one; that
-    nothing comes after it is a law as well.
+    nothing comes after it is a law as well. Numbers of units: laws x bins, over at most the next 5 octaves.
     """
-    begin, end = max(0, last - _BACK), min(BINS, last + 1 + _AHEAD)
+    begin, end = max(0, last - _BACK), min(len(noisy), last + 1 + _AHEAD)
     x = np.arange(begin, end) - last
     counts = noisy[begin:end]
     shape = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30))
@@ -124,14 +124,14 @@ def _tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
     body, after = x <= 0, x > 0
     fitted = height[:, None] * shape
     misfit = ((counts - fitted)[:, body] ** 2 * certain[body]).sum(1)
-    tails = fitted[:, after]
-    tails = np.minimum(tails * np.cumprod(tails > _LEAST, axis=1), _SEEN * deviation)
-    tails = np.vstack([np.zeros((1, int(after.sum()))), tails])
-    against = ((counts[after] - tails) ** 2).sum(1) / deviation**2
+    laws = fitted[:, after]
+    laws = np.minimum(laws * np.cumprod(laws > _LEAST, axis=1), _SEEN * deviation)
+    laws = np.vstack([np.zeros((1, int(after.sum()))), laws])
+    against = ((counts[after] - laws) ** 2).sum(1) / deviation**2
     against[1:] += misfit - misfit.min() if len(misfit) else 0.0
     against[0] += 2.0
     weights = np.exp(-(against - against.min()) / 2)
-    return tails, weights / weights.sum()
+    return laws, weights / weights.sum()
 
 
 def _norm_of_few(noisy: Floats, deviation: float) -> float | None:

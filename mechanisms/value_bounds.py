@@ -1,0 +1,165 @@
+"""Which bounds the values of a column are clipped to, chosen from noisy histograms of the units' values.
+
+Everything here is post-processing of released histograms (value_bounds.md): no choice can cost privacy, a poor one
+costs accuracy. A bin counts by how probable it is that somebody is in it, given its noisy count and how far it lies
+from the bins that are certain; beyond those, tails count that the noisy counts support. The bounds minimise the mean
+square error that is expected from clipping and noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.norm_choice import tails
+from privacy.value_grid import ValueGrid
+
+__all__ = ["BoundsChoice", "choose_bounds"]
+
+_CERTAIN = 14.0
+"""Evidence, in natural logarithms, from which on a bin is certain wherever it lies: one histogram in 3,000 shows one of
+its 600 bins by Laplace noise alone, one in a million by Gaussian noise."""
+
+_NEAR, _PER_BIN = 3.0, 0.75
+"""How much evidence is asked for next to a certain bin, and how much more for each bin that one goes away from it."""
+
+_WINDOWS = (1, 2, 4, 8, 16)
+"""Numbers of neighbouring bins that are looked at together where no bin is certain alone."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsChoice:
+    """Bounds in the unit of value bounds, both ends of bins; `certain` says that the histograms show somebody.
+
+    `cut` is what clipping is expected to take from, or add to, the sum over all cells: an estimate without a promise.
+    """
+
+    lower: Fraction
+    upper: Fraction
+    certain: bool
+    cut: float
+
+
+def choose_bounds(
+    lows: Sequence[float],
+    highs: Sequence[float],
+    grid: ValueGrid,
+    *,
+    deviation: float,
+    cells: int,
+    noise: float,
+    from_zero: bool,
+) -> BoundsChoice:
+    """The bounds for sums over `cells` cells.
+
+    `lows` are noisy numbers of units by the bin of their least value, `highs` by the bin of their greatest, each with
+    noise of standard deviation `deviation`. The noise of a sum has the standard deviation `noise` times the width
+    between the bounds, or with `from_zero` times the greater of their magnitudes.
+    """
+    assert deviation > 0
+    assert noise > 0
+    assert cells > 0
+    least, greatest = _Seen.of(lows, deviation), _Seen.of(highs, deviation)
+    certain = least.certain and greatest.certain
+    low_ends, high_ends = (np.array([float(end) for end in ends]) for ends in (grid.lows, grid.highs))
+    middles = (low_ends + high_ends) / 2
+    first, last = _reach(least.units, greatest.units)
+    lowers, uppers = low_ends[first : last + 1], high_ends[first : last + 1]
+    below = np.maximum(lowers[:, None] - middles[None, :], 0) @ least.units
+    above = np.maximum(middles[None, :] - uppers[:, None], 0) @ greatest.units
+    widths = uppers[None, :] - lowers[:, None]
+    if from_zero:
+        sizes = np.maximum(np.abs(lowers)[:, None], np.abs(uppers)[None, :])
+    else:
+        sizes = np.maximum(widths, 0)
+    loss = (below[:, None] ** 2 + above[None, :] ** 2) / cells**2 + (noise * sizes) ** 2
+    loss[widths < 0] = np.inf
+    one, two = np.unravel_index(int(np.argmin(loss)), loss.shape)
+    low, high = first + int(one), first + int(two)
+    return BoundsChoice(grid.lows[low], grid.highs[high], certain, float(below[one] + above[two]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Expected numbers of units by bin, and whether there is anybody for certain."""
+
+    units: Floats
+    certain: bool
+
+    @staticmethod
+    def of(noisy: Sequence[float], deviation: float) -> _Seen:
+        """What a noisy histogram shows."""
+        counts = np.asarray(noisy, dtype=np.float64)
+        body = _body(counts, deviation)
+        certain = bool(body.any())
+        if not certain:
+            body = _likeliest(counts, deviation)
+        places = np.arange(len(counts))
+        away = np.abs(places[:, None] - places[body][None, :]).min(axis=1)
+        asked = np.where(away == 0, 0.0, np.minimum(_NEAR + _PER_BIN * away, _CERTAIN))
+        evidence = _evidence(counts / deviation)
+        probable = 1 / (1 + np.exp(np.clip(asked - evidence, -60, 60)))
+        # What is far away and not probable weighs nothing: its distance would outweigh any doubt.
+        probable[(away > _WINDOWS[-1]) & (probable < 0.5)] = 0
+        units = np.maximum(counts, 0) * probable
+        if certain:
+            units = np.maximum(units, _after(counts, body, deviation))
+            units = np.maximum(units, _after(counts[::-1], body[::-1], deviation)[::-1])
+        return _Seen(units, certain)
+
+
+def _after(counts: Floats, body: npt.NDArray[np.bool_], deviation: float) -> Floats:
+    """Units expected in the bins after the last certain one, by the laws that the counts around it support."""
+    last = int(np.flatnonzero(body)[-1])
+    laws, weights = tails(counts, last, deviation)
+    units = np.zeros(len(counts))
+    units[last + 1 : last + 1 + laws.shape[1]] = weights @ laws
+    return units
+
+
+def _evidence(deviations: Floats) -> Floats:
+    """The logarithm of how much likelier a count is by the units in the bin than by noise alone.
+
+    The least over the laws of noise that there are, of a positive count of so many standard deviations: Gaussian noise
+    for small ones, Laplace noise for large ones.
+    """
+    high = np.maximum(deviations, 0)
+    return np.minimum(high * high / 2, math.sqrt(2) * high)
+
+
+def _body(counts: Floats, deviation: float) -> npt.NDArray[np.bool_]:
+    """The bins that are certain, alone or, where none of them is, together with their neighbours."""
+    body = np.zeros(len(counts), dtype=np.bool_)
+    for width in _WINDOWS:
+        together = np.convolve(counts, np.ones(width), "valid") / (deviation * math.sqrt(width))
+        for start in np.argsort(-together, kind="stable"):
+            if _evidence(together[start : start + 1])[0] < _CERTAIN:
+                break
+            if not body[start : start + width].any():
+                body[start : start + width] = True
+    return body
+
+
+def _likeliest(counts: Floats, deviation: float) -> npt.NDArray[np.bool_]:
+    """The bins in which somebody is most probably, where nobody is for certain."""
+    best = max(
+        (float(together.max()), width, int(together.argmax()))
+        for width in _WINDOWS
+        for together in [np.convolve(counts, np.ones(width), "valid") / (deviation * math.sqrt(width))]
+    )
+    body = np.zeros(len(counts), dtype=np.bool_)
+    body[best[2] : best[2] + best[1]] = True
+    return body
+
+
+def _reach(*units: Floats) -> tuple[int, int]:
+    """The first and the last bin that holds anything."""
+    places = np.flatnonzero(sum(units))
+    return (int(places[0]), int(places[-1])) if len(places) else (len(units[0]) // 2, len(units[0]) // 2)
