@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from mechanisms.calibrate import Calibration, calibrate
+from mechanisms.calibrate import Calibration, calibrate, losses
 from mechanisms.families import Price
 from privacy.loss import Loss, compose
 from privacy.statistic import CoreStatistics
@@ -44,6 +44,11 @@ class Calibrations:
                 self._known.clear()
             self._known[price] = found
         return found
+
+    def losses(self, cores: Sequence[CoreStatistics], price: Price) -> tuple[Loss, ...]:
+        """What each core costs at this price. Errors: ValueError as `mechanisms.calibrate.losses`."""
+        found = self._known.get(price)
+        return losses(cores, price) if found is None else found.by_core
 
     def once(self, key: Hashable, search: Callable[[], Price]) -> Price:
         """A price that was searched for this plan under a key, or the search's result from now on."""

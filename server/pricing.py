@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.account import Account
-from mechanisms.calibrate import Calibration, calibrate_for_half_width, losses
+from mechanisms.calibrate import Calibration, calibrate_for_half_width
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
 from privacy.numbers import ATTO, PICO
@@ -420,10 +420,8 @@ def _affordable(
     """What a spend buys of its nominal price, None when nothing is sold for it. Errors: ValueError as `calibrate`."""
 
     def by_core(amount: Fraction) -> tuple[Loss, ...]:
-        # Nearly always it is the nominal amount that will be drawn.
-        if amount == nominal.amount:
-            return known.get(cores, nominal).by_core
-        return losses(cores, replace(nominal, amount=amount))
+        # Without the tables that drawing needs: the amount may well turn out to be another one.
+        return known.losses(cores, replace(nominal, amount=amount))
 
     return affordable_amount(
         by_core,

@@ -4,22 +4,28 @@ The nominal amount of a spend is the share of a budget that it names. What the l
 remainder, which is the unused share of the branch used least (accountant/account.py). The two differ where a charge
 takes more of that branch than of the one in which it is counted, or closes it: then less than the nominal amount is
 bought.
+
+The loss of an amount is slow to compute, so few amounts are tried. A cost of at most `asked` means that one branch,
+with the charge, is used no more than the share that may be used afterwards: the charge is within the *room* of a
+branch. In each measure a loss is nearly a power of the amount, so a curve through the logarithms of the last tries
+leads close to the amount that fills a room. Curves only choose what is tried; the account decides about each try.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from accountant.account import Account
+from accountant.filter import Sums
 from mechanisms.amounts import amount_at, index_up
 from privacy.loss import ZERO_LOSS, Loss
 
 __all__ = ["affordable_amount"]
 
-_INTERPOLATIONS = 12
-"""Steps of the search that follow the costs seen so far; later ones halve."""
+_GUESSES = 16
+"""Steps of the search that follow curves; later ones halve."""
 
 
 def affordable_amount(
@@ -37,34 +43,31 @@ def affordable_amount(
     `covered` says whether an answer may cost as little as these. None when no amount that may be bought costs so
     little. Where more is asked for than remains it is the nominal amount, which the ledger refuses: a smaller answer
     would empty the account unasked.
-    Requires: the cost never falls with the amount (no measure of its loss does).
+    Requires: the cost never falls with the amount (no measure of its loss does), on which its delta does not depend.
     Errors: ValueError when there is no noise for the nominal amount.
     """
 
-    def cost(losses: Sequence[Loss]) -> Fraction | None:
-        """What the account would be charged, None when it does not admit it."""
-        loss = sum(losses, ZERO_LOSS)
-        return leaf.cost(loss) if leaf.admits(loss) else None
+    def within(loss: Loss) -> bool:
+        return leaf.admits(loss) and leaf.cost(loss) <= asked
 
-    def within(cost: Fraction | None) -> bool:
-        return cost is not None and cost <= asked
-
-    def place(amount: Fraction) -> float:
-        """Most losses grow with the square of one over the scale, so costs are nearly straight lines over it."""
-        return math.pow(amount, 2 / power)
-
-    last, last_cost = nominal, cost(by_core(nominal))
-    if within(last_cost) or asked > leaf.remaining_epsilon():
+    loss = sum(by_core(nominal), ZERO_LOSS)
+    if within(loss) or asked > leaf.remaining_epsilon():
         return nominal
-    before, before_cost = Fraction(0), Fraction(0) if last_cost is not None else None
+    curves = _Curves(_rooms(leaf, asked), power)
+    curves.tried(nominal, loss)
+    if loss.delta > leaf.remaining_delta() or curves.guess() is None:
+        return None  # however small it is
     # The amount numbered `low` is not too much, the one numbered `high` is.
-    low, high, steps, found = 0, index_up(nominal), 0, None
+    low, high, steps, stride, found = 0, index_up(nominal), 0, 1, None
     while high - low > 1:
         middle = (low + high) // 2
-        if steps < _INTERPOLATIONS and last_cost is not None and before_cost is not None and last_cost != before_cost:
-            part = float((asked - last_cost) / (before_cost - last_cost))
-            guess = math.pow(max(place(last) + part * (place(before) - place(last)), 0.0), power / 2)
-            middle = min(max(index_up(Fraction(guess)) - 1, low + 1), high - 1)
+        guess = curves.guess() if steps < _GUESSES else None
+        if guess is not None:
+            middle = index_up(guess) - 1
+            if not low < middle < high:
+                # A curve leads to what is known: the sought amount is beside it, or a few strides away.
+                middle = min(low + stride, high - 1) if middle <= low else max(high - stride, low + 1)
+                stride *= 8
         steps += 1
         amount = amount_at(middle)
         try:
@@ -72,12 +75,66 @@ def affordable_amount(
         except ValueError:  # less than any noise in range
             low = middle
             continue
-        before, before_cost = last, last_cost
-        last, last_cost = amount, cost(losses)
-        if within(last_cost):
+        loss = sum(losses, ZERO_LOSS)
+        curves.tried(amount, loss)
+        if within(loss):
             low, found = middle, amount
         elif covered(losses):
             high = middle
         else:
             return None
     return found
+
+
+def _rooms(leaf: Account, asked: Fraction) -> dict[str, float]:
+    """What a charge may take of each measure, in picos, so that some branch is used no more than may be used then."""
+    share = leaf.used_share() + asked / leaf.limit.epsilon
+    measures = (
+        ("pure", leaf.spent.pure, leaf.branches.pure),
+        ("mu_squared", leaf.spent.mu_squared, leaf.branches.mu_squared),
+        ("rho", leaf.spent.rho, leaf.branches.rho),
+    )
+    rooms = {
+        measure: float(share * budget - spent)
+        for measure, spent, budget in measures
+        if spent is not None and budget is not None
+    }
+    return {measure: room for measure, room in rooms.items() if room >= 1}
+
+
+class _Curves:
+    """For each measure the amounts and charges that were tried last, as logarithms, and the curve through them."""
+
+    def __init__(self, rooms: Mapping[str, float], power: int) -> None:
+        self._rooms = rooms
+        self._power = power
+        self._points: dict[str, list[tuple[float, float]]] = {}
+
+    def tried(self, amount: Fraction, loss: Loss) -> None:
+        """An amount and what it takes."""
+        sums = Sums.of(loss)
+        for measure in self._rooms:
+            charge = getattr(sums, measure)
+            if charge:
+                points = self._points.setdefault(measure, [])
+                point = math.log(amount), math.log(charge)
+                # Charges are rounded to units: those of near amounts may be equal, or far apart.
+                points[:] = [known for known in points if abs(known[1] - point[1]) * charge > 10_000][-2:]
+                points.append(point)
+
+    def guess(self) -> Fraction | None:
+        """The amount that fills the roomiest branch; None where no branch has room."""
+        found = [self._filling(measure, points) for measure, points in self._points.items()]
+        return Fraction(math.exp(min(max(found), 700.0))) if found else None
+
+    def _filling(self, measure: str, points: list[tuple[float, float]]) -> float:
+        """The logarithm of the amount, by Lagrange's polynomial through at most three points."""
+        room = math.log(self._rooms[measure])
+        if len(points) == 1:
+            ((at, charge),) = points
+            return at + (room - charge) * self._power / (1 if measure == "pure" else 2)
+        total = 0.0
+        for at, charge in points:
+            others = [other for _, other in points if other != charge]
+            total += at * math.prod((room - other) / (charge - other) for other in others)
+        return total

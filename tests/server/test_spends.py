@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,20 +13,24 @@ from hypothesis import strategies as st
 
 from accountant.account import Account
 from mechanisms.amounts import amount_at, index_up
-from mechanisms.calibrate import losses
+from mechanisms.calibrate import Calibration, calibrate, losses
 from mechanisms.families import FAMILIES, NoiseFamily, Price
-from privacy.loss import ZERO_LOSS
+from privacy.loss import ZERO_LOSS, Loss
 from privacy.policy import Dataset
 from privacy.refusal import Refused
-from server import pricing
+from privacy.statistic import CoreStatistics
+from server import calibrations, pricing
 from server.calibrations import Calibrations
 from server.journey.release_key import quality_of
 from server.pricing import Priced, Wish
+from server.spends import affordable_amount
 from tests.server.test_prices import account, ask, core_of, with_limits
 
 POLICY = with_limits(epsilon_max=Fraction(1), epsilon_min=Fraction(1, 10**6))
 LAPLACE = NoiseFamily.LAPLACE
 COUNT = core_of("count")
+ByCore = Callable[[Fraction], Sequence[Loss]]
+Covered = Callable[[Sequence[Loss]], bool]
 KNOWN = {kind: Calibrations() for kind in ("count", "sum", "hidden")}
 
 
@@ -189,6 +194,83 @@ def test_a_spend_buys_as_much_as_it_can(leaf: Account, kind: str, amount: Fracti
         more = min(amount_at(index_up(priced.price.amount) + 1), nominal)
         loss = sum(losses(cores, replace(priced.price, amount=more)), ZERO_LOSS)
         assert not leaf.admits(loss) or leaf.cost(loss) > amount
+
+
+def halved(by_core: ByCore, nominal: Fraction, asked: Fraction, leaf: Account, covered: Covered) -> Fraction | None:
+    """What `affordable_amount` finds, by halving alone: some twenty losses."""
+
+    def within(amount: Fraction) -> bool:
+        loss = sum(by_core(amount), ZERO_LOSS)
+        return leaf.admits(loss) and leaf.cost(loss) <= asked
+
+    if within(nominal) or asked > leaf.remaining_epsilon():
+        return nominal
+    low, high = 0, index_up(nominal)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if within(amount_at(middle)):
+            low = middle
+        elif covered(by_core(amount_at(middle))):
+            high = middle
+        else:
+            return None
+    return amount_at(low) if low else None
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    leaf=histories(),
+    kind=st.sampled_from(["count", "sum", "hidden"]),
+    amount=st.integers(1, 10**6).map(lambda n: Fraction(n, 10**6)),
+    noise=st.sampled_from(list(NoiseFamily)),
+)
+def test_what_is_bought_is_found_without_many_losses(
+    leaf: Account, kind: str, amount: Fraction, noise: NoiseFamily
+) -> None:
+    """Some five losses find what halving finds with twenty: each of Laplace noise takes part of a millisecond."""
+    cores = [core_of(kind)]
+    delta = POLICY.limits.delta_per_query if kind == "hidden" else Fraction(0)
+    if not all(FAMILIES[noise].selects(core) for core in cores) or not FAMILIES[noise].currency.pays(leaf):
+        return
+    try:
+        nominal = FAMILIES[noise].currency.nominal_amount(amount, leaf)
+        losses(cores, Price(noise, nominal, delta))
+    except ValueError:
+        return
+    tried = 0
+
+    def by_core(amount: Fraction) -> Sequence[Loss]:
+        nonlocal tried
+        tried += 1
+        return losses(cores, Price(noise, amount, delta))
+
+    def covered(_: Sequence[Loss]) -> bool:
+        return True
+
+    power = FAMILIES[noise].currency.power
+    found = affordable_amount(by_core, nominal=nominal, asked=amount, power=power, leaf=leaf, covered=covered)
+    assert tried <= 7
+    try:
+        assert halved(by_core, nominal, amount, leaf, covered) == found
+    except ValueError:  # less than any noise in range
+        assert found is None
+
+
+def test_no_table_is_made_of_an_amount_that_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of selection take up to 0.2 s each; one was made of the nominal amount, and one of what was bought."""
+    leaf = after(account(10, "1e-6"), *[Wish(epsilon=Fraction(1, 10))] * 3)
+    made: list[Price] = []
+
+    def counted(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
+        made.append(price)
+        return calibrate(cores, price)
+
+    monkeypatch.setattr(calibrations, "calibrate", counted)
+    wish = Wish(epsilon=Fraction(1, 2), noise=LAPLACE)
+    priced = pricing.price([core_of("hidden")], wish, path=(leaf,), dataset=POLICY, known=Calibrations())
+    assert priced.sold
+    assert priced.price.amount < Fraction(1, 2)
+    assert made == [priced.price]
 
 
 @pytest.mark.parametrize("limit", [("0.3", "0.001"), (1, "1e-6"), (10, "1e-6"), (100, "1e-9")])
