@@ -93,21 +93,29 @@ class Statistic:
         match self.kind:
             case StatisticKind.UNITS:
                 assert self.encoding is None
+                self._require_one_coordinate()
             case StatisticKind.COUNT:
                 assert (self.encoding is not None) == self.fractional
+                self._require_one_coordinate()
             case StatisticKind.SUM:
                 assert self.encoding is not None
+                self._require_one_coordinate()
             case StatisticKind.MOMENTS:
                 assert self.encoding is not None
                 assert self.encoding.lowest == 0
                 assert self.encoding.highest > 0
+                assert self.degree > 0
                 assert self.degree == 1 or not (self.raised or self.lowered)
+                assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
             case _:
                 assert_never(self.kind)
-        vector = self.kind is StatisticKind.MOMENTS
-        assert vector == (self.degree > 0)
-        assert vector or not (self.raised or self.lowered or self.counts_nulls)
-        assert self.coordinates == (self.degree + 1 + self.raised + self.lowered + self.counts_nulls if vector else 1)
+
+    def _require_one_coordinate(self) -> None:
+        assert self.degree == 0
+        assert not self.raised
+        assert not self.lowered
+        assert not self.counts_nulls
+        assert self.coordinates == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def _sample(core: BoundedCore, place: int, count: int) -> list[str | None]:
 
 
 def check_types(types: Sequence[tuple[str, str]], shell_plan: Shell) -> None:
-    """Refuses answers whose columns no format can carry, before anything is spent (LESSONS 4)."""
+    """Refuses answers whose columns no format can carry, before a charge that would buy nothing."""
     findings = [
         Finding(
             code="unsupported_type",

@@ -380,7 +380,13 @@ class _Builder:
         scaled = contribution.scaled and not units
         l1_rows = groups if units else contribution.l1_rows
         l2_squared_rows = groups if units else contribution.l2_squared_rows
-        coordinates = degree + 1 + raised + lowered + counts_nulls if degree else 1
+        match kind:
+            case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+                coordinates = 1
+            case StatisticKind.MOMENTS:
+                coordinates = degree + 1 + raised + lowered + counts_nulls
+            case _:
+                assert_never(kind)
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(

@@ -106,8 +106,13 @@ class UnitSums:
         first: list[Output] = []
         second: list[Output] = []
         for item in self.statistics:
-            if item.statistic.kind is not StatisticKind.MOMENTS:
-                continue
+            match item.statistic.kind:
+                case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+                    continue
+                case StatisticKind.MOMENTS:
+                    pass
+                case _:
+                    assert_never(item.statistic.kind)
             name, encoding = item.statistic.name, _encoding(item)
             size = encoding.highest**item.statistic.degree
             first.append(Output(self._worth(item, size), f"{name}v"))

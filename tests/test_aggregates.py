@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
+import numpy as np
 import pytest
 
 from mechanisms.estimates import ESTIMATORS, linear_form, registered
@@ -19,6 +21,7 @@ from tests.hostile.duck import Reader
 from tests.sql_rewrite.datasets import CLINIC
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+SAMPLES = ((), (3.0,), (3.0, 3.0), (1.0, 2.5, -4.0), tuple(range(100)))
 FORMS = [(function, form) for function in AggregateFunction for form in function.described.forms]
 
 
@@ -104,6 +107,24 @@ def test_every_aggregate_has_one_estimator() -> None:
             registered(estimator for estimator in ESTIMATORS.values() if estimator.function is not function)
         with pytest.raises(ValueError, match=f"two estimators .* {function.name}"):
             registered((*ESTIMATORS.values(), ESTIMATORS[function]))
+
+
+@pytest.mark.parametrize("values", SAMPLES, ids=repr)
+@pytest.mark.parametrize(("function", "form"), FORMS, ids=lambda value: getattr(value, "name", value))
+def test_the_definition_is_that_of_the_engine(
+    function: AggregateFunction, form: str, values: tuple[float, ...]
+) -> None:
+    """The truth that the tests of noise compare with is what DuckDB's own function of that name says of plain rows."""
+    nulls = 2
+    rows = [(unit, True, value) for unit, value in enumerate((*values, *(None,) * nulls))]
+    with duckdb.connect() as plain:
+        plain.execute("CREATE TABLE t (unit INTEGER, condition BOOLEAN, x DOUBLE)")
+        plain.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        found = plain.execute(f"SELECT {form} FROM t").fetchone()
+    truth = ESTIMATORS[function].truth(np.array(values, dtype=np.float64), nulls=nulls)
+    # A sum of nothing is NULL in SQL, and zero with noise here.
+    expected = 0 if function is AggregateFunction.SUM and not values else found and found[0]
+    assert truth == (None if expected is None else pytest.approx(expected, rel=1e-12))
 
 
 def test_identities_are_never_reused() -> None:

@@ -364,17 +364,22 @@ REGISTRY_HOSTS = re.compile(
         )
     )
 )
+ELSEWHERE = re.compile(r"\b[Ll](?:ESSONS|esson)s?" + r" \d")
+"""Numbers of a list that is not in the repository: whoever reads them cannot look them up."""
+
 BINARY = {".png", ".ico", ".woff", ".woff2", ".gz", ".parquet", ".duckdb"}
 REGISTRY_ALLOWED = {"tests/bootstrap/test_script.py"}  # an index that refuses, on the loopback address
 
 
 def text_findings(name: str, text: str) -> Iterator[Finding]:
-    """Traces of the machine on which the text was written."""
+    """Traces of the machine on which the text was written, and of lists that its writer had."""
     for number, line in enumerate(text.splitlines(), 1):
         if MACHINE_PATHS.search(line):
             yield number, "a path of some machine"
         if REGISTRY_HOSTS.search(line) and name not in REGISTRY_ALLOWED:
             yield number, "the address of a package registry"
+        if ELSEWHERE.search(line):
+            yield number, "a number of a list that is kept elsewhere"
 
 
 def test_no_trace_of_a_machine() -> None:
@@ -507,6 +512,8 @@ def test_no_rule_forbids_what_is_right(rule: Callable[[str, ast.Module], Iterato
         "C:" + "\\Users\\x",
         "https:/" + "/host/pypi/simple",
         "--index" + "-url https://x",
+        "before the charge (LESS" + "ONS 4)",
+        "Less" + "on 18: the exact chance",
     ],
 )
 def test_traces_are_recognised(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
@@ -51,7 +52,22 @@ class Estimator(ABC):
     Shapes: noisy sums are cells x coordinates, in units of the measurement's grid.
     """
 
+    widening: ClassVar[float] = 1.0
+    """How many times wider than one set of its noise an interval is, at most, where there are many rows.
+
+    Above 1 where the parts of an interval are bounded one by one and joined end to end: it then holds more often than
+    it says, and the tests of this room ask that it does so by no more than this.
+    """
+
     function: AggregateFunction
+
+    @abstractmethod
+    def truth(self, values: Floats, *, nulls: int) -> float | None:
+        """The definition: the aggregate of plain values within their bounds, and of `nulls` rows without a value.
+
+        Each row is a unit of its own. None where the aggregate is undefined. What is estimated without noise, and what
+        intervals have to hold: the tests of this room, and DuckDB's own function, are compared with it.
+        """
 
     @abstractmethod
     def form(self, statistic: Statistic) -> Form | None:

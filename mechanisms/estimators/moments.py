@@ -9,6 +9,7 @@ Edge cases:
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -120,6 +121,10 @@ class Average(Ratio):
         """
         return 1 if statistic.raised and not statistic.lowered else 0
 
+    def truth(self, values: Floats, *, nulls: int) -> float | None:
+        """The mean of the values."""
+        return float(values.mean()) if values.size else None
+
     def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
         """Fieller's set of the ratio, within the bounds of the values."""
         assert not integer
@@ -168,6 +173,14 @@ class Spread(Ratio):
         assert not statistic.raised
         assert not statistic.lowered
         return 0
+
+    def truth(self, values: Floats, *, nulls: int) -> float | None:
+        """The squares of the distances from the mean, summed, over n or n - 1."""
+        over = values.size - self.sample
+        if over < 1:
+            return None
+        variance = float(((values - values.mean()) ** 2).sum()) / over
+        return math.sqrt(variance) if self.root else variance
 
     def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
         """`population_variance`, times n / (n - 1) and under the root where that is asked for."""

@@ -41,6 +41,13 @@ class Linear(Estimator):
     coefficients: Callable[[Statistic], Form]
     """The form on a statistic's sums. Errors: ValueError when the statistic does not hold the aggregate."""
 
+    defined: Callable[[Floats, int], float]
+    """The aggregate of plain values, and of so many rows without one."""
+
+    def truth(self, values: Floats, *, nulls: int) -> float:
+        """The definition. A sum of nothing is zero: that is what its noise is added to."""
+        return self.defined(values, nulls)
+
     def form(self, statistic: Statistic) -> Form:
         """The form on the statistic's sums."""
         return self.coefficients(statistic)
@@ -156,8 +163,8 @@ def _sum(statistic: Statistic) -> Form:
 
 
 ESTIMATORS: tuple[Estimator, ...] = (
-    Linear(AggregateFunction.ROWS, _rows),
-    Linear(AggregateFunction.VALUES, _values),
-    Linear(AggregateFunction.UNITS, _units),
-    Linear(AggregateFunction.SUM, _sum),
+    Linear(AggregateFunction.ROWS, _rows, lambda values, nulls: values.size + nulls),
+    Linear(AggregateFunction.VALUES, _values, lambda values, nulls: values.size),
+    Linear(AggregateFunction.UNITS, _units, lambda values, nulls: values.size + nulls),
+    Linear(AggregateFunction.SUM, _sum, lambda values, nulls: float(values.sum())),
 )

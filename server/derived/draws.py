@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import assert_never
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def simulated_sum(numbers: Numbers, place: int, identity: Identity) -> CellError
     error = math.sqrt(float(np.mean((np.asarray(values) - value) ** 2)))
     read = {(core, name) for core, name, _ in branch_of(numbers.plan.outputs[place], identity)[0].trace.reads}
     known = [source.sums for source in (numbers.sources[key] for key in read) if source.sums is not None]
-    heavy = any(sums.measurement.law is not Law.NORMAL for sums in known)
+    heavy = any(_is_heavy(sums.measurement.law) for sums in known)
     z = gaussian_two_sided(numbers.alpha)
     draws = len(values) * 0.4 if heavy else len(values)
     if heavy:
@@ -37,6 +38,17 @@ def simulated_sum(numbers: Numbers, place: int, identity: Identity) -> CellError
     # The expansion of Student's quantile (Abramowitz and Stegun 1964, 26.7.5).
     z += (z**3 + z) / (4 * draws) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * draws**2)
     return CellError(error, value - z * error, value + z * error, IntervalMethod.SIMULATED)
+
+
+def _is_heavy(law: Law) -> bool:
+    """Whether noise of this law may have heavier tails than a normal variable."""
+    match law:
+        case Law.NORMAL:
+            return False
+        case Law.LAPLACE | Law.OTHER:
+            return True
+        case _:
+            assert_never(law)
 
 
 def simulated(numbers: Numbers, place: int, identity: Identity) -> CellError:

@@ -26,7 +26,14 @@ def is_linear(numbers: Numbers, read: Read) -> bool:
     source = numbers.sources[read[0], read[1]]
     if source.sums is None or not source.sums.linear(read[1]):
         return False
-    return source.conditional or source.sums.measurement.law is not Law.OTHER
+    law = source.sums.measurement.law
+    match law:
+        case Law.LAPLACE | Law.NORMAL:
+            return True
+        case Law.OTHER:
+            return source.conditional
+        case _:
+            assert_never(law)
 
 
 def linear(numbers: Numbers, reads: Sequence[Read]) -> Way | None:

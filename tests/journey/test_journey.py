@@ -61,7 +61,7 @@ def test_estimate_and_answer_carry_the_same_warnings(services: Services, analyst
 
 
 def test_an_equal_question_is_free_and_has_the_same_noise(services: Services, analyst: Analyst) -> None:
-    """Shows that another spelling with another shell reuses the release (LESSONS 37)."""
+    """Shows that another spelling with another shell reuses the release: forty who look at one table buy it once."""
     who = analyst()
     first = ask(services, "SELECT town, COUNT(*) n FROM people WHERE age > 30 GROUP BY town ORDER BY n", who)
     before = remaining(services, who)
@@ -171,7 +171,7 @@ def test_a_pure_account_gets_laplace_and_no_thresholds(services: Services, analy
 
 
 def test_strangers_learn_nothing(services: Services) -> None:
-    """Shows one refusal for a dataset that does not exist and for one without an account (LESSONS 34)."""
+    """Shows one refusal for a dataset that does not exist and for one without an account: names reveal nothing."""
     texts = set()
     for dataset in ("clinic", "nothing"):
         with pytest.raises(Refused) as caught:
@@ -184,7 +184,7 @@ def test_strangers_learn_nothing(services: Services) -> None:
 def test_a_failure_after_the_start_stays_charged(
     services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Shows one opaque outcome for every cause, charged, without cause or context (LESSONS 3 and 5)."""
+    """Shows one opaque outcome for every cause, charged, without cause or context: no oracle."""
     who = analyst()
     for number, error in enumerate([ExecutionFailed(), MemoryError("secret"), KeyError("secret"), SystemExit(3)]):
         before = remaining(services, who)
@@ -313,7 +313,7 @@ def test_derived_cells_have_error_bars(services: Services, analyst: Analyst) -> 
 
 
 def test_aggregating_released_numbers_is_free(services: Services, analyst: Analyst) -> None:
-    """Shows that totals of a stored release cost nothing and equal the sum of their parts (LESSONS 37)."""
+    """Shows that totals of a stored release cost nothing and equal the sum of their parts."""
     who = analyst()
     parts = ask(services, "SELECT sex, COUNT(*) n FROM people GROUP BY sex", who)
     total = ask(services, "SELECT SUM(n) AS n FROM (SELECT sex, COUNT(*) n FROM people GROUP BY sex)", who)
@@ -323,7 +323,7 @@ def test_aggregating_released_numbers_is_free(services: Services, analyst: Analy
 
 
 def test_an_empty_where_gives_a_noisy_zero(services: Services, analyst: Analyst) -> None:
-    """Shows that a scalar aggregate over nobody is a row with noise, not an empty answer (LESSONS 40)."""
+    """Shows that a scalar aggregate over nobody is a row with noise, not an empty answer."""
     answer = ask(services, "SELECT COUNT(*), SUM(age) FROM people WHERE age > 500", analyst())
     assert len(answer["rows"]) == 1
     assert abs(answer["rows"][0][0]) < 100
@@ -337,7 +337,7 @@ def test_a_query_without_rows_is_free(services: Services, analyst: Analyst) -> N
 
 
 def test_a_shell_that_does_not_bind_is_refused_before_the_charge(services: Services, analyst: Analyst) -> None:
-    """Shows that a reason known before is a refusal, not a charged failure (LESSONS 4)."""
+    """Shows that a reason known before is a refusal, not a charged failure."""
     who = analyst()
     before = remaining(services, who)
     with pytest.raises(Refused):
@@ -356,7 +356,7 @@ def test_no_text_of_a_query_is_stored(services: Services, analyst: Analyst) -> N
 
 
 def test_a_type_that_no_format_carries_is_refused_before_the_charge(services: Services, analyst: Analyst) -> None:
-    """Shows that an interval as a column of the answer is refused, not charged and then lost (LESSONS 4)."""
+    """Shows that an interval as a column of the answer is refused, not charged and then lost."""
     who = analyst()
     before = remaining(services, who)
     with pytest.raises(Refused) as caught:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms import gateway
+from mechanisms.estimates import ESTIMATORS
 from mechanisms.measurement import Integers, Measurement, Perturbed, coarsen, narrow
 from mechanisms.randomness import BitSource, Words
 from privacy.aggregate import AggregateFunction
@@ -144,11 +145,27 @@ def bernstein(values: np.ndarray[Any, Any], *, width: int, degree: int, nulls: i
     return [int(part.sum()) for part in parts] + ([] if nulls is None else [nulls * width**degree])
 
 
-MOMENT_ESTIMATES = tuple(
-    Estimate(kind.value, kind, "m", integer=kind in (AggregateFunction.ROWS, AggregateFunction.VALUES))
-    for kind in AggregateFunction
-    if kind is not AggregateFunction.UNITS
-)
+def held(statistic: Statistic) -> tuple[Estimate, ...]:
+    """An estimate for every aggregate that the statistic holds: a view of the estimators."""
+    found = []
+    for kind, estimator in ESTIMATORS.items():
+        try:
+            estimator.form(statistic)
+        except ValueError:
+            continue
+        found.append(Estimate(kind.value, kind, statistic.name, integer=kind.whole(ColumnType.NUMBER)))
+    return tuple(found)
+
+
+MOMENT_ESTIMATES = {degree: held(moments(degree=degree)) for degree in (1, 2)}
+"""By the degree of the moments."""
+
+
+def truths(values: np.ndarray[Any, Any], *, nulls: int = 0) -> dict[str, float]:
+    """What each estimate of moments is of plain values, where it is defined: the definitions of the aggregates."""
+    floats = values.astype(np.float64)
+    found = {e.name: ESTIMATORS[e.kind].truth(floats, nulls=nulls) for e in MOMENT_ESTIMATES[2]}
+    return {name: truth for name, truth in found.items() if truth is not None}
 
 
 def cells_core(statistics: Sequence[Statistic], estimates: Sequence[Estimate], cells: int) -> CoreStatistics:

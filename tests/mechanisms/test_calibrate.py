@@ -16,7 +16,7 @@ from mechanisms.calibrate import (
     calibrate,
     calibrate_for_half_width,
 )
-from mechanisms.estimates import estimate_column, linear_form
+from mechanisms.estimates import ESTIMATORS, GROUP_SIZES, estimate_column, linear_form
 from mechanisms.families import NoiseFamily
 from mechanisms.gateway import perturb
 from mechanisms.measurement import coarsen, narrow, root_up
@@ -52,7 +52,7 @@ PRICES = ["0.1", "1", "0.3", "0.000001", "0.7", "1000000", "3.999999999999"]
 
 def mixed_core() -> CoreStatistics:
     statistics = (count(), plain_sum(), moments(), moments("w", degree=1, width=2**30))
-    return scalar_core(statistics, (COUNT_ESTIMATE, *MOMENT_ESTIMATES))
+    return scalar_core(statistics, (COUNT_ESTIMATE, *MOMENT_ESTIMATES[2]))
 
 
 @pytest.mark.parametrize("epsilon", PRICES)
@@ -197,9 +197,7 @@ def test_a_small_price_does_not_inflate_the_grid() -> None:
     moved=st.lists(st.integers(-(2**40), 2**40), min_size=2, max_size=5),
     power=st.integers(1, 50),
 )
-def test_lesson_20_rounding_stays_within_the_declared_sensitivity(
-    rows: list[int], moved: list[int], power: int
-) -> None:
+def test_rounding_stays_within_the_declared_sensitivity(rows: list[int], moved: list[int], power: int) -> None:
     """For any two sums, rounding to the grid adds less than one grid step per entry to L1, and less than the root of
     the entries to L2: the distances that the events declare, exactly, in integers."""
     size = min(len(rows), len(moved))
@@ -249,7 +247,7 @@ def test_noise_falls_with_the_price_and_grows_with_sensitivity() -> None:
 
 def test_predicted_errors_are_those_of_the_noise() -> None:
     """Counts and sums get the standard error of the drawn noise, ratios None; nothing is read from data."""
-    core = cells_core([moments(nulls=True)], MOMENT_ESTIMATES, 20_000)
+    core = cells_core([moments(nulls=True)], MOMENT_ESTIMATES[2], 20_000)
     calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)))
     errors = calibration.predicted_errors("core")
     noisy = perturb(calibration.measurements[0], np.zeros((20_000, 4), dtype=np.int64), SeededBits(42)).values
@@ -269,10 +267,8 @@ def test_predicted_errors_are_those_of_the_noise() -> None:
     [Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)), Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0))],
 )
 def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: Price) -> None:
-    """For 1,000 values spread evenly over the bounds the noisy ratios stray as an estimate says, before any noise."""
-    estimates = [
-        e for e in MOMENT_ESTIMATES if degree == 2 or e.kind in (AggregateFunction.AVERAGE, AggregateFunction.SUM)
-    ]
+    """Of 1,000 and of 10,000 values spread evenly over the bounds the noisy ratios stray as was said in advance."""
+    estimates = MOMENT_ESTIMATES[degree]
     core = cells_core([moments(degree=degree)], estimates, 20_000)
     calibration = calibrate([core], price)
     expected = calibration.expected_errors("core", Fraction(95, 100))
@@ -280,25 +276,28 @@ def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: Pr
     measurement = calibration.measurements[0]
     assert measurement.statistic.encoding is not None
     size = measurement.statistic.encoding.highest**degree
-    sums = np.full((20_000, degree + 1), 1_000 * size // (degree + 1), dtype=np.int64)
-    noisy = perturb(measurement, sums, SeededBits(7)).values
-    for estimate in estimates:
-        if estimate.name in expected:
-            of_rows = {error.rows: error for error in expected[estimate.name]}
-            assert list(of_rows) == [100, 1_000, 10_000]
+    for place, rows in enumerate(GROUP_SIZES):
+        sums = np.full((20_000, degree + 1), rows * size // (degree + 1), dtype=np.int64)
+        noisy = perturb(measurement, sums, SeededBits(7)).values
+        for estimate in estimates:
+            if estimate.name not in expected:
+                continue
+            told = expected[estimate.name][place]
+            assert told.rows == rows
+            if rows < 1_000:
+                # Beside few rows noise is no small part of a denominator, and the delta method no more than a guess.
+                continue
             values = np.array(estimate_column(measurement, estimate, noisy, alpha=0.05).values, dtype=np.float64)
-            told = of_rows[1_000]
             assert told.standard_error == pytest.approx(np.nanstd(values), rel=0.05)
             assert told.standard_error is not None
             assert told.half_width is not None
-            assert 1.9 < told.half_width / told.standard_error < 3
-            assert of_rows[10_000].standard_error == pytest.approx(told.standard_error / 10, rel=0.05)
+            assert 1.9 < told.half_width / told.standard_error < 3 * ESTIMATORS[estimate.kind].widening
 
 
 @pytest.mark.parametrize("degree", [1, 2])
 def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> None:
     """Whatever the values are, the standard error is at most the one that is told; values at one bound reach it."""
-    estimates = [e for e in MOMENT_ESTIMATES if degree == 2 or e.kind is AggregateFunction.AVERAGE]
+    estimates = MOMENT_ESTIMATES[degree]
     calibration = calibrate(
         [scalar_core([moments(degree=degree)], estimates)], Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0))
     )

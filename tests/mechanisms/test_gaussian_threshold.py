@@ -39,7 +39,7 @@ def chance_of_any(sigma: Fraction, groups: int, threshold: int) -> mpmath.mpf:
 
 @pytest.mark.parametrize(("groups", "sigma", "delta"), CASES, ids=str)
 def test_singletons_are_released_with_at_most_delta(groups: int, sigma: Fraction, delta: Fraction) -> None:
-    """Lesson 18: the exact chance is at most delta; one threshold lower it is above (tau - 1 is caught)."""
+    """The exact chance is at most delta; one threshold lower it is above (tau - 1 is caught)."""
     threshold = gaussian_threshold(sigma=sigma, groups_per_unit=groups, delta=delta)
     with mpmath.workdps(60):
         claim = mpmath.mpf(delta.numerator) / delta.denominator
@@ -70,7 +70,7 @@ def test_threshold_of_the_vectors(vector: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("groups", [1, 3, 10])
 def test_frequency_of_singletons(groups: int) -> None:
-    """Lesson 18 by drawing: 200,000 units alone in all their groups, delta 0.02: within 6 sigma of the exact chance,
+    """By drawing: 200,000 units alone in all their groups, delta 0.02: within 6 sigma of the exact chance,
     which is at most delta."""
     delta = Fraction(1, 50)
     core = selected_core(groups=groups)

@@ -176,7 +176,7 @@ def test_the_largest_scale_keeps_its_size() -> None:
     "scale", [Fraction(0), Fraction(-1), Fraction(1, 3), Fraction(2**46), Fraction(1, 2**201), 1.0, 1], ids=repr
 )
 def test_other_scales_are_refused(scale: Fraction) -> None:
-    """Zero noise, negative, not dyadic, out of range and floats are refused (lesson 16)."""
+    """Zero noise, negative, not dyadic, out of range and floats are refused: none of them has a loss that is known."""
     with pytest.raises(ValueError, match="scale"):
         rounded_laplace(scale=scale, count=1, bits=SystemBits())
     with pytest.raises(ValueError, match="scale"):

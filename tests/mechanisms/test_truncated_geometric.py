@@ -103,7 +103,7 @@ def test_the_enumeration_sees_a_threshold_one_too_low() -> None:
 
 
 def test_one_unit_is_released_with_delta_and_no_more() -> None:
-    """Lesson 18, one group per unit: the exact chance of a singleton is at most delta, and nearly all of it is used."""
+    """One group per unit: the exact chance of a singleton is at most delta, and nearly all of it is used."""
     for epsilon, delta in PRICES:
         chance = selection_table(epsilon=epsilon, delta=delta).keep_probability(1)
         assert chance <= delta

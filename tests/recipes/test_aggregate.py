@@ -10,6 +10,29 @@ from tests.recipes.recipe import blocks, copy_of_checkout, files, run
 
 RECIPE = blocks("aggregate.md")
 DESCRIPTION = "privacy/aggregate.py"
+PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly")
+SUITES = (
+    ("tests/mechanisms",),
+    ("tests/sql_rewrite/test_lift.py", "tests/sql_rewrite/test_identity.py", "tests/sql_rewrite/test_instead.py"),
+    ("tests/audit",),
+)
+MISTAKES = (
+    # The variance over n rows without the n: what any other moments would say of it.
+    ("np.minimum(found.values / count, 0.25)", "found.values", "tests/mechanisms/test_release.py"),
+    ("low = np.where(there, np.minimum(found.lows / most, squared), 0.0)", "low = 0.99 * squared",
+     "tests/mechanisms/test_coverage.py"),
+    ("error = np.minimum(error, 0.25)", "error = np.minimum(error, 0.25) / 2", "tests/mechanisms/test_calibrate.py"),
+    ("float(values.std() / math.sqrt(values.size))", "float(values.std() / values.size)", "tests/test_aggregates.py"),
+)  # fmt: skip
+"""What is written in the estimator, what is put there instead, and the test that finds it."""
+
+
+def applied(folder: Path) -> Path:
+    """A copy of the checkout in which the recipe was followed."""
+    copy = copy_of_checkout(folder)
+    for block in RECIPE:
+        block.apply(copy)
+    return copy
 
 
 def test_it_is_two_files_and_a_page() -> None:
@@ -20,13 +43,34 @@ def test_it_is_two_files_and_a_page() -> None:
 @pytest.mark.slow
 def test_the_new_aggregate_is_answered_with_its_own_numbers(tmp_path: Path) -> None:
     """Shows that SEM(age) is asked over the whole way and means SEM, with an error and an interval that hold."""
-    copy = copy_of_checkout(tmp_path)
-    for block in RECIPE:
-        block.apply(copy)
-    tests = ["tests/recipes/applied_aggregate.py", "tests/test_aggregates.py"]
-    done = run(copy, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly", *tests)
+    copy = applied(tmp_path)
+    done = run(copy, *PYTEST, "tests/recipes/applied_aggregate.py", "tests/test_aggregates.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("suites", SUITES, ids=lambda suites: suites[0])
+def test_what_holds_for_every_aggregate_holds_for_the_new_one(tmp_path: Path, suites: tuple[str, ...]) -> None:
+    """Shows that no other test has to change: suites of noise, SQL and audit are views of the descriptions."""
+    done = run(applied(tmp_path), *PYTEST, "-m", "not slow", *suites, within_seconds=850)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("right", "wrong", "test"), MISTAKES)
+def test_a_mistake_in_the_new_estimator_is_found(tmp_path: Path, right: str, wrong: str, test: str) -> None:
+    """Shows that the suites hold the new aggregate to its truth: each mistake in its estimator fails one of them."""
+    copy = applied(tmp_path)
+    module = copy / "mechanisms" / "estimators" / "moments.py"
+    text = module.read_text("utf-8")
+    assert text.count(right) == 1
+    module.write_text(text.replace(right, wrong), "utf-8")
+    done = run(copy, *PYTEST, "-x", test)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "standard_error" in done.stdout
 
 
 @pytest.mark.parametrize("module", ["mechanisms.estimates", "server.answer"])

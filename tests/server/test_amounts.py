@@ -1,4 +1,4 @@
-"""Lesson 32: amounts in every form that is not an exact, bounded, positive decimal text."""
+"""Amounts in every form that is not an exact, bounded, positive decimal text."""
 
 from __future__ import annotations
 

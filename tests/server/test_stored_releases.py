@@ -30,7 +30,7 @@ CORE = selected_core(
     count(),
     plain_sum(lowest=-5, step=Fraction(1, 3)),
     estimates=[
-        *MOMENT_ESTIMATES,
+        *MOMENT_ESTIMATES[2],
         Estimate("s", AggregateFunction.SUM, "s"),
         Estimate("n", AggregateFunction.ROWS, "n"),
     ],

@@ -85,7 +85,7 @@ def test_the_same_core_twice_is_one_core() -> None:
 
 
 def test_count_average_and_deviation_share_one_statistic() -> None:
-    """Shows that five aggregates of one column are one statistic of degree two (LESSONS 39)."""
+    """Shows that five aggregates of one column are one statistic of degree two, and cost what one of them costs."""
     answer = core("SELECT COUNT(*), SUM(age), AVG(age), VARIANCE(age), STDDEV(age) FROM people")
     (only,) = answer.statistics
     assert only.statistic.kind is StatisticKind.MOMENTS
@@ -94,7 +94,7 @@ def test_count_average_and_deviation_share_one_statistic() -> None:
 
 
 def test_a_threshold_reuses_the_count_of_units() -> None:
-    """Shows that COUNT(*) over hidden keys costs nothing beside the selection (LESSONS 39)."""
+    """Shows that COUNT(*) over hidden keys costs nothing beside the selection, whose count of units it is."""
     answer = core("SELECT education, COUNT(*), COUNT(DISTINCT person_id) FROM people GROUP BY education")
     (only,) = answer.statistics
     assert only.statistic.kind is StatisticKind.UNITS
@@ -103,7 +103,7 @@ def test_a_threshold_reuses_the_count_of_units() -> None:
 
 
 def test_sum_needs_the_greater_bound() -> None:
-    """Shows that a clipped sum has the sensitivity max(|l|, |u|), not u - l (E2, LESSONS 15)."""
+    """Shows that a clipped sum has the sensitivity max(|l|, |u|), not u - l: units appear with whole values."""
     answer = core("SELECT SUM(50 + age / 10) FROM people")
     statistic = answer.statistics[0].statistic
     assert statistic.encoding is not None
@@ -111,7 +111,7 @@ def test_sum_needs_the_greater_bound() -> None:
 
 
 def test_rows_of_one_unit_multiply_the_sensitivity() -> None:
-    """Shows the rows over all groups as L1, and the fullest groups that make them as L2 (LESSONS 17)."""
+    """Shows the rows over all groups as L1, and the fullest groups that make them as L2."""
     answer = core("SELECT ward, COUNT(*) FROM visits GROUP BY ward")
     rows = next(s for s in answer.statistics if s.statistic.kind is StatisticKind.COUNT)
     step = rows.statistic.encoding.step  # type: ignore[union-attr]
@@ -128,7 +128,7 @@ def test_keys_of_the_unit_make_one_group_per_unit() -> None:
 
 
 def test_bounds_belong_to_expressions() -> None:
-    """Shows that a column redefined by an expression takes the expression's range (LESSONS 9)."""
+    """Shows that a column redefined by an expression takes the expression's range, not the declared one of its name."""
     statistic = core("SELECT SUM(age * 3 - 10) FROM people").statistics[0].statistic
     assert statistic.encoding is not None
     assert (statistic.encoding.lowest, statistic.encoding.highest) == (-10, 290)
@@ -177,7 +177,7 @@ def test_refusals_name_their_code(sql: str, code: str) -> None:
 
 
 def test_independent_findings_come_together() -> None:
-    """Shows that four mistakes are told at once, not one after the other (LESSONS 38)."""
+    """Shows that four mistakes are told at once, not one after the other."""
     codes = refusal("SELECT SUM(agee), MEDIAN(age) FROM people WHERE random() > 1 GROUP BY nothing")
     assert sorted(codes) == ["unknown_column", "unknown_column", "unsupported_function", "volatile_function"]
 
