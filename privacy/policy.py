@@ -255,6 +255,7 @@ class Limits:
     statistics_max: int = 32
     timeout_seconds: int = 30
     releases_shared: Sharing = Sharing.NO
+    automatic_bounds: bool = False
 
 
 @dataclass(frozen=True, slots=True)

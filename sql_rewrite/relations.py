@@ -15,6 +15,8 @@ from sql_rewrite.scalars import Column, Node, Scalar, node
 __all__ = [
     "ChosenGroups",
     "Count",
+    "EndName",
+    "EndOf",
     "Extended",
     "Grouped",
     "Half",
@@ -29,6 +31,7 @@ __all__ = [
     "Sum",
     "TableRows",
     "TableSource",
+    "Unfolded",
     "WithTotals",
 ]
 
@@ -71,6 +74,17 @@ class Count(Scalar):
     """The number of rows of a group, or of those in which the value is not NULL."""
 
     value: Scalar | None = None
+
+
+EndName = Literal["least", "greatest"]
+
+
+@node
+class EndOf(Scalar):
+    """The least or the greatest value of a group, of numbers, dates or timestamps that are not NULL."""
+
+    which: EndName
+    value: Scalar
 
 
 @node
@@ -191,6 +205,16 @@ class Extended(Relation):
     rows: Relation
     alias: str
     outputs: tuple[Output, ...]
+
+
+@node
+class Unfolded(Relation):
+    """Of each row as many as there are values, each with one of them, which all have one type."""
+
+    rows: Relation
+    alias: str
+    values: tuple[Scalar, ...]
+    name: str
 
 
 @node

@@ -13,6 +13,7 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.relations import (
     ChosenGroups,
     Count,
+    EndOf,
     Extended,
     Grouped,
     Half,
@@ -24,6 +25,7 @@ from sql_rewrite.relations import (
     Sum,
     TableRows,
     TableSource,
+    Unfolded,
     WithTotals,
 )
 from sql_rewrite.scalars import (
@@ -376,6 +378,10 @@ class DuckDB(Dialect):
     def _count(self, node: Count) -> str:
         return "COUNT(*)" if node.value is None else f"COUNT({self.write(node.value)})"
 
+    @writes(EndOf)
+    def _end_of(self, node: EndOf) -> str:
+        return f"{'MIN' if node.which == 'least' else 'MAX'}({self.write(node.value)})"
+
     @writes(Half)
     def _half(self, node: Half) -> str:
         return f"CAST({self.write(node.value)} {'//' if node.part == 'high' else '%'} {_SPLIT} AS BIGINT)"
@@ -462,6 +468,11 @@ class DuckDB(Dialect):
     def _extended(self, node: Extended) -> str:
         listed = ", ".join(self._outputs(node.outputs))
         return f'SELECT *, {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
+
+    @writes(Unfolded)
+    def _unfolded(self, node: Unfolded) -> str:
+        listed = ", ".join([self.write(value) for value in node.values])
+        return f'SELECT unnest([{listed}]) AS "{node.name}" FROM ({self.write(node.rows)}) AS "{node.alias}"'
 
     @writes(Projected)
     def _projected(self, node: Projected) -> str:

@@ -31,6 +31,8 @@ from sql_rewrite.scalars import (
     Whole,
     engine_type,
 )
+from sql_rewrite.value_histogram import _tree, value_histogram
+from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.function_cases import COLUMNS
 from tests.sql_rewrite.statements import cores, expressions
 
@@ -63,6 +65,7 @@ def outlines() -> str:
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
+    trees.append(dialect.write(_tree(value_histogram("b0", "visits", "cost", CLINIC))))
     return "\n".join(trees)
 
 

@@ -1,0 +1,155 @@
+"""Value bounds that a question chooses for itself: of which columns, and the core that has them.
+
+A core whose sums have no proved range because columns have no declared bounds is bound as if they had some. Before
+anything is spent those are nominal ones, narrow and around zero, which decide what is measured and that it can be
+bounded at all; once a histogram of each column is released (`value_histogram.py`) they are the chosen ones. Bounds of
+nothing else are made up: of ids, of columns of public tables, and of columns that the text clips itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from privacy.bounds import ValueBounds, number_of_date, number_of_timestamp
+from privacy.policy import ColumnType, Dataset
+from privacy.refusal import Refused
+from privacy.value_grid import GRIDDED, OCTAVES
+from sql_rewrite.bound import BoundedCore, bound_core
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval
+from sql_rewrite.plan import Core
+
+__all__ = ["Place", "bound_with", "nominal_bounds", "unbounded_columns", "with_bounds"]
+
+Place = tuple[str, str]
+"""A table and one of its columns, by their declared names."""
+
+
+def unbounded_columns(core: Core, dataset: Dataset) -> tuple[Place, ...]:
+    """The columns for which bounds must be chosen before the core can be bound; none where it can be as it is.
+
+    Errors: Refused, as `bound_core`, where no bounds of columns would help or the policy allows none to be chosen.
+    """
+    try:
+        bound_core(core, dataset)
+    except Refused as refused:
+        if not dataset.limits.automatic_bounds:
+            raise
+        wanted = dict(_candidates(core))
+        try:
+            bound_core(with_bounds(core, wanted), dataset)
+        except Refused:
+            raise refused from None
+    else:
+        return ()
+    # What the text bounds itself needs no histogram.
+    for place in tuple(wanted):
+        without = {other: bounds for other, bounds in wanted.items() if other != place}
+        try:
+            bound_core(with_bounds(core, without), dataset)
+        except Refused:
+            continue
+        wanted = without
+    return tuple(sorted(wanted))
+
+
+def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
+    """The core as if these bounds were declared of columns that have none, where sums read them.
+
+    Filters, conditions and keys read values as they are stored, whatever is declared.
+    """
+    names = {source.relation: source.table.name for source in core.sources}
+
+    def put(expression: Expression) -> Expression:
+        if isinstance(expression, ColumnRef):
+            found = bounds.get((names[expression.relation], expression.name))
+            if found is None or expression.declared is not None:
+                return expression
+            return replace(expression, declared=Interval(found.lower, found.upper))
+        if not isinstance(expression, Call):
+            return expression
+        arguments = tuple([put(argument) for argument in expression.arguments])
+        if all(new is old for new, old in zip(arguments, expression.arguments, strict=True)):
+            return expression
+        return replace(expression, arguments=arguments)
+
+    aggregates = [
+        aggregate if aggregate.argument is None else replace(aggregate, argument=put(aggregate.argument))
+        for aggregate in core.aggregates
+    ]
+    return replace(core, aggregates=tuple(aggregates))
+
+
+def nominal_bounds(kind: ColumnType) -> ValueBounds:
+    """The bounds of a column for which none are chosen yet."""
+    assert kind in GRIDDED
+    if kind in OCTAVES:
+        return ValueBounds(Fraction(-1), Fraction(1))
+    if kind is ColumnType.DATE:
+        day = number_of_date(datetime.date(2000, 1, 1))
+        return ValueBounds(day, day + 90)
+    moment = number_of_timestamp(datetime.datetime(2000, 1, 1))
+    return ValueBounds(moment, moment + 90 * 86_400 * 10**6)
+
+
+def bound_with(
+    core: Core, dataset: Dataset, chosen: Mapping[Place, ValueBounds]
+) -> tuple[BoundedCore, Mapping[Place, ValueBounds]]:
+    """The core bound with chosen bounds, and the bounds that it has.
+
+    Requires: `chosen` has the `unbounded_columns` of the core.
+    Where a range cannot be proved with them (a product of two wide columns), the bounds of numbers are narrowed around
+    zero until one can be; within the nominal ones it always can, because ranges only shrink with what they are made of.
+    """
+    kinds = _types(core)
+    widest = max(most for _, most in OCTAVES.values())
+    narrower = (
+        {place: _narrowed(chosen[place], kinds[place], exponent) for place in chosen} for exponent in range(widest)
+    )
+    for tried in (chosen, *reversed(list(narrower))):
+        try:
+            return bound_core(with_bounds(core, tried), dataset), tried
+        except Refused as error:
+            refused = error
+    raise refused
+
+
+def _narrowed(bounds: ValueBounds, kind: ColumnType, exponent: int) -> ValueBounds:
+    """The bounds held to the magnitudes up to a power of two; those of moments as they are, or nominal for the last."""
+    if kind not in OCTAVES:
+        return bounds if exponent else nominal_bounds(kind)
+    limit = Fraction(2**exponent)
+    return ValueBounds(min(max(bounds.lower, -limit), limit), min(max(bounds.upper, -limit), limit))
+
+
+def _types(core: Core) -> dict[Place, ColumnType]:
+    """The types of the columns for which bounds can be chosen."""
+    return {place: column.type for place, column in _columns(core)}
+
+
+def _candidates(core: Core) -> Iterator[tuple[Place, ValueBounds]]:
+    """Nominal bounds of every column for which bounds can be chosen."""
+    for place, kind in _types(core).items():
+        yield place, nominal_bounds(kind)
+
+
+def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
+    """The columns that sums are computed from, of the protected tables, that have no declared bounds."""
+    tables = {source.relation: source.table for source in core.sources}
+    for aggregate in core.aggregates:
+        for column in () if aggregate.argument is None else _read(aggregate.argument):
+            table = tables[column.relation]
+            if table.protected and column.declared is None and column.type in GRIDDED and not column.identifies:
+                yield (table.name, column.name), column
+
+
+def _read(expression: Expression) -> Iterator[ColumnRef]:
+    """The columns that the value is computed from: those that `clip_columns` clips."""
+    if isinstance(expression, ColumnRef):
+        yield expression
+    elif isinstance(expression, Call) and expression.type in GRIDDED:
+        arguments = expression.arguments[2:] if expression.operator == "nullif" else expression.arguments
+        for argument in arguments:
+            yield from _read(argument)
