@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table
 
 from accountant import faults
 from accountant.continuity import Continuity
+from accountant.direct import Direct
 from accountant.entry import GENESIS, ZERO, Amounts, Entry
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
@@ -56,7 +57,7 @@ class Batch:
     def __init__(
         self, connection: Connection, statements: Statements, *, now: int, instance: str, continuity: Continuity
     ) -> None:
-        self._connection = connection
+        self._direct = Direct(connection)
         self._continuity = continuity
         self._statements = statements
         self.now = now
@@ -84,19 +85,17 @@ class Batch:
 
         Errors: LedgerBehind when the ledger has lost what was durable, unless an operation accepts that.
         """
-        run, statements = self._connection.exec_driver_sql, self._statements
-        self.sequence, self.hash, there = run(statements.head, {"durable": self._continuity.head.sequence}).one()
+        run, statements = self._direct.select, self._statements
+        self.sequence, self.hash, there = run(statements.head, {"durable": self._continuity.head.sequence})[0]
         self._accepts_loss = needs.accepts_loss
         if not needs.accepts_loss:
             self._continuity.check_head(self.sequence, there)
         if needs.expired:
-            found = run(
-                statements.expired, {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0}
-            ).all()
+            found = run(statements.expired, {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0})
             self.recoverable = sorted(row[0] for row in found)
             needs.queries.update(self.recoverable)
         for parent, principal in needs.siblings:
-            found = run(statements.sibling, {"parent": parent, "principal": principal}).all()
+            found = run(statements.sibling, {"parent": parent, "principal": principal})
             needs.accounts.update(row[0] for row in found)
         if needs.roots:
             needs.accounts.update(row[0] for row in run(statements.roots))
@@ -127,13 +126,13 @@ class Batch:
 
     def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
-        run, statements = self._connection.exec_driver_sql, self._statements
+        run, statements = self._direct.select, self._statements
         for row in run(statements.best_read, {"account": account, "core_key": core_key}):
             self._best_read[account, core_key] = ReleaseHead(*row)
         return [CandidateRow._make(row) for row in run(statements.candidates, {"core_key": core_key, "least": least})]
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
-        run, statements = self._connection.exec_driver_sql, self._statements
+        run, statements = self._direct.select, self._statements
         everything: set[str] = set()
         frontier = wanted
         while frontier:
@@ -344,7 +343,7 @@ class Batch:
 
         Errors: LedgerBehind when the process's own row is not as its last durable batch left it.
         """
-        run, statements = self._connection.exec_driver_sql, self._statements
+        run, statements = self._direct.change, self._statements
 
         # First, for every query refers to this row: when it is gone, that is the news, and no broken reference.
         mine = {
@@ -356,7 +355,7 @@ class Batch:
         if self._accepts_loss:
             run(statements.renew_instance, mine)
         else:
-            self._continuity.check_instance(run(statements.update_instance, mine).rowcount)
+            self._continuity.check_instance(run(statements.update_instance, mine))
         created = sorted((a for a in self._accounts.values() if a.new), key=lambda account: account.depth)
         new: tuple[tuple[Table, list[Values]], ...] = (
             (accounts, [account.row() for account in created]),

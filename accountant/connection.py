@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 
+from accountant.direct import Direct
 from accountant.errors import WeakDurability
 
 __all__ = ["BUSY_SECONDS", "open_engine", "parse_url", "sqlite_path"]
@@ -80,7 +81,7 @@ def _sqlite_engine(url: URL, *, foreign_keys: bool, pool_size: int) -> Engine:
 
     def begin(connection: Connection) -> None:
         immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+        Direct(connection).change("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     event.listen(engine, "connect", set_up)
     event.listen(engine, "begin", begin)

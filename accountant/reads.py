@@ -6,19 +6,21 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, bindparam, func, literal_column, or_, select, tuple_
+from sqlalchemy import ClauseElement, ColumnElement, Connection, Engine, bindparam, func, or_, select, tuple_
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant.account import Account
 from accountant.audit import AuditReport, audit_ledger
+from accountant.direct import Parameters, read
 from accountant.entry import Amounts, Entry, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
 from accountant.filter import Sums
 from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
-from accountant.rows import AccountState
+from accountant.rows import AccountState, ReleaseRow
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
@@ -32,6 +34,8 @@ __all__ = ["ENTRIES_MAX", "Reads", "charges_of"]
 ENTRIES_MAX = 1000
 """Most rows of one page."""
 
+_UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
+_UNREACHABLE_TEXT = "the ledger's database could not be read"
 
 # Built once: making a statement costs more than running it.
 _SPENDABLE = (
@@ -61,10 +65,9 @@ _RELEASES_OF = (
     .order_by(release_table.c.quality.desc(), release_table.c.id.desc())
 )
 _BEST = (
-    select(release_table)
+    select(*(release_table.c[name] for name in ReleaseRow._fields))
     .where(release_table.c.core_key == bindparam("core_key"), release_table.c.quality >= bindparam("least"))
     .order_by(release_table.c.quality.desc(), release_table.c.created.desc(), release_table.c.id.desc())
-    .limit(literal_column("1"))
 )
 _BEST_OWN = _BEST.where(release_table.c.principal == bindparam("principal"))
 
@@ -74,9 +77,15 @@ class Reads:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        # Both are read for every question: as text they take half the time.
-        self._spendable = str(_SPENDABLE.compile(dialect=engine.dialect))
-        self._standing = str(_STANDING.compile(dialect=engine.dialect))
+
+        def compiled(statement: ClauseElement) -> str:
+            return str(statement.compile(dialect=engine.dialect))
+
+        # What every question reads.
+        self._spendable = compiled(_SPENDABLE)
+        self._standing = compiled(_STANDING)
+        self._best = f"{compiled(_BEST)} LIMIT 1"
+        self._best_own = f"{compiled(_BEST_OWN)} LIMIT 1"
 
     def account(self, account: str) -> Account:
         """The account at this moment. Errors: UnknownAccount."""
@@ -116,8 +125,7 @@ class Reads:
 
         One statement: this is read for every question. `reserved` of these accounts is not filled in.
         """
-        with self._read() as connection:
-            rows = connection.exec_driver_sql(self._spendable, {"dataset": dataset, "principal": principal}).all()
+        rows = self._rows(self._spendable, {"dataset": dataset, "principal": principal})
         known = {state.id: state.account() for state in map(AccountState.from_row, rows)}
         paths = []
         for own in known.values():
@@ -131,11 +139,10 @@ class Reads:
 
     def standing(self, account: str) -> Account:
         """The account at this moment, without its `reserved` amounts. Errors: UnknownAccount."""
-        with self._read() as connection:
-            row = connection.exec_driver_sql(self._standing, {"account": account}).one_or_none()
-        if row is None:
+        rows = self._rows(self._standing, {"account": account})
+        if not rows:
             raise UnknownAccount(account)
-        return AccountState.from_row(row).account()
+        return AccountState.from_row(rows[0]).account()
 
     def entries(self, account: str, *, after: int = 0, count: int = 100) -> list[Entry]:
         """A page of an account's entries: those with an `account_sequence` above `after`, oldest first.
@@ -242,12 +249,11 @@ class Reads:
 
         Of that principal, where one is given.
         """
-        chosen, values = _BEST, {"core_key": core_key, "least": units_down(quality, PICO)}
+        chosen, values = self._best, {"core_key": core_key, "least": units_down(quality, PICO)}
         if principal is not None:
-            chosen, values = _BEST_OWN, {**values, "principal": principal}
-        with self._read() as connection:
-            row = connection.execute(chosen, values).one_or_none()
-        return None if row is None else _release(row)
+            chosen, values = self._best_own, {**values, "principal": principal}
+        rows = self._rows(chosen, values)
+        return _release(ReleaseRow._make(rows[0])) if rows else None
 
     def releases_of(self, query_id: str) -> list[StoredRelease]:
         """The releases that a query made itself, best first."""
@@ -278,8 +284,15 @@ class Reads:
         try:
             with engine.connect() as connection:
                 yield connection
-        except (OperationalError, InterfaceError, PoolTimeoutError) as error:
-            raise LedgerUnavailable("the ledger's database could not be read") from error
+        except _UNREACHABLE as error:
+            raise LedgerUnavailable(_UNREACHABLE_TEXT) from error
+
+    def _rows(self, statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+        """The rows of one compiled statement."""
+        try:
+            return read(self._engine, statement, parameters)
+        except _UNREACHABLE as error:
+            raise LedgerUnavailable(_UNREACHABLE_TEXT) from error
 
     def _accounts(self, connection: Connection, *conditions: ColumnElement[bool]) -> list[Account]:
         chosen = (
@@ -317,7 +330,7 @@ def charges_of(stored: str) -> tuple[Charged, ...]:
     )
 
 
-def _release(row: Columns) -> StoredRelease:
+def _release(row: Columns | ReleaseRow) -> StoredRelease:
     return StoredRelease(
         id=row.id,
         core_key=row.core_key,

@@ -15,7 +15,7 @@ from accountant.statements import SPENT_COLUMNS, AccountRow, Values
 from accountant.states import QueryStatus
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["AccountState", "Candidate", "CandidateRow", "QueryState", "ReleaseHead"]
+__all__ = ["AccountState", "Candidate", "CandidateRow", "QueryState", "ReleaseHead", "ReleaseRow"]
 
 
 @dataclass(slots=True)
@@ -221,6 +221,20 @@ class ReleaseHead:
     quality: int
     principal: str
     dataset: str
+    created: int
+
+
+class ReleaseRow(NamedTuple):
+    """A stored release, in the order of the columns that are read."""
+
+    id: str
+    core_key: str
+    quality: int
+    principal: str
+    dataset: str
+    query_id: str
+    events: str
+    body: bytes
     created: int
 
 

@@ -1,0 +1,108 @@
+"""Statements run as text on a connection's own driver, with the errors of SQLAlchemy.
+
+SQLAlchemy prepares a result for every statement, which takes several times as long as a short statement does. So what
+every question needs is run here: text that was compiled before, named parameters of the driver's types, plain tuples.
+Connections, their pool and their transactions stay SQLAlchemy's; a connection that broke leaves the pool, as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
+
+from sqlalchemy import Connection, Dialect, Engine
+from sqlalchemy.engine.interfaces import DBAPIModule
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import PoolProxiedConnection
+
+__all__ = ["Direct", "Parameters", "read"]
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""The parameters of a statement, by name."""
+
+_NONE: Final[Parameters] = {}
+
+
+class Direct:
+    """Runs statements in the transaction of a connection. Errors: DBAPIError for each call, as SQLAlchemy raises it."""
+
+    __slots__ = ("_connection", "_dialect", "_driver", "_error")
+
+    def __init__(self, connection: Connection) -> None:
+        """For one transaction, which has begun."""
+        self._connection = connection
+        self._dialect = connection.dialect
+        self._error = _module(self._dialect).Error
+        self._driver = connection.connection
+
+    def select(self, statement: str, parameters: Parameters = _NONE) -> list[tuple[Any, ...]]:
+        """The rows."""
+        try:
+            cursor = self._driver.cursor()
+            cursor.execute(statement, parameters)
+            return list(cursor.fetchall())
+        except self._error as error:
+            self._fail(error)
+
+    def change(self, statement: str, parameters: Parameters | Sequence[Parameters] = _NONE) -> int:
+        """How many rows were changed. For several sets of parameters the statement is run with each of them."""
+        try:
+            cursor = self._driver.cursor()
+            if isinstance(parameters, Sequence):
+                cursor.executemany(statement, parameters)
+            else:
+                cursor.execute(statement, parameters)
+            return cursor.rowcount
+        except self._error as error:
+            self._fail(error)
+
+    def _fail(self, error: DBAPIModule.Error) -> NoReturn:
+        if self._dialect.is_disconnect(error, self._driver, None):
+            self._connection.invalidate(error)
+        _raise(self._dialect, error)
+
+
+def read(engine: Engine, statement: str, parameters: Parameters = _NONE) -> list[tuple[Any, ...]]:
+    """The rows of one statement, on a connection of the engine's pool and outside of any transaction.
+
+    Errors: DBAPIError, as SQLAlchemy raises it; its TimeoutError when no connection comes free.
+    """
+    dialect = engine.dialect
+    failed = _module(dialect).Error
+    try:
+        opened = engine.raw_connection()
+    except failed as error:
+        _raise(dialect, error)
+    try:
+        return _rows(dialect, opened, failed, statement, parameters)
+    finally:
+        # The pool ends what the driver may have begun.
+        opened.close()
+
+
+def _rows(
+    dialect: Dialect,
+    opened: PoolProxiedConnection,
+    failed: type[DBAPIModule.Error],
+    statement: str,
+    parameters: Parameters,
+) -> list[tuple[Any, ...]]:
+    try:
+        cursor = opened.cursor()
+        cursor.execute(statement, parameters)
+        return list(cursor.fetchall())
+    except failed as error:
+        if dialect.is_disconnect(error, opened, None):
+            opened.invalidate(error)
+        _raise(dialect, error)
+
+
+def _module(dialect: Dialect) -> DBAPIModule:
+    module = dialect.loaded_dbapi
+    assert module is not None
+    return module
+
+
+def _raise(dialect: Dialect, error: DBAPIModule.Error) -> NoReturn:
+    """Raises the error as SQLAlchemy does. Without the statement and its parameters, which may be an answer."""
+    raise DBAPIError.instance(None, None, error, _module(dialect).Error, dialect=dialect) from error
