@@ -34,6 +34,7 @@ from server.routes import budgets, datasets, operations, people, queries, releas
 from server.routes.common import running_response
 from server.routes.operations import server_version
 from server.routes.refusals import problem_of_act
+from server.routes.sight import unseen_routes
 from server.services import Services
 from server.settings import Settings
 from server.shutdown import noticing_signals
@@ -107,6 +108,9 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
     undeclared = undeclared_routes(list(app.router.routes))
     if undeclared:
         raise RuntimeError(f"routes that do not say whom they serve: {', '.join(undeclared)}")
+    unseen = unseen_routes(list(app.router.routes))
+    if unseen:
+        raise RuntimeError(f"routes that do not ask who may see what they name: {', '.join(unseen)}")
     app.state.metrics = Metrics()
     app.state.limits = _Limits(
         requests=RateLimit(

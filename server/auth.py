@@ -19,7 +19,7 @@ from server.roles import OVERSEEING, Role
 from server.services import Services
 from server.store.errors import KeyFault, KeyRefused
 
-__all__ = ["PUBLIC", "Access", "Caller", "access_of", "roles", "services_of", "undeclared_routes"]
+__all__ = ["PUBLIC", "Access", "Caller", "access_of", "caller_of", "roles", "services_of", "undeclared_routes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,12 @@ def services_of(request: Request) -> Services:
     """The application's services."""
     services: Services = request.app.state.services
     return services
+
+
+def caller_of(request: Request) -> Caller:
+    """The caller, for dependencies that are called after `roles(...)`. Without one there is none to serve."""
+    caller: Caller = request.state.caller
+    return caller
 
 
 class Access:
@@ -74,6 +80,7 @@ class Access:
                     "GET /v1/me shows your role.",
                 ),
             )
+        request.state.caller = caller
         return caller
 
 

@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from accountant.account import Account, Limit
 from accountant.entry import Entry
-from accountant.errors import UnknownAccount
 from privacy import conversions
 from privacy.numbers import ATTO, PICO, decimal_text
 from privacy.policy import Dataset, Sharing
@@ -24,13 +23,12 @@ from server.roles import Role
 from server.routes.common import (
     body_of,
     describe,
-    identifier,
     in_thread,
     json_response,
     moment_text,
-    not_found,
     page_response,
 )
+from server.routes.sight import visible_account
 from server.services import Services
 from server.wire.answers import BudgetAnswer, BudgetList, EntryList
 from server.wire.requests import DATASET_PATTERN, BudgetBody, BudgetChangeBody
@@ -103,17 +101,6 @@ def _budget(services: Services, account: Account) -> dict[str, object]:
     }
 
 
-async def _visible_account(services: Services, caller: Caller, budget_id: str) -> Account:
-    """The account, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    try:
-        account = await in_thread(lambda: services.ledger.account(identifier(budget_id, "budget")))
-    except UnknownAccount:
-        raise not_found("budget") from None
-    if not (caller.oversees or account.principal == caller.name):
-        raise not_found("budget")
-    return account
-
-
 @router.get(
     "/v1/budgets",
     **describe(
@@ -148,11 +135,13 @@ async def list_budgets(
         problems=("not_found",),
     ),
 )
-async def get_budget(request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
+async def get_budget(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*Role))],
+    account: Annotated[Account, Depends(visible_account)],
+) -> Response:
     """GET /v1/budgets/{budget_id}."""
-    services = services_of(request)
-    account = await _visible_account(services, caller, budget_id)
-    return json_response(_budget(services, account), headers={"ETag": _quoted(account)})
+    return json_response(_budget(services_of(request), account), headers={"ETag": _quoted(account)})
 
 
 @router.post(
@@ -213,11 +202,12 @@ async def create_budget(request: Request, caller: Annotated[Caller, Depends(role
     ),
 )
 async def change_budget(
-    request: Request, budget_id: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(Role.ADMIN))],
+    account: Annotated[Account, Depends(visible_account)],
 ) -> Response:
     """PATCH /v1/budgets/{budget_id}."""
     services = services_of(request)
-    account = await _visible_account(services, caller, budget_id)
     body, _ = await body_of(request, BudgetChangeBody)
     change = ChangeBudget(
         account=account.id,
@@ -244,14 +234,13 @@ async def change_budget(
 )
 async def list_entries(
     request: Request,
-    budget_id: str,
     caller: Annotated[Caller, Depends(roles(*Role))],
+    account: Annotated[Account, Depends(visible_account)],
     count: Annotated[int, Query(ge=1, le=500, description="Entries per page.")] = 100,
     after: Annotated[int, Query(ge=0, le=2**62, description="`next` of the page before.")] = 0,
 ) -> Response:
     """GET /v1/budgets/{budget_id}/entries."""
     services = services_of(request)
-    account = await _visible_account(services, caller, budget_id)
     entries = await in_thread(lambda: services.ledger.entries(account.id, after=after, count=count + 1))
     return page_response(
         "entries",

@@ -15,20 +15,16 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from privacy.policy import Dataset
-from server.auth import Caller, services_of
+from server.auth import services_of
 from server.body import parse_json, read_body, validate
 from server.errors import Problem
 from server.formats import FORMATS, JSON, Format, Representation, Table, negotiate, represent
 from server.problem_kinds import PROBLEMS
-from server.services import Services
 from server.wire.words import State
 
 __all__ = [
     "OTHER_FORMATS",
     "Description",
-    "absent_dataset",
-    "account_visible",
     "asked_format",
     "body_of",
     "cached_response",
@@ -41,7 +37,6 @@ __all__ = [
     "page_response",
     "running_response",
     "sent",
-    "visible_dataset",
 ]
 
 T = TypeVar("T")
@@ -141,39 +136,6 @@ def identifier(text: str, what: str) -> str:
     if _IDENTIFIER.match(text) is None:
         raise not_found(what)
     return text
-
-
-def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
-    """Whether the caller may know of the dataset: by overseeing, or by an account of its own."""
-    return caller.oversees or bool(services.ledger.accounts(dataset=dataset, principal=caller.name))
-
-
-def absent_dataset(services: Services, name: str) -> Problem:
-    """Why a dataset is not served, for a caller who may know of it: attached and broken, or not attached."""
-    if name not in services.catalogue.unavailable():
-        return not_found("dataset")
-    return Problem(
-        "unavailable",
-        what=f'dataset "{name}" is not available',
-        why="What the server keeps of it cannot be read. Nothing was charged, and nothing that was spent is lost.",
-        instead=("Tell the operator: noisegate doctor says what is wrong, and what to do.",),
-        headers={"Retry-After": "60"},
-    )
-
-
-async def visible_dataset(services: Services, caller: Caller, name: str) -> Dataset:
-    """The dataset, if the caller may know of it.
-
-    Errors: Problem not_found when there is none, or not for the caller; unavailable when it cannot be served.
-    """
-    dataset = services.catalogue.get(identifier(name, "dataset"))
-    # The account is looked up in either case, so that the time does not reveal which reason it was.
-    visible = await in_thread(lambda: account_visible(services, caller, name))
-    if not visible:
-        raise not_found("dataset")
-    if dataset is None:
-        raise absent_dataset(services, name)
-    return dataset
 
 
 class Description(TypedDict):

@@ -20,7 +20,7 @@ from server.once import ONCE_TEXT, once
 from server.preconditions import if_match
 from server.roles import OVERSEEING, Role
 from server.routes.common import body_of, describe, identifier, in_thread, json_response, not_found
-from server.routes.common import visible_dataset as visible
+from server.routes.sight import visible_dataset
 from server.services import Services
 from server.store.versions import EITHER, version_tag
 from server.wire.answers import (
@@ -181,10 +181,13 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
         problems=("not_found",),
     ),
 )
-async def get_dataset(request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
+async def get_dataset(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*Role))],
+    found: Annotated[Dataset, Depends(visible_dataset)],
+) -> Response:
     """GET /v1/datasets/{dataset}."""
     services = services_of(request)
-    found = await visible(services, caller, dataset)
     floor = await in_thread(lambda: floor_of(services, found))
     return json_response(dataset_body(found, floor=floor), headers={"ETag": _etag(found)})
 
@@ -201,10 +204,12 @@ async def get_dataset(request: Request, dataset: str, caller: Annotated[Caller, 
     ),
 )
 async def get_table(
-    request: Request, dataset: str, table: str, caller: Annotated[Caller, Depends(roles(*Role))]
+    caller: Annotated[Caller, Depends(roles(*Role))],
+    dataset: Annotated[Dataset, Depends(visible_dataset)],
+    table: str,
 ) -> Response:
     """GET /v1/datasets/{dataset}/tables/{table}."""
-    found = (await visible(services_of(request), caller, dataset)).table(table)
+    found = dataset.table(table)
     if found is None:
         raise not_found("table")
     return json_response(table_body(found))

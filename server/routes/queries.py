@@ -25,21 +25,18 @@ from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
     OTHER_FORMATS,
-    absent_dataset,
-    account_visible,
     asked_format,
     body_of,
     cached_response,
     describe,
-    identifier,
     in_thread,
     json_response,
     moment_text,
-    not_found,
     page_response,
     running_response,
     sent,
 )
+from server.routes.sight import absent_dataset, account_visible, seen_query, visible_query
 from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, QueryBody
@@ -270,14 +267,6 @@ async def _answer(query_id: str, content: bytes, sent_as: Format) -> Response:
     return Response(body.content, media_type=body.media_type, headers={**headers, **body.headers})
 
 
-async def _own_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
-    """The query, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
-    record = await in_thread(lambda: services.ledger.query(identifier(query_id, "query")))
-    if record is None or not (caller.oversees or record.principal == caller.name):
-        raise not_found("query")
-    return record
-
-
 @router.get(
     "/v1/queries",
     **describe(
@@ -300,7 +289,7 @@ async def list_queries(
     whose = None if caller.oversees else caller.name
     if after is not None and not caller.oversees:
         # A position in the list of others would reveal when they asked.
-        await _own_query(services, caller, after)
+        await seen_query(services, caller, after)
     records = await in_thread(lambda: services.ledger.queries(whose, after=after, count=count + 1))
     return page_response(
         "queries",
@@ -350,10 +339,13 @@ def _state(record: QueryRecord, *, overseen: bool) -> dict[str, object]:
         problems=("not_acceptable", "not_found", "execution_failed", "query_void"),
     ),
 )
-async def get_query(request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*READING))]) -> Response:
+async def get_query(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*READING))],
+    record: Annotated[QueryRecord, Depends(visible_query)],
+) -> Response:
     """GET /v1/queries/{query_id}."""
     sent_as = await asked_format(request)
-    record = await _own_query(services_of(request), caller, query_id)
     if record.state is QueryStatus.SETTLED and record.answer is not None:
         body = await sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, body.content, media_type=body.media_type, headers=body.headers)
@@ -376,10 +368,13 @@ async def get_query(request: Request, query_id: str, caller: Annotated[Caller, D
         problems=("not_found", "conflict"),
     ),
 )
-async def cancel_query(request: Request, query_id: str, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
+async def cancel_query(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*ASKING))],
+    record: Annotated[QueryRecord, Depends(visible_query)],
+) -> Response:
     """POST /v1/queries/{query_id}:cancel."""
     services = services_of(request)
-    record = await _own_query(services, caller, query_id)
     state = await in_thread(lambda: services.journey.cancel(record.id, record.principal))
     charged = state != QueryStatus.FAILED_VOID and bool(record.charged)
     return json_response(

@@ -8,23 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from accountant.request import StoredRelease
-from privacy.policy import Sharing
-from server.auth import Caller, roles, services_of
+from server.auth import Caller, roles
 from server.formats import RESULT_HEADERS, release_table
 from server.roles import Role
 from server.routes.common import (
     OTHER_FORMATS,
-    account_visible,
     asked_format,
     cached_response,
     describe,
-    identifier,
-    in_thread,
     moment_text,
-    not_found,
     sent,
 )
+from server.routes.sight import SeenRelease, visible_release
 from server.wire.answers import ReleaseAnswer
 
 __all__ = ["router"]
@@ -51,34 +46,20 @@ _RELEASE_HEADERS = ("Noisegate-Release", "Noisegate-Query", "Noisegate-Confidenc
         problems=("not_acceptable", "not_found"),
     ),
 )
-async def get_release(request: Request, release_id: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> Response:
+async def get_release(
+    request: Request,
+    caller: Annotated[Caller, Depends(roles(*Role))],
+    seen: Annotated[SeenRelease, Depends(visible_release)],
+) -> Response:
     """GET /v1/releases/{release_id}."""
-    services = services_of(request)
     sent_as = await asked_format(request)
-
-    def find() -> tuple[StoredRelease, bool] | None:
-        """The release and whether it is the caller's own; None when the caller may not see it."""
-        release = services.ledger.release(identifier(release_id, "release"))
-        if release is None:
-            return None
-        if caller.oversees or release.principal == caller.name:
-            return release, True
-        dataset = services.catalogue.get(release.dataset)
-        free = dataset is not None and dataset.limits.releases_shared is Sharing.FREE
-        if free and account_visible(services, caller, release.dataset):
-            return release, False
-        return (release, False) if services.ledger.has_read(caller.name, release.id) else None
-
-    found = await in_thread(find)
-    if found is None:
-        raise not_found("release")
-    release, own = found
+    release = seen.release
     head = {
         "id": release.id,
         "dataset": release.dataset,
         "created": None if release.created is None else moment_text(release.created),
         # Whose query paid for it is nobody else's business.
-        "query": release.query_id if own else None,
+        "query": release.query_id if seen.own else None,
     }
     content = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"release":' + release.body + b"}"
     body = await sent(sent_as, content, release_table, release.id)

@@ -10,11 +10,13 @@ from tests.recipes.recipe import blocks, copy_of_checkout, files, run
 
 RECIPE = blocks("aggregate.md")
 DESCRIPTION = "privacy/aggregate.py"
+CORPUS = "tests/hostile/functions.sql"
 PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly")
 SUITES = (
     ("tests/mechanisms",),
     ("tests/sql_rewrite/test_lift.py", "tests/sql_rewrite/test_identity.py", "tests/sql_rewrite/test_instead.py"),
     ("tests/audit",),
+    ("tests/hostile/test_corpus.py",),
 )
 MISTAKES = (
     # The variance over n rows without the n: what any other moments would say of it.
@@ -36,8 +38,11 @@ def applied(folder: Path) -> Path:
 
 
 def test_it_is_two_files_and_a_page() -> None:
-    """What the recipe changes is the description, the estimator and the line of the documentation."""
-    assert files(RECIPE) == {DESCRIPTION, "mechanisms/estimators/moments.py", "docs/sql.md"}
+    """What the recipe changes is the description, the estimator and the line of the documentation.
+
+    And the one text of the corpus that was refused because nothing had this name.
+    """
+    assert files(RECIPE) == {DESCRIPTION, "mechanisms/estimators/moments.py", "docs/sql.md"} | {CORPUS}
 
 
 @pytest.mark.slow

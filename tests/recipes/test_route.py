@@ -16,6 +16,12 @@ KEPT_IN_STEP = {
     "tests/server/test_roles.py::test_the_surface_is_the_table",
 }
 ROLES = "caller: Annotated[Caller, Depends(roles(*Role))]"
+SIGHT = "found: Annotated[Dataset, Depends(visible_dataset)]"
+LEFT_OUT = (
+    (ROLES, "caller: str", "routes that do not say whom they serve"),
+    (SIGHT, "dataset: str", "routes that do not ask who may see what they name"),
+)
+"""What is left out, what stands in its place, and why the server does not start."""
 PYTEST = ("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:randomly")
 
 
@@ -51,15 +57,16 @@ def test_what_promises_the_route_cannot_be_forgotten(tmp_path: Path) -> None:
     assert failed == KEPT_IN_STEP, done.stdout + done.stderr
 
 
-def test_without_its_roles_nothing_starts(tmp_path: Path) -> None:
-    """Shows that a route which does not say whom it serves stops the server, by its path."""
+@pytest.mark.parametrize(("left_out", "instead", "why"), LEFT_OUT)
+def test_without_roles_or_sight_nothing_starts(tmp_path: Path, left_out: str, instead: str, why: str) -> None:
+    """Shows that a route which does not say whom it serves, or who sees what it names, stops the server by its path."""
     copy = copy_of_checkout(tmp_path)
     for block in RECIPE:
         block.apply(copy)
     module = copy / "server" / "routes" / "datasets.py"
     before, after = module.read_text("utf-8").split("async def get_limits(")
-    assert ROLES in after
-    module.write_text(f"{before}async def get_limits({after.replace(ROLES, 'caller: object = None', 1)}", "utf-8")
+    assert left_out in after
+    module.write_text(f"{before}async def get_limits({after.replace(left_out, instead, 1)}", "utf-8")
     done = run(copy, "-m", "server.write_openapi", "docs/openapi.json")
     assert done.returncode != 0
-    assert "routes that do not say whom they serve: /v1/datasets/{dataset}/limits" in done.stderr
+    assert f"{why}: /v1/datasets/{{dataset}}/limits" in done.stderr

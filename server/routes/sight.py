@@ -1,0 +1,166 @@
+"""What a path names, for a caller who may see it: one dependency for each parameter of a path.
+
+A route whose path has one of these parameters declares the dependency, after `roles(...)`; it gets what the path names,
+and what belongs to others is not there. `unseen_routes` finds routes that do not, and the application does not start
+with one. Routes for overseers alone need none: they see everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from accountant.account import Account
+from accountant.errors import UnknownAccount
+from accountant.request import QueryRecord, StoredRelease
+from privacy.policy import Dataset, Sharing
+from server.auth import Access, Caller, access_of, caller_of, services_of
+from server.errors import Problem
+from server.roles import OVERSEEING
+from server.routes.common import identifier, in_thread, not_found
+from server.services import Services
+
+__all__ = [
+    "SIGHTS",
+    "SeenRelease",
+    "absent_dataset",
+    "account_visible",
+    "seen_query",
+    "unseen_routes",
+    "visible_account",
+    "visible_dataset",
+    "visible_query",
+    "visible_release",
+]
+
+
+def account_visible(services: Services, caller: Caller, dataset: str) -> bool:
+    """Whether the caller may know of the dataset: by overseeing, or by an account of its own."""
+    return caller.oversees or bool(services.ledger.accounts(dataset=dataset, principal=caller.name))
+
+
+def absent_dataset(services: Services, name: str) -> Problem:
+    """Why a dataset is not served, for a caller who may know of it: attached and broken, or not attached."""
+    if name not in services.catalogue.unavailable():
+        return not_found("dataset")
+    return Problem(
+        "unavailable",
+        what=f'dataset "{name}" is not available',
+        why="What the server keeps of it cannot be read. Nothing was charged, and nothing that was spent is lost.",
+        instead=("Tell the operator: noisegate doctor says what is wrong, and what to do.",),
+        headers={"Retry-After": "60"},
+    )
+
+
+async def visible_dataset(request: Request, dataset: str) -> Dataset:
+    """The dataset, if the caller may know of it.
+
+    Errors: Problem not_found when there is none, or not for the caller; unavailable when it cannot be served.
+    """
+    services, caller = services_of(request), caller_of(request)
+    found = services.catalogue.get(identifier(dataset, "dataset"))
+    # The account is looked up in either case, so that the time does not reveal which reason it was.
+    visible = await in_thread(lambda: account_visible(services, caller, dataset))
+    if not visible:
+        raise not_found("dataset")
+    if found is None:
+        raise absent_dataset(services, dataset)
+    return found
+
+
+async def visible_account(request: Request, budget_id: str) -> Account:
+    """The account, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    services, caller = services_of(request), caller_of(request)
+    try:
+        account = await in_thread(lambda: services.ledger.account(identifier(budget_id, "budget")))
+    except UnknownAccount:
+        raise not_found("budget") from None
+    if not (caller.oversees or account.principal == caller.name):
+        raise not_found("budget")
+    return account
+
+
+async def visible_query(request: Request, query_id: str) -> QueryRecord:
+    """The query of the path, as `seen_query`."""
+    return await seen_query(services_of(request), caller_of(request), query_id)
+
+
+async def seen_query(services: Services, caller: Caller, query_id: str) -> QueryRecord:
+    """The query, if it is the caller's or the caller oversees. Errors: Problem not_found for both reasons."""
+    record = await in_thread(lambda: services.ledger.query(identifier(query_id, "query")))
+    if record is None or not (caller.oversees or record.principal == caller.name):
+        raise not_found("query")
+    return record
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRelease:
+    """A stored release that the caller may read."""
+
+    release: StoredRelease
+    own: bool
+    """Whether the caller's query paid for it, or the caller oversees."""
+
+
+async def visible_release(request: Request, release_id: str) -> SeenRelease:
+    """The release: the caller's own, one that it was charged for reading, or one that its dataset shares for free.
+
+    Errors: Problem not_found when there is none, or not for the caller.
+    """
+    services, caller = services_of(request), caller_of(request)
+
+    def find() -> SeenRelease | None:
+        release = services.ledger.release(identifier(release_id, "release"))
+        if release is None:
+            return None
+        if caller.oversees or release.principal == caller.name:
+            return SeenRelease(release, own=True)
+        dataset = services.catalogue.get(release.dataset)
+        free = dataset is not None and dataset.limits.releases_shared is Sharing.FREE
+        if free and account_visible(services, caller, release.dataset):
+            return SeenRelease(release, own=False)
+        return SeenRelease(release, own=False) if services.ledger.has_read(caller.name, release.id) else None
+
+    found = await in_thread(find)
+    if found is None:
+        raise not_found("release")
+    return found
+
+
+SIGHTS: Mapping[str, Callable[..., object]] = MappingProxyType(
+    {
+        "dataset": visible_dataset,
+        # Looked up in the dataset that was found.
+        "table": visible_dataset,
+        "budget_id": visible_account,
+        "query_id": visible_query,
+        "release_id": visible_release,
+    }
+)
+"""By a path's parameter, the dependency that finds what it names."""
+
+
+def _dependencies(dependant: Dependant) -> Iterator[object]:
+    """What a route depends on, in the order in which it is called."""
+    for inner in dependant.dependencies:
+        yield from _dependencies(inner)
+        yield inner.call
+
+
+def unseen_routes(routes: Sequence[object]) -> list[str]:
+    """Paths of routes that serve others than overseers and have a parameter which no dependency before them sees."""
+    found = []
+    for route in routes:
+        access = access_of(route) if isinstance(route, APIRoute) else None
+        if access is None or not isinstance(route, APIRoute) or access.allowed <= set(OVERSEEING):
+            continue
+        calls = list(_dependencies(route.dependant))
+        place = next(i for i, call in enumerate(calls) if isinstance(call, Access))
+        if any(SIGHTS.get(name) not in calls[place + 1 :] for name in route.param_convertors):
+            found.append(route.path)
+    return found

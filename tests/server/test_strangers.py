@@ -1,0 +1,206 @@
+"""What a path or a body names is not there for a stranger: every route, by what it declares and by what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from fastapi import APIRouter, Depends
+from fastapi.routing import APIRoute
+
+from privacy.policy import Dataset
+from server.app import create_app
+from server.auth import Caller, access_of, roles
+from server.roles import OVERSEEING, Role
+from server.routes import queries
+from server.routes.sight import SIGHTS, unseen_routes, visible_dataset
+from tests.journey.clinic import clinic_in, open_account
+from tests.server.conftest import World
+from tests.server.fakes import Api, query
+from tests.server.test_roles import ROWS
+
+STRANGERS = ("other", "dashboard", "owner")
+"""Principals without an account for the dataset: every role but those that see everything."""
+
+ASKED = "SELECT COUNT(*) AS n FROM people"
+
+ABSENT = {
+    "dataset": "absent",
+    "table": "absent",
+    "budget_id": "b_00000000000000000000000000000000",
+    "query_id": "q_00000000000000000000000000000000",
+    "release_id": "r_00000000000000000000000000000000",
+    "key_id": "000000000000",
+    "name": "nobody",
+    "code": "absent",
+}
+"""By the parameter of a path, what does not exist."""
+
+NAMING = {
+    "POST /v1/queries": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
+    "POST /v1/estimates": [{"json": query(ASKED, dataset=name)} for name in ("clinic", "absent")],
+    "GET /v1/budgets": [{"params": {"dataset": name}} for name in ("clinic", "absent")],
+}
+"""Routes that name a dataset beside their path: a request for what is there, and one for what is not."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One route, asked for something that exists and for something that does not."""
+
+    method: str
+    there: str
+    absent: str
+    more: Sequence[dict[str, Any]] = ({}, {})
+
+    def answers(self, api: Api, who: str) -> list[tuple[int, object, dict[str, str]]]:
+        """What is told of both: status, body and headers, without the names."""
+        return [
+            told(api.call(self.method, path, who=who, **more), path, more)
+            for path, more in zip((self.there, self.absent), self.more, strict=True)
+        ]
+
+
+def told(response: httpx.Response, path: str, more: dict[str, Any]) -> tuple[int, object, dict[str, str]]:
+    """An answer without what differs between any two requests."""
+    own = {"x-request-id", "date", "noisegate-request"}
+    headers = {name: value for name, value in response.headers.items() if name not in own}
+    text = re.sub(r'"request_id": ?"[^"]*"', "", response.text)
+    for name in {*path.split("/"), *(str(value) for part in more.values() for value in part.values())} - {"", "v1"}:
+        text = text.replace(f'\\"{name}\\"', "NAME").replace(f'"{name}"', "NAME")
+    return response.status_code, text, {name: value for name, value in headers.items() if name != "content-length"}
+
+
+def probes(world: World) -> Iterator[tuple[str, Probe]]:
+    """Every route of the surface that names something, with the analyst's own things in its path."""
+    answer = world.api.post("/v1/queries", json=query()).json()
+    there = {
+        "dataset": "clinic",
+        "table": "patients",
+        "budget_id": world.account.id,
+        "query_id": answer["id"],
+        "release_id": answer["provenance"]["releases"][0],
+        "key_id": world.api.keys["analyst"].split("_")[1],
+        "name": "analyst",
+        "code": "not_found",
+    }
+    for method, path, allowed in ROWS:
+        if "{" in path and allowed != "public":
+            one, other = (re.sub(r"\{([a-z_]+)\}", lambda found: known[found[1]], path) for known in (there, ABSENT))  # noqa: B023
+            yield f"{method} {path}", Probe(method, one, other)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An application over the real journey; the analyst alone has an account for its dataset."""
+    with clinic_in(tmp_path_factory.mktemp("home")) as (services, _), asyncio.Runner() as runner:
+        open_account(services.ledger, "analyst")
+        keys = {}
+        for name in ("analyst", *STRANGERS):
+            role = "analyst" if name == "other" else name
+            services.registry.create_principal(name, role, actor="test")
+            keys[name] = services.registry.create_key(name, label="test", days=1, actor="test").text
+        api = Api(create_app(services.settings, services=dataclasses.replace(services)), runner, keys)
+        yield api
+        api.close()
+
+
+def test_what_belongs_to_others_is_not_there(world: World) -> None:
+    """Each route answers each stranger of what is there exactly as of what is not: status, words and headers."""
+    met = set()
+    for name, probe in probes(world):
+        for who in STRANGERS:
+            there, absent = probe.answers(world.api, who)
+            assert there == absent, (name, who)
+            assert there[0] in (403, 404), (name, who, there)
+            met.add(there[0])
+    assert met == {403, 404}
+
+
+@pytest.mark.parametrize("name", NAMING)
+def test_a_dataset_of_others_is_not_there_for_a_question_or_a_list(asked: Api, name: str) -> None:
+    """The same where a body or a list names it, on the real journey; an analyst with an account gets another answer."""
+    method, path = name.split(" ")
+    probe = Probe(method, path, path, NAMING[name])
+    for who in STRANGERS:
+        there, absent = probe.answers(asked, who)
+        assert there == absent, who
+    there, absent = probe.answers(asked, "analyst")
+    assert there != absent
+
+
+def test_the_probes_see_a_difference(world: World) -> None:
+    """The same probes as somebody who may see it: what is there is answered otherwise, wherever the role is served."""
+    for name, probe in probes(world):
+        # The registrar of this world keeps no versions.
+        if not name.startswith("GET") or name.endswith("/versions"):
+            continue
+        there, absent = probe.answers(world.api, "auditor")
+        if there[0] != 403:
+            assert (there[0], absent[0]) == (200, 404), name
+
+
+def test_every_route_that_names_something_sees_it(world: World) -> None:
+    """Each parameter of a path that strangers may write has its dependency, and the table of them is used."""
+    routes = [route for route in world.api.app.routes if isinstance(route, APIRoute)]
+    assert unseen_routes(routes) == []
+    named = set()
+    for route in routes:
+        access = access_of(route)
+        assert access is not None
+        if access.allowed and not access.allowed <= set(OVERSEEING):
+            named |= route.param_convertors.keys()
+    assert named == SIGHTS.keys()
+    # What a body or a list names is not seen by introspection: each model and list that names a dataset is probed.
+    document = world.api.get("/openapi.json", who=None).json()
+    naming = set()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            named = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
+            for media in operation.get("requestBody", {}).get("content", {}).values():
+                named |= document["components"]["schemas"][media["schema"]["$ref"].rsplit("/", 1)[1]][
+                    "properties"
+                ].keys()
+            if "dataset" in named:
+                naming.add(f"{method.upper()} {path}")
+    for_all = {f"{method} {path}" for method, path, allowed in ROWS if not set(allowed.split()) <= set(OVERSEEING)}
+    assert naming & for_all == NAMING.keys()
+
+
+def test_a_route_that_does_not_ask_is_found(monkeypatch: pytest.MonkeyPatch, world: World) -> None:
+    """A route without the dependency, with it too early, or with another's parameter stops the application."""
+    router = APIRouter()
+
+    @router.get("/one/{dataset}")
+    async def forgotten(dataset: str, caller: Annotated[Caller, Depends(roles(*Role))]) -> None: ...
+
+    @router.get("/two/{dataset}")
+    async def too_early(
+        found: Annotated[Dataset, Depends(visible_dataset)], caller: Annotated[Caller, Depends(roles(*Role))]
+    ) -> None: ...
+
+    @router.get("/three/{dataset}/{thing}")
+    async def unknown(
+        thing: str,
+        caller: Annotated[Caller, Depends(roles(*Role))],
+        found: Annotated[Dataset, Depends(visible_dataset)],
+    ) -> None: ...
+
+    @router.get("/four/{dataset}")
+    async def right(
+        caller: Annotated[Caller, Depends(roles(*Role))], found: Annotated[Dataset, Depends(visible_dataset)]
+    ) -> None: ...
+
+    @router.get("/five/{dataset}")
+    async def overseen(dataset: str, caller: Annotated[Caller, Depends(roles(*OVERSEEING))]) -> None: ...
+
+    assert unseen_routes(list(router.routes)) == ["/one/{dataset}", "/two/{dataset}", "/three/{dataset}/{thing}"]
+    monkeypatch.setattr(queries, "router", router)
+    with pytest.raises(RuntimeError, match="do not ask who may see what they name: /one/"):
+        create_app(world.settings, services=world.services)
