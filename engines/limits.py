@@ -12,10 +12,13 @@ import ctypes
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
-__all__ = ["allow_cpu_seconds", "confine"]
+__all__ = ["allow_cpu_seconds", "confine", "missing_walls"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -54,6 +57,30 @@ def confine(*, parent: int, connection: int, address_space_bytes: int, file_byte
     # The parent may have died between starting us and the request to die with it.
     if os.getppid() != parent:
         os._exit(1)
+
+
+def missing_walls(*, timeout_seconds: float) -> tuple[str, ...]:
+    """The walls of `confine` that the kernel does not offer here, in words; all of them outside Linux.
+
+    Errors: OSError, subprocess.TimeoutExpired.
+    """
+    if not sys.platform.startswith("linux"):
+        return (f"limits of the Linux kernel (this is {sys.platform})",)
+    missing = []
+    if "NoNewPrivs" not in Path("/proc/self/status").read_text("ascii", "replace"):
+        missing.append("no_new_privs")
+    # In a process of its own, for there is no way back.
+    tried = subprocess.run([sys.executable, "-I", "-S", "-c", _UNSHARE], capture_output=True, timeout=timeout_seconds)
+    if tried.returncode != 0:
+        missing.append("an empty network for workers (unshare is not permitted)")
+    return tuple(missing)
+
+
+_UNSHARE = f"""
+import ctypes, sys
+unshare = ctypes.CDLL(None).unshare
+sys.exit(0 if unshare({_CLONE_NEWNET}) == 0 or unshare({_CLONE_NEWUSER | _CLONE_NEWNET}) == 0 else 1)
+"""
 
 
 def allow_cpu_seconds(seconds: float) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -56,6 +57,14 @@ class SnapshotReport:
 
     units: int
     tables: tuple[TableReport, ...]
+
+    def left_out(self) -> Iterator[dict[str, str | int]]:
+        """What the limits of rows and texts left out: table, limit, rows, and the column where one was cut."""
+        for table in self.tables:
+            if table.rows_beyond:
+                yield {"table": table.name, "limit": "rows_stored_per_unit", "rows": table.rows_beyond}
+            for column, count in table.texts_cut:
+                yield {"table": table.name, "limit": "length_max", "column": column, "rows": count}
 
 
 @dataclass(frozen=True, slots=True)

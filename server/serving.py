@@ -9,7 +9,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from server.services import Services
     from server.settings import Settings
 
-__all__ = ["ServingLock", "public_url", "serve", "serve_many", "serving_record"]
+__all__ = ["ServingLock", "interruptible", "listen", "public_url", "serve", "serve_many", "serving_record"]
 
 
 class ServingLock:
@@ -90,6 +91,23 @@ def public_url(host: str, port: int) -> str:
     elif host == "::":
         host = "::1"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. From here on nobody else can take the port. Errors: OSError."""
+    from server.settings import CONNECTION_BACKLOG
+
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        # Connections of a server that has just ended must not keep the port from us; a listening one still does.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(CONNECTION_BACKLOG)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def serve_many(settings: Settings, lock: ServingLock) -> None:
@@ -183,3 +201,14 @@ def _close(services: Services, *, seconds: float) -> None:
         for close in reversed(services.closing):
             stack.callback(close)
         stack.callback(lambda: services.jobs.close(seconds=seconds))
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM and SIGINT end a working command like an exception, so that its parts are closed in order."""
+    before = {name: signal.signal(name, signal.default_int_handler) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

@@ -51,6 +51,9 @@ ANY = "*"
 REASON_MAX = 500
 """Longest reason."""
 
+_ROOT, _ANALYST = Limit(Fraction(20), Fraction(1, 10**5)), Limit(Fraction(10), Fraction(1, 10**6))
+"""The limits of first accounts, where nobody has chosen others."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -211,6 +214,23 @@ class Budgets:
             expected=budget_tag(found),
         )
         return BudgetSet(self.change(change, actor=actor), Outcome.CHANGED)
+
+    def open_first(self, dataset: str, *, analyst: str, actor: str) -> None:
+        """Opens the root of a dataset and an analyst's account below it, each only where there is none."""
+        accounts = self.ledger.accounts(dataset=dataset)
+        root = root_of(accounts)
+        if root is None:
+            root = self.open(OpenBudget(dataset=dataset, epsilon=_ROOT.epsilon, delta=_ROOT.delta), actor=actor)
+        if any(account.principal == analyst for account in accounts):
+            return
+        first = OpenBudget(
+            dataset=dataset,
+            epsilon=min(_ANALYST.epsilon, root.limit.epsilon),
+            delta=None if root.filter is FilterKind.PURE else _ANALYST.delta,
+            filter=root.filter,
+            principal=analyst,
+        )
+        self.open(first, actor=actor)
 
     def require_dataset(self, name: str) -> None:
         """Refused: NoDataset unless a dataset of that name is served."""

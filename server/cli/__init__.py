@@ -4,7 +4,6 @@
     options   options declared once, and groups of them that a command takes as one value
     failure   one clear message for everything that can go wrong
     output    lines and tables for people; JSON for scripts
-    home      the folder of one installation: settings, keys, who serves it
     client    one connection to a server; `answers` puts into words what it says
     access, asking, care, datasets, doctor, serving, up    the commands
 

@@ -16,7 +16,7 @@ from server.cli.output import Json, as_typed, table
 if TYPE_CHECKING:
     from accountant.ledger import Ledger
     from server.administration.budgets import Budgets
-    from server.cli.home import Home
+    from server.home import Home
     from server.store.people import StoredKey
     from server.store.registry import Registry
 

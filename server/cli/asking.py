@@ -13,7 +13,6 @@ from urllib.parse import quote
 from privacy.bounds import BOUND_MAX
 from server.cli.answers import answer_table, dataset_lines, datasets_lines, estimate_lines, price_lines, warning_lines
 from server.cli.client import Remote
-from server.cli.explaining import explained
 from server.cli.failure import UsageError
 from server.cli.options import Here, amount, one_of, option
 from server.cli.output import Json, print_json, say
@@ -197,7 +196,7 @@ def _sql(text: str | None, file: Path | None) -> str:
     if file == Path("-"):
         text = "-"
     elif file is not None:
-        with explained(), file.open("rb") as stream:
+        with file.open("rb") as stream:
             content = stream.read(_SQL_READ_MAX)
         try:
             text = content.decode("utf-8-sig")

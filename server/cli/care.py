@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from server.cli.explaining import explained
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, option
 from server.cli.output import table
@@ -27,14 +26,13 @@ def migrate(here: Here) -> None:
       noisegate migrate
       NOISEGATE_DATABASE_URL_FILE=/run/secrets/database_url noisegate migrate
     """
+    from migrations.upgrade import current, upgrade
+
     place = here.place()
     settings = place.settings()
     place.create()
-    with explained(place.path):
-        from migrations.upgrade import current, upgrade
-
-        before = current(settings.database()) if place.has_ledger(settings) else None
-        after = upgrade(settings.database())
+    before = current(settings.database()) if place.has_ledger(settings) else None
+    after = upgrade(settings.database())
     outcome = "already; nothing to do" if before == after else f"now (before: {before})" if before else "now"
     here.show({"before": before, "after": after}, [f"The ledger has schema {after} {outcome}."])
 

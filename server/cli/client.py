@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 from privacy.refusal import Finding
 from server.cli.failure import CommandFailed, UsageError
-from server.cli.home import Home
 from server.cli.options import option
 from server.cli.output import Json, printable
 from server.cli.wording import as_commands
+from server.home import Home
 
 if TYPE_CHECKING:
     import httpx

@@ -8,18 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.explaining import explained
 from server.cli.failure import CommandFailed, UsageError
-from server.cli.home import Home
 from server.cli.options import Here, absolute, operator, option
 from server.cli.output import Json, as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
 from server.files import write_whole
+from server.home import Home
 
 if TYPE_CHECKING:
-    from engines.stored import SnapshotReport
     from privacy.refusal import Finding
-    from server.store.versions import DatasetVersion
 
 __all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
 
@@ -47,7 +44,6 @@ def init(
     """
     from server.datasets.inspecting import stem
 
-    here.place()  # what the advice names
     about.require_one_unit()
     if output is not None and output.exists() and not force:
         raise UsageError(f"""cannot write "{output}": it exists
@@ -62,8 +58,7 @@ def init(
     text = named.proposal(tables, _relative(absolute(file), folder))
     text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
     if output is not None:
-        with explained():
-            write_whole(output, text)
+        write_whole(output, text)
     lines = [text.rstrip("\n")]
     if output is not None:
         lines = [line[:1].upper() + line[1:] for line in renamed_lines(found)]
@@ -88,18 +83,17 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
       noisegate dataset check people.yaml --json
     """
     from engines.inspect import source_columns
-    from server.datasets import check, is_error
+    from server.datasets import check, is_error, listed
 
-    here.place()  # what the advice names
-    with explained(), progress("reading the heads of the data files"):
+    with progress("reading the heads of the data files"):
         findings = check(file, headers=source_columns)
     errors = [finding for finding in findings if is_error(finding)]
     warnings = f" ({_count(len(findings) - len(errors), 'warning')})" if len(findings) > len(errors) else ""
     verdict = f'"{file}" is in order{warnings}. Attach it with: noisegate dataset add {file}'
     if errors:
         verdict = f'"{file}" has {_count(len(errors), "error")}{warnings}.'
-    bodies = [_finding_body(finding) for finding in findings]
-    here.show({"ok": not errors, "findings": bodies}, [*map(_paragraph, findings), verdict], failed=bool(errors))
+    body = {"ok": not errors, "findings": [listed(finding) for finding in findings]}
+    here.show(body, [*map(_paragraph, findings), verdict], failed=bool(errors))
 
 
 def upgrade_file(
@@ -121,8 +115,7 @@ def upgrade_file(
     from server.datasets.model import VERSION
     from server.datasets.reading import SIZE_MAX
 
-    here.place()  # what the advice names
-    with explained(), file.open("rb") as stream:
+    with file.open("rb") as stream:
         content = stream.read(SIZE_MAX + 1)
     try:
         done = upgrade(content.decode("utf-8-sig", "surrogateescape"))
@@ -138,8 +131,7 @@ def upgrade_file(
             Move it away, then run the command again.""")
     changed = bool(done.changes) and not check
     if changed:
-        with explained():
-            write_whole(target, done.text)
+        write_whole(target, done.text)
     lines = [f"  {printable(change)}" for change in done.changes]
     if not done.changes:
         lines += [f'"{file}" is of version {VERSION} already.']
@@ -189,7 +181,7 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
         without_budget = not ledger.accounts(dataset=name)
     version = {"policy_version": dataset.policy_version, "data_version": dataset.data_version}
     noticed = _wait_served(place, lambda served: served.get(name) == [*version.values()])
-    left_out = [] if snapshot is None else _left_out(snapshot.report)
+    left_out = [] if snapshot is None else list(snapshot.report.left_out())
     lines = [
         f"Dataset {name} is attached: policy version {dataset.policy_version}, data version {dataset.data_version}."
     ]
@@ -203,17 +195,6 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
                   f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001",
                   f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001"]  # fmt: skip
     here.show({"dataset": name, **version, "served": noticed, "left_out": left_out}, lines)
-
-
-def _left_out(report: SnapshotReport) -> list[Json]:
-    """What the limits of rows and texts left out, true counts: for whoever attaches the data."""
-    found: list[Json] = []
-    for stored in report.tables:
-        if stored.rows_beyond:
-            found.append({"table": stored.name, "limit": "rows_stored_per_unit", "rows": stored.rows_beyond})
-        for column, count in stored.texts_cut:
-            found.append({"table": stored.name, "limit": "length_max", "column": column, "rows": count})
-    return found
 
 
 def _wait_served(place: Home, done: Callable[[Json], bool]) -> bool | None:
@@ -245,7 +226,7 @@ def list_datasets(here: Here) -> None:
     body = [
         {
             "dataset": version.name,
-            "tables": _tables(version),
+            "tables": list(version.tables),
             "policy_version": version.policy_version,
             "data_version": version.data_version,
             "attached": version.created,
@@ -255,7 +236,7 @@ def list_datasets(here: Here) -> None:
     ]
     rows = []
     for version in versions:
-        tables = ", ".join(_tables(version)) or "(cannot be read: noisegate doctor)"
+        tables = ", ".join(version.tables) or "(cannot be read: noisegate doctor)"
         shortened = (version.data_version[:16], version.created[:10])
         rows.append([version.name, tables, version.policy_version, *shortened])
     lines = [table(["dataset", "tables", "policy", "data", "attached"], rows, right=(2,))]
@@ -266,12 +247,6 @@ def list_datasets(here: Here) -> None:
   noisegate dataset add people.yaml""")
         ]
     here.show(body, lines, verbatim=True)
-
-
-def _tables(version: DatasetVersion) -> list[str]:
-    """The tables of a stored dataset; none where its description cannot be read."""
-    tables = (version.document or {}).get("tables")
-    return [str(name) for name in tables] if isinstance(tables, dict) else []
 
 
 def remove(*, name: str = option("NAME", "The dataset."), here: Here) -> None:
@@ -292,24 +267,6 @@ def remove(*, name: str = option("NAME", "The dataset."), here: Here) -> None:
     lines = [f"Dataset {name} is not served any more. What was spent on it stays in the ledger."]
     body = {"dataset": name, "result": "removed", "served": None if noticed is None else not noticed}
     here.show(body, lines + [_NOT_NOTICED] * (noticed is False))
-
-
-# Words
-
-
-def _finding_body(finding: Finding) -> Json:
-    from server.datasets import severity
-
-    at = finding.position
-    return {
-        "severity": severity(finding),
-        "place": finding.field or "",
-        "line": None if at is None else at.line,
-        "column": None if at is None else at.column,
-        "what": finding.what,
-        "why": finding.why,
-        "instead": " ".join(finding.instead),
-    }
 
 
 def _paragraph(finding: Finding) -> str:

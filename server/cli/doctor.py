@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
-from server.cli.home import Home
 from server.cli.options import Here, option
 from server.cli.output import say
 from server.cli.serving import open_port
+from server.home import Home
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -91,12 +90,12 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
     }
     for check, run in checks.items():
         if found or check not in ("ledger", "datasets", "port"):
-            yield check, _guarded(run)
+            yield check, _guarded(run, place.path)
 
 
-def _guarded(run: Callable[[], Result]) -> Result:
+def _guarded(run: Callable[[], Result], home: Path) -> Result:
     try:
-        with explained():
+        with explained(home):
             return run()
     except CommandFailed as failure:
         found = failure.finding
@@ -199,28 +198,15 @@ def _engine() -> Result:
     return Result("fail", "a worker process did not start", "Memory limits of this machine or container may be low.")
 
 
-_UNSHARE = """
-import ctypes, sys
-unshare = ctypes.CDLL(None).unshare
-sys.exit(0 if unshare(0x40000000) == 0 or unshare(0x50000000) == 0 else 1)
-"""
-"""Leaves the network, in a process of its own."""
-
-
 def _sandbox() -> Result:
     """Which walls around a worker this system offers. The guarantees do not rest on them alone."""
-    if not sys.platform.startswith("linux"):
-        return Result("warn", f"{sys.platform}: no limits of the Linux kernel", "Run on Linux where others may ask.")
-    missing = []
-    if "NoNewPrivs" not in Path("/proc/self/status").read_text("ascii", "replace"):
-        missing.append("no_new_privs")
-    tried = subprocess.run([sys.executable, "-I", "-S", "-c", _UNSHARE], capture_output=True, timeout=_START_SECONDS)
-    if tried.returncode != 0:
-        missing.append("an empty network for workers (unshare is not permitted)")
-    if missing:
-        advice = "Allow user namespaces, or run the server in a container without a network."
-        return Result("warn", f"not offered here: {', '.join(missing)}", advice)
-    return Result("ok", "limits, no new privileges, and a network of its own for workers")
+    from engines.limits import missing_walls
+
+    missing = missing_walls(timeout_seconds=_START_SECONDS)
+    if not missing:
+        return Result("ok", "limits, no new privileges, and a network of its own for workers")
+    advice = "Run on Linux, allow user namespaces, or run the server in a container without a network."
+    return Result("warn", f"not offered here: {', '.join(missing)}", advice)
 
 
 def _clock(folder: Path) -> Result:

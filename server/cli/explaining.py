@@ -18,7 +18,7 @@ def explained(home: Path | None = None) -> Iterator[None]:
     """Turns the errors of the ledger, the registry, datasets, settings and the system into `CommandFailed`."""
     try:
         yield
-    except CommandFailed:
+    except (CommandFailed, BrokenPipeError):
         raise
     except OSError as error:
         raise _of_system(error, home) from None
@@ -52,10 +52,11 @@ _SYSTEM_OTHER = """could not use {about}
 def _of_system(error: OSError, home: Path | None) -> CommandFailed:
     place = error.filename.decode(errors="replace") if isinstance(error.filename, bytes) else error.filename
     words = next((words for numbers, words in _SYSTEM.items() if error.errno in numbers), _SYSTEM_OTHER)
+    inside = place is None or (isinstance(place, str) and home is not None and Path(place).is_relative_to(home))
     return _failure(
         words,
         about=f'"{place}"' if isinstance(place, str) else "a file",
-        where="" if home is None else f' (the home is "{home}")',
+        where=f' (the home is "{home}")' if home is not None and inside else "",
         said=error.strerror or type(error).__name__,
         reason="the file system is read-only" if error.errno == errno.EROFS else "permission was denied",
     )
@@ -97,6 +98,11 @@ _PROGRAM: dict[str, str] = {
     "accountant.errors.LedgerError": """the ledger refused the step
         {error}.
         See: noisegate audit""",
+    "server.home.NoLedger": """there is no ledger in "{error}"
+        Nothing was set up in this home yet, or it is somewhere else.
+        Start everything with: noisegate up
+        or name the right folder with --home DIR (or NOISEGATE_HOME),
+        or make an empty ledger with: noisegate migrate""",
     "server.settings.SettingsRefused": """cannot start with these settings
         {findings}
         Change the option, the environment variable NOISEGATE_..., or the settings file: docs/settings.md.""",

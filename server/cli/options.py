@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import typer
 from typer.models import ParameterInfo
 
+from server.cli.explaining import explained
 from server.cli.failure import EXIT_FAILED, UsageError
-from server.cli.home import Home
 from server.cli.output import print_json, printable, say, use_home
+from server.home import Home
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -40,7 +41,10 @@ def option(declared: str, help: str, default: object = None, **more: Any) -> Any
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with the options of each dataclass that it takes in place of that parameter."""
+    """The command, with the options of each dataclass that it takes in place of that parameter.
+
+    Errors of the rooms below become messages here, which name the home in use.
+    """
     hints = get_type_hints(command)
     flat: dict[str, inspect.Parameter] = {}
     groups: dict[str, type[DataclassInstance]] = {}
@@ -61,7 +65,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: object) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+        here = given.get("here")
+        with explained(here.place().path if isinstance(here, Here) else None):
+            command(**given)
 
     run.__signature__ = inspect.Signature(list(flat.values()))  # type: ignore[attr-defined]
     return run

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.explaining import explained
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import absolute, option
 from server.cli.output import printable, say
@@ -30,17 +29,16 @@ _EACH_ROW = "Where each row is one person and no column names them: --each-row"
 
 
 def inspect(path: Path) -> tuple[InspectedTable, ...]:
-    """Tables and columns of a data file, a folder or a pattern. Errors: CommandFailed.
+    """Tables and columns of a data file, a folder or a pattern. Errors: DataRefused, SnapshotRefused, OSError.
 
     Says on standard error what of a folder is not read.
     """
     from server.datasets.inspecting import inspect_data, subfolders
 
-    with explained():
-        found = inspect_data(absolute(path))
-        if inside := subfolders(absolute(path)):
-            pattern = "a pattern such as 'folder/*/*.csv' takes their files as the parts of one table"
-            say(f'left out: {inside} in "{printable(path)}"; {pattern}', error=True, verbatim=True)
+    found = inspect_data(absolute(path))
+    if inside := subfolders(absolute(path)):
+        pattern = "a pattern such as 'folder/*/*.csv' takes their files as the parts of one table"
+        say(f'left out: {inside} in "{printable(path)}"; {pattern}', error=True, verbatim=True)
     return found
 
 

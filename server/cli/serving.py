@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from server import serving
-from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
-from server.cli.home import Home
 from server.cli.options import Here, option
 from server.cli.output import print_json, say
+from server.home import Home
 
 if TYPE_CHECKING:
     from server.settings import Settings
 
-__all__ = ["interruptible", "open_port", "serve", "take_home"]
+__all__ = ["open_port", "serve", "take_home"]
 
 
 def serve(
@@ -48,7 +46,7 @@ def serve(
     if unknown:
         say(f"noisegate: these variables are no settings and have no effect: {', '.join(unknown)}", error=True)
     place.create()
-    with interruptible(), explained(place.path), take_home(place, settings) as lock:
+    with serving.interruptible(), take_home(place, settings) as lock:
         if migrate:
             from migrations.upgrade import upgrade
 
@@ -70,22 +68,12 @@ def serve(
 
 def open_port(host: str, port: int) -> socket.socket:
     """A listening socket. From here on nobody else can take the port. Errors: CommandFailed."""
-    from server.settings import CONNECTION_BACKLOG
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Connections of a server that has just ended must not keep the port from us; a listening one still does.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(CONNECTION_BACKLOG)
-        listener.setblocking(False)
+        return serving.listen(host, port)
     except OSError as error:
-        listener.close()
         number = errno.EACCES if error.errno == errno.EPERM else error.errno
         words = _PORT_FAILURES.get(number, _PORT_FAILURES[None])
         raise CommandFailed(words.format(host=host, port=port)) from None
-    return listener
 
 
 _PORT_FAILURES = {
@@ -123,17 +111,3 @@ def take_home(place: Home, settings: Settings) -> Iterator[serving.ServingLock]:
         yield lock
     finally:
         lock.close()
-
-
-# Signals
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """SIGTERM and SIGINT end a working command like an exception, so that its parts are closed in order."""
-    before = {name: signal.signal(name, signal.default_int_handler) for name in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)

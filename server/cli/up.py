@@ -8,18 +8,16 @@ import json
 import os
 import threading
 import time
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from server.cli.answers import answer_table, price_lines
-from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
-from server.cli.home import KEY_NAMES, Home
 from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
 from server.cli.own_data import DEMO, ROWS_PER_UNIT, About, OwnData, OwnFile
-from server.cli.serving import interruptible, open_port, take_home
+from server.cli.serving import open_port, take_home
 from server.files import write_whole
+from server.home import KEY_NAMES, Home
 
 if TYPE_CHECKING:
     from privacy.policy import Dataset
@@ -29,9 +27,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
 
 __all__ = ["up"]
-
-ROOT_EPSILON, ROOT_DELTA = Fraction(20), Fraction(1, 10**5)
-ANALYST_EPSILON, ANALYST_DELTA = Fraction(10), Fraction(1, 10**6)
 
 SAMPLE_DEMO = (
     "SELECT region, COUNT(*) AS patients, AVG(age) AS mean_age\nFROM patients GROUP BY region ORDER BY patients DESC"
@@ -63,13 +58,13 @@ def up(
       noisegate up --data survey.csv --each-row
       noisegate up --home /srv/noisegate --port 0 --json       prints url, admin_key, analyst_key, datasets
     """
-    from server.serving import serve
+    from server.serving import interruptible, serve
     from server.settings import unknown_environment
 
     place = here.place()
     guest = own.file(about)
     settings = place.settings(host="127.0.0.1", port=port)
-    with interruptible(), explained(place.path):
+    with interruptible():
         if place.serving() is not None:  # said before the port is looked at
             with take_home(place, settings):
                 pass
@@ -154,6 +149,7 @@ class _Up:
 
     def prepare(self, services: Services) -> None:
         """Data, keys, budgets: each only when it is absent."""
+        from server.administration.budgets import Budgets
         from server.watching import catalogue_of
 
         for name in KEY_NAMES:
@@ -177,7 +173,8 @@ class _Up:
         for name, broken in catalogue.broken().items():
             self.tell(f"dataset {name} is not served: {broken.why}")
             self.tell("  Attach it again: noisegate dataset add FILE (what was spent on it stays known).")
-        self._budget(services, chosen.name)
+        budgets = Budgets(services.ledger, services.registry, services.served)
+        budgets.open_first(chosen.name, analyst="analyst", actor=operator())
         self._asked = chosen
         self._datasets = [dataset.name for dataset in services.catalogue.all()]
 
@@ -239,25 +236,6 @@ class _Up:
             # A file that was never attached would be in the way of the next attempt.
             path.unlink(missing_ok=True)
             raise
-
-    def _budget(self, services: Services, dataset: str) -> None:
-        from accountant.account import FilterKind
-        from server.administration.budgets import Budgets, OpenBudget, root_of
-
-        budgets = Budgets(services.ledger, services.registry, services.served)
-        accounts = services.ledger.accounts(dataset=dataset)
-        root = root_of(accounts)
-        if root is None:
-            root = budgets.open(OpenBudget(dataset=dataset, epsilon=ROOT_EPSILON, delta=ROOT_DELTA), actor=operator())
-        if not any(account.principal == "analyst" for account in accounts):
-            analyst = OpenBudget(
-                dataset=dataset,
-                epsilon=min(ANALYST_EPSILON, root.limit.epsilon),
-                delta=None if root.filter is FilterKind.PURE else ANALYST_DELTA,
-                filter=root.filter,
-                principal="analyst",
-            )
-            budgets.open(analyst, actor=operator())
 
     # When it answers
 

@@ -2,7 +2,7 @@
 
 from server.datasets.check import check, check_text, load, load_stored, load_text
 from server.datasets.convert import public_columns, sources, to_dataset
-from server.datasets.finding import DatasetFileRefused, is_error, paragraph, severity
+from server.datasets.finding import DatasetFileRefused, is_error, listed, paragraph, severity
 from server.datasets.model import DatasetFile
 from server.datasets.propose import propose
 from server.datasets.schema import json_schema
@@ -16,6 +16,7 @@ __all__ = [
     "check_text",
     "is_error",
     "json_schema",
+    "listed",
     "load",
     "load_stored",
     "load_text",

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from privacy.refusal import Finding
 
-__all__ = ["ERROR", "WARNING", "DatasetFileRefused", "Path", "is_error", "paragraph", "severity"]
+__all__ = ["ERROR", "WARNING", "DatasetFileRefused", "Path", "is_error", "listed", "paragraph", "severity"]
 
 Path = tuple[str | int, ...]
 """Where something stands in the file, from the outside in: ("tables", "visits", "columns", "cost", "bounds", 0)."""
@@ -33,6 +33,20 @@ def is_error(finding: Finding) -> bool:
 def severity(finding: Finding) -> str:
     """The finding's weight in a word."""
     return "error" if is_error(finding) else "warning"
+
+
+def listed(finding: Finding) -> dict[str, str | int | None]:
+    """The finding as JSON for scripts."""
+    at = finding.position
+    return {
+        "severity": severity(finding),
+        "place": finding.field or "",
+        "line": None if at is None else at.line,
+        "column": None if at is None else at.column,
+        "what": finding.what,
+        "why": finding.why,
+        "instead": " ".join(finding.instead),
+    }
 
 
 def paragraph(finding: Finding) -> str:

@@ -39,6 +39,12 @@ class DatasetVersion:
     created: str
     actor: str
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of its tables; none where the document cannot be read."""
+        tables = (self.document or {}).get("tables")
+        return tuple(map(str, tables)) if isinstance(tables, dict) else ()
+
 
 class Versions(Transactions):
     """The versions of every dataset. Stored ones never change."""

@@ -19,7 +19,7 @@ from typing import IO, Any
 import httpx
 
 from server.cli import main
-from server.cli.home import Home
+from server.home import Home
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from server.cli.home import Home
+from server.home import Home
 from tests.cli.support import Ran, cli, refused
 
 LIMIT = ("--epsilon", "5", "--delta", "0.000001")

@@ -11,7 +11,7 @@ import pytest
 
 from migrations.upgrade import head
 from server.cli import doctor
-from server.cli.home import Home
+from server.home import Home
 from tests.cli.support import cli, refused
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accountant.ledger import utc_now
-from server.cli.home import Home
+from server.home import Home
 from server.store.errors import KeyRefused
 from server.store.registry import Registry
 from tests.cli.support import cli, misused, refused

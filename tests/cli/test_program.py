@@ -109,7 +109,7 @@ def test_unforeseen_failures_are_one_message(monkeypatch: pytest.MonkeyPatch, tm
     def explode(*_: object, **__: object) -> None:
         raise RuntimeError("private value 42")
 
-    monkeypatch.setattr("server.cli.home.Home.create", explode)
+    monkeypatch.setattr("server.home.Home.create", explode)
     ran = cli("migrate", "--home", str(tmp_path / "home"))
     assert ran.code == 1
     assert "nobody foresaw (RuntimeError)" in ran.err

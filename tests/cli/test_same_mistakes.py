@@ -28,9 +28,9 @@ from server.administration.refusal import ActRefused, ChangedDataset, KeyUsed, R
 from server.administration.registered import RegisteredDatasets
 from server.app import create_app
 from server.build import open_catalogue
-from server.cli.home import Home
 from server.cli.refusals import failure_of
 from server.errors import problem_body
+from server.home import Home
 from server.jobs import JobPool
 from server.roles import Role
 from server.routes.refusals import problem_of_act

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from server.cli.home import Home
+from server.home import Home
 from server.serving import ServingLock
 from tests.cli.support import ROOT, Serving, cli, gone, misused, refused
 

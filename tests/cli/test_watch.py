@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from accountant.ledger import utc_now
 from server.build import open_catalogue
-from server.cli.home import Home
+from server.home import Home
 from server.services import Services
 from server.store.registry import Registry
 from server.watching import DatasetWatch, Versions

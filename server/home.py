@@ -17,9 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.explaining import explained
-from server.cli.failure import CommandFailed
-from server.cli.output import Json
 from server.files import write_whole
 from server.serving import serving_record
 
@@ -28,12 +25,16 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from server.store.registry import Registry
 
-__all__ = ["KEY_NAMES", "Home"]
+__all__ = ["KEY_NAMES", "Home", "NoLedger"]
 
 KEY_NAMES = ("admin", "analyst")
 """The principals whose keys `noisegate up` makes and keeps."""
 
 _MODE = 0o700
+
+
+class NoLedger(Exception):
+    """Nothing was ever set up in this folder. Its text is the folder."""
 
 
 class Home:
@@ -45,18 +46,16 @@ class Home:
     # Settings
 
     def settings(self, **values: str | int | None) -> Settings:
-        """The settings for this home: arguments, environment and file. Errors: CommandFailed."""
+        """The settings for this home: arguments, environment and file. Errors: SettingsRefused, OSError."""
         from server.settings import load_settings
 
         given = {name: value for name, value in values.items() if value is not None}
-        with explained(self.path):
-            return load_settings(home=self.path, **given)
+        return load_settings(home=self.path, **given)
 
     def create(self) -> None:
-        """Makes the folder, open to its owner only. Errors: CommandFailed."""
-        with explained(self.path):
-            self.path.mkdir(mode=_MODE, parents=True, exist_ok=True)
-            self.probe()
+        """Makes the folder, open to its owner only. Errors: OSError."""
+        self.path.mkdir(mode=_MODE, parents=True, exist_ok=True)
+        self.probe()
 
     def probe(self) -> None:
         """Writes in the folder, which tells at once whether it can be used. Errors: OSError."""
@@ -71,7 +70,7 @@ class Home:
         """The file whose lock says that the home is served."""
         return self.path / "serving.lock"
 
-    def serving(self) -> Json | None:
+    def serving(self) -> dict[str, object] | None:
         """The record of the process that serves this home now: url, pid, datasets with their versions.
 
         {} when it wrote none yet, None when no process serves the home.
@@ -90,19 +89,13 @@ class Home:
         """Whether a ledger can be there: a file of SQLite must exist; a server of PostgreSQL is asked later."""
         from accountant.connection import parse_url, sqlite_path
 
-        with explained(self.path):
-            file = sqlite_path(parse_url(settings.database()))
-            return file is None or file.is_file()
+        file = sqlite_path(parse_url(settings.database()))
+        return file is None or file.is_file()
 
     def require(self, settings: Settings) -> None:
-        """Errors: CommandFailed when nothing was ever set up here."""
-        if self.has_ledger(settings):
-            return
-        raise CommandFailed(f"""there is no ledger in "{self.path}"
-            Nothing was set up in this home yet, or it is somewhere else.
-            Start everything with: noisegate up
-            or name the right folder with --home DIR (or NOISEGATE_HOME),
-            or make an empty ledger with: noisegate migrate""")
+        """Errors: NoLedger when nothing was ever set up here."""
+        if not self.has_ledger(settings):
+            raise NoLedger(str(self.path))
 
     def require_migrated(self, settings: Settings) -> None:
         """Errors: NotMigrated or SchemaTooNew unless there is a ledger of exactly this program's schema."""
@@ -116,13 +109,15 @@ class Home:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Settings, Ledger, Registry]]:
-        """Settings, ledger and registry of a home that was set up. Errors: CommandFailed."""
+        """Settings, ledger and registry of a home that was set up.
+
+        Errors: NoLedger; those of `settings`, `require_migrated`, the ledger and the registry.
+        """
         settings = self.settings()
         self.require(settings)
-        with explained(self.path):
-            self.require_migrated(settings)
-            with self.ledger(settings) as ledger, self.registry(settings) as registry:
-                yield settings, ledger, registry
+        self.require_migrated(settings)
+        with self.ledger(settings) as ledger, self.registry(settings) as registry:
+            yield settings, ledger, registry
 
     @contextlib.contextmanager
     def registry(self, settings: Settings) -> Iterator[Registry]:
