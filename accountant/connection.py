@@ -31,7 +31,7 @@ def parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # A port that is no number is a plain ValueError, with the text in it.
+        # A port that is not a number is a plain ValueError, with the text in it.
         raise ValueError("the ledger's address must look like sqlite:///file or postgresql://host/name") from None
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         if not parsed.database or parsed.database == ":memory:" or parsed.query:

@@ -7,7 +7,7 @@ spent on the strength of a ledger that has forgotten it. So every batch shows th
 - the entry at the last head that this process saw durable is still there, with the same hash;
 - this process's own row still holds the number of its last durable batch (batches without entries count too);
 - SQLite's file, and its write-ahead log, are the ones that were opened, by device and inode. A removed file goes on
-  taking commits that nobody will find again, so this is asked after each commit as well, before anybody is told.
+  taking commits that nobody will find again, so this is asked after each commit as well, before anybody is answered.
 
 Each of them that fails is `LedgerBehind`, from then on and for every step, until an administrator acknowledges it.
 """
@@ -71,7 +71,7 @@ class OpenedFile:
 class Continuity:
     """What this process knows to be durable. Used by the writer's thread alone.
 
-    `lost` tells what was missing when a check failed, as `Acknowledge` keeps it.
+    `lost` says what was missing when a check failed, as `Acknowledge` keeps it.
     """
 
     def __init__(self, head: Head, file: OpenedFile) -> None:

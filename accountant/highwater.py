@@ -40,7 +40,7 @@ class Mark:
 
 
 class HighWater:
-    """The file of one ledger. `failed` tells that the last write did not succeed."""
+    """The file of one ledger. `failed` says that the last write did not succeed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -2,10 +2,10 @@
 
 Every start of a writing process has a row with a lease that each of its batches renews. When the lease is over, its
 open queries are failed by whoever recovers next. A process that was only slow finds its query failed when it posts: it
-tells nothing, and the charge stays, so a wrong guess costs budget and never privacy.
+reveals nothing, and the charge stays, so a wrong guess costs budget and never privacy.
 
 On SQLite the processes are on one machine, and a lock on a file beside the ledger, which the kernel lets go when a
-process ends, tells at once whether there is any other: the first process after a crash does not have to wait for a
+process ends, shows at once whether there is any other: the first process after a crash does not have to wait for a
 lease.
 """
 
@@ -45,7 +45,7 @@ class OwnerLock:
         self.exclusive = False
 
     def close(self) -> None:
-        """Gives the lock up."""
+        """Releases the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

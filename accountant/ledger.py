@@ -1,4 +1,4 @@
-"""The ledger: charges before answers, in one transaction each, durable before anybody is told.
+"""The ledger: charges before answers, in one transaction each, durable before anybody is answered.
 
 The order of a query is reserve, post. `reserve` recomputes the price from the privacy events, asks the
 filter of every account on the path and debits all of them; `post` stores releases and answer together with the
@@ -199,7 +199,7 @@ class Ledger(Reads):
 
         For an answer that is known before the query is asked. One transaction, like `reserve` and `post` together: an
         earlier request with the idempotency key is returned as it is; otherwise the query is settled when exactly
-        these releases serve all of its cores, and the answer may be told. None, with nothing changed, when they do
+        these releases serve all of its cores, and the answer may be returned. None, with nothing changed, when they do
         not: another release is better, none is good enough, or there is no core at all. What the answer has in common
         with another one is stored once (`shared`). With `again`, an earlier repeat whose answer is the same to the
         letter, nothing is stored and that query is returned; only for a request without an idempotency key.
@@ -234,7 +234,7 @@ class Ledger(Reads):
     def post(self, query_id: str, releases: Sequence[StoredRelease], answer: bytes) -> None:
         """Settles a reserved query: releases, answer, state and entries in one transaction.
 
-        The answer may be told only after this has returned. Errors: UnknownQuery; IllegalTransition when it is settled
+        The answer may be returned only after this has. Errors: UnknownQuery; IllegalTransition when it is settled
         or failed (also when its process was taken for dead); ValueError for a release that was not charged.
         """
         self._write(Post(query_id, tuple(releases), answer))

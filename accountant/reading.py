@@ -54,7 +54,7 @@ def choose_candidate(
 
     `path` is the reader's, root first; `fresh` the loss of the core if it were measured anew; `readings` are the
     accounts of the path that were charged for a release before, by release. None when no candidate will do: a better
-    release than was asked for, dearer than was agreed, is never sold unasked.
+    release than was asked for, more expensive than was agreed, is never sold unasked.
     """
     leaf = path[-1]
     limit = leaf.account().cost(fresh) + PICO if leaf.admits(Sums.of(fresh)) else None

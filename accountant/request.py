@@ -31,7 +31,7 @@ class Reuse(StrEnum):
     """Which stored releases may serve a query in place of fresh ones."""
 
     ANY = "any"
-    """Everybody's, for nothing."""
+    """Everybody's, for free."""
 
     CHARGED = "charged"
     """Everybody's: those of others for a charge to the reader's own accounts."""
@@ -121,7 +121,7 @@ class ReserveRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRelease:
-    """A release that is kept: the noisy table of one core, ready to be told again for nothing.
+    """A release that is kept: the noisy table of one core, ready to be returned again for free.
 
     When it is handed to `Ledger.post`, `core_key`, `quality` and `events` must be those of a core that the query was
     charged for, and `principal`, `dataset` and `query_id` those of the query; `created` is set by the ledger.

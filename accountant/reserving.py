@@ -160,7 +160,7 @@ class _Request(ABC):
         return path
 
     def _choose(self, batch: Batch, path: list[AccountState]) -> Chosen:
-        """Which release serves which core for nothing or for a charge, and the cores that none serves."""
+        """Which release serves which core for free or for a charge, and the cores that none serves."""
         reused: dict[str, str] = {}
         read: list[Read] = []
         charged: list[PreparedCore] = []
@@ -191,7 +191,7 @@ class _Request(ABC):
         return Chosen(reused, tuple(read), tuple(charged))
 
     def _free(self, batch: Batch, core: PreparedCore, leaf: AccountState) -> ReleaseHead | None:
-        """The best release that serves for nothing: one's own, everybody's, or one that was charged for before."""
+        """The best release that serves for free: one's own, everybody's, or one that was charged for before."""
         if self.request.reuse == Reuse.NONE:
             return None
         owner = None if self.request.reuse == Reuse.ANY else self.request.principal
@@ -333,7 +333,7 @@ class Repeat(_Request):
         if chosen.charged or chosen.read or not reused or reused != self.releases:
             return None
         if self.again is not None:
-            # Given before, to the letter: no row is needed to give it once more.
+            # Returned before, to the letter: no row is needed to return it once more.
             return ReserveOutcome(self.again, QueryStatus.SETTLED, fresh=False, reused=reused, charged="[]")
         query = self._record(batch, leaf, cores=chosen.stored(), charged="[]")
         query.shared = self.shared

@@ -239,7 +239,7 @@ releases = Table(
     Index("ix_releases_best", "core_key", "quality", "created"),
     Index("ix_releases_query_id", "query_id"),
 )
-"""Noisy tables that may be told again for nothing."""
+"""Noisy tables that may be returned again for free."""
 
 readings = Table(
     "readings",

@@ -79,7 +79,7 @@ Sample = tuple[Expression, Sequence[Expression]]
 
 
 def samples(name: str) -> list[Sample]:
-    """Dear uses of one operator; the second part is measured too, and subtracted."""
+    """Expensive uses of one operator; the second part is measured too, and subtracted."""
     wide = [WIDE]
     made: Mapping[str, list[Sample]] = {
         **{op: [(build(op, (B, C)), ()), (build(op, (B, C, B, C)), ())] for op in ("and", "or")},
@@ -146,7 +146,7 @@ def samples(name: str) -> list[Sample]:
 
 
 def _accepted(name: str) -> list[Expression]:
-    """Uses of an operator without dear ones in the list: every column, pair and constant that it takes."""
+    """Uses of an operator without expensive ones in the list: every column, pair and constant that it takes."""
     columns = (X, I, S, B, D, T)
     pairs = (
         (X, Y),
@@ -162,7 +162,7 @@ def _accepted(name: str) -> list[Expression]:
             calls.append(build(name, arguments))
         except TypeRefused:
             continue
-    assert calls, f"the dear uses of {name} must be listed"
+    assert calls, f"the expensive uses of {name} must be listed"
     return calls
 
 

@@ -38,7 +38,7 @@ QUALITY = Fraction(1, 10)
 
 
 def measure(clients: int, seconds: float, one: Callable[[int], None]) -> dict[str, float]:
-    """Runs `one` over and over in so many threads: rate, and latencies in milliseconds."""
+    """Runs `one` over and over in that many threads: rate, and latencies in milliseconds."""
     barrier = threading.Barrier(clients + 1)
     end = [0.0]
     times: list[list[float]] = [[] for _ in range(clients)]

@@ -56,7 +56,7 @@ def inspect_source(
 
 
 def source_columns(sources: Sequence[TableSource]) -> list[tuple[str, ...] | SnapshotFinding]:
-    """For each source the names of its columns as they stand in it, or what is wrong with it. Reads no rows."""
+    """For each source the names of its columns as the source has them, or what is wrong with it. Reads no rows."""
     request: dict[str, Json] = {"operation": "columns", "sources": [source.described() for source in sources]}
     with LoneWorker(attach_options()) as worker:
         answer = worker.call(request, timeout_seconds=_INSPECT_SECONDS, parse=_names)

@@ -122,7 +122,7 @@ class ShellEngine(Pooled):
         """Names and engine types of the result columns, from binding on empty tables of the same types.
 
         Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it. On each
-        sample, which has one row for each table, it is run: a text that is no number, compared with a number, binds
+        sample, which has one row for each table, it is run: a text that is not a number, compared with a number, binds
         and fails on every row.
         Errors: ShellInvalid when the SQL does not bind, when a value of a sample or a constant cannot be read as the
         type that it is compared with or cast to, or when all of it takes longer than `timeout_seconds`;

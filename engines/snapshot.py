@@ -38,7 +38,7 @@ def build_snapshot(dataset: Dataset, sources: Sequence[TableSource], *, director
 
     Requires: `draw_key` is the dataset's secret, at least 16 random bytes, the same for every version.
     Ensures: the same contents, declared shape and draw key give the same `data_version`, and then the existing
-    file is used; the version says nothing about the contents to who lacks the key. What the declaration says
+    file is used; the version says nothing about the contents without the key. What the declaration says
     (types, keys, one row per unit, declared text keys) was verified on every row. No unit has more rows of a table than
     `Table.rows_stored`, and no text more characters than its column's `length_max`: which rows are kept is a function
     of the unit's own rows and the draw key alone.

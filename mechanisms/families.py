@@ -1,7 +1,7 @@
 """Families of noise: what a price buys, which groups it can select, and how its intervals widen.
 
 A family is a name of `NoiseFamily` and an entry of `FAMILIES`. Pricing, releases and the description of the server loop
-over the entries and read their fields; nobody tells families apart by name. How the error of several sums is computed
+over the entries and read their fields; none distinguishes families by name. How the error of several sums is computed
 follows from the law that its measurements name (`measurement.Law`). docs/recipes/mechanism.md adds a family.
 """
 
@@ -34,7 +34,7 @@ ONE_GROUP = "Laplace noise selects groups only where each privacy unit has one g
 
 
 class NoiseFamily(enum.StrEnum):
-    """The families of noise that can answer a query. The values stand in requests, answers and stored releases."""
+    """The families of noise that can answer a query. The values are used in requests, answers and stored releases."""
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"

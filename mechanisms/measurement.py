@@ -64,7 +64,7 @@ class Perturbed:
 
     @property
     def sums(self) -> Integers:
-        """The noisy sums of a measurement that tells them. Errors: ExecutionFailed when it tells none."""
+        """The noisy sums of a measurement that releases them. Errors: ExecutionFailed when it releases none."""
         if self.values is None:
             raise ExecutionFailed
         return self.values

@@ -21,7 +21,7 @@ BINS = 40 * BINS_PER_OCTAVE + 1
 """Bins of the histogram: norms up to 1, then a factor of 2^(1/4) each, up to 2^40."""
 
 _SEEN = 5.0
-"""A bin counts as seen from so many standard deviations on: one histogram in 20,000 shows one that is not there."""
+"""A bin counts as seen from this many standard deviations on: one histogram in 20,000 shows one that is not there."""
 
 _BACK, _AHEAD = 8, 20
 """Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""

@@ -215,7 +215,7 @@ def _placed(matrix: Integers, order: npt.NDArray[np.intp], cells: int) -> Intege
 def _sums(core: CoreStatistics, calibration: Calibration, noisy: dict[str, Integers]) -> tuple[NoisySums, ...]:
     """The noisy sums with the law of their noise, and the estimates that each statistic gives.
 
-    A selection that tells no numbers has none. Errors: ExecutionFailed when an estimate was to be made of it.
+    A selection that releases no numbers has none. Errors: ExecutionFailed when an estimate was to be made of it.
     """
     if any(estimate.statistic not in noisy for estimate in core.estimates):
         raise ExecutionFailed

@@ -1,4 +1,4 @@
-"""Brings a database to the newest schema, and tells which schema it has."""
+"""Brings a database to the newest schema, and reports which schema it has."""
 
 from __future__ import annotations
 

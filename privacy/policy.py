@@ -73,7 +73,7 @@ class ColumnType(enum.Enum):
 
     @property
     def python(self) -> tuple[type, ...]:
-        """The types that its values have here; True is no integer."""
+        """The types that its values have here; True is not an integer."""
         return _SQL_AND_PYTHON[self][1]
 
 
@@ -222,7 +222,7 @@ class Sharing(enum.Enum):
     """For a charge to the reader's own accounts: everybody's limit bounds what they read, and the root pays once."""
 
     FREE = "free"
-    """For nothing: then an analyst's own limit does not bound what they read. Only the root's limit does."""
+    """For free: then an analyst's own limit does not bound what they read. Only the root's limit does."""
 
     @property
     def said(self) -> str:
@@ -234,7 +234,7 @@ _SHARING_SAID = {
     Sharing.NO: "Releases are not shared: an analyst is served by their own releases only.",
     Sharing.CHARGED: "Releases are shared for a charge: who reads what another analyst paid for is charged on "
     "their own accounts below the first one that both have in common, so a personal limit bounds what they read.",
-    Sharing.FREE: "Releases are shared for nothing: a personal limit does not bound what the person reads, only the "
+    Sharing.FREE: "Releases are shared for free: a personal limit does not bound what the person reads, only the "
     "root's limit does.",
 }
 

@@ -12,7 +12,7 @@ __all__ = ["TEXT_ROW_BYTES_MAX", "Parameter", "Statement", "StatementKey", "Stat
 TEXT_ROW_BYTES_MAX = 128 * 1024
 """Most bytes of text that a statement's operators may make of one row, all together (sql_rewrite/memory.py proves it).
 
-The engine holds them outside of its own memory limit, for as many rows at a time as a vector has and once per thread;
+The engine holds them outside its own memory limit, for as many rows at a time as a vector has and once per thread;
 workers keep room for that (engines/memory.py).
 """
 

@@ -1,6 +1,6 @@
 """The kinds of integer sums that noise is added to.
 
-Whoever tells them apart names every kind and ends in `assert_never`: mypy then finds each place that a new kind needs.
+Code that distinguishes them names all and ends in `assert_never`: mypy then finds each place that a new kind needs.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Neighbouring(enum.Enum):
 class PrivacyUnit:
     """Whose presence is protected: the rows of `table` are the units, `key` names them.
 
-    Without a `key` each row of `table` is a unit of its own: nothing in the data tells which rows belong together.
+    Without a `key` each row of `table` is a unit of its own: nothing in the data says which rows belong together.
     """
 
     table: str

@@ -1,7 +1,7 @@
 """Warnings: what an answer says beside its numbers, where they are right by the rules and may mislead a person.
 
 A warning is a finding (privacy/refusal.py) with one of these codes. It follows from the text and the declarations
-alone, like a refusal, so it tells nothing about rows and costs nothing. It never replaces a refusal: what cannot be
+alone, like a refusal, so it reveals nothing about rows and costs nothing. It never replaces a refusal: what cannot be
 answered is refused. Codes are stable.
 """
 

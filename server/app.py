@@ -54,7 +54,7 @@ _FORESEEN = (
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z", re.ASCII)
 
 _DESCRIPTION = """\
-Noisegate answers SQL questions about people with noise, and keeps the account of what has been told.
+Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
 Amounts of epsilon and delta are decimal strings. Problems are RFC 9457 documents with `code`, `what`, `why`, `instead`
 and `charged`. Only `POST /v1/queries` spends; a GET never does.

@@ -133,7 +133,7 @@ def _check_texts(value: object) -> None:
 
 
 def _depth(raw: bytes) -> int:
-    """Deepest nesting of brackets outside of strings."""
+    """Deepest nesting of brackets outside strings."""
     deepest = depth = 0
     for match in _BRACKET.finditer(_STRING.sub(b"", raw)):
         depth += 1 if match.group() in b"[{" else -1

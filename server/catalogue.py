@@ -267,7 +267,7 @@ class ServedDatasets:
             replaces=replaces,
         )
         with self._lock:
-            # A new dictionary: who reads the old one goes on without the lock.
+            # A new dictionary: whoever reads the old one goes on without the lock.
             self._entries = {**self._entries, file.dataset: entry}
         return entry.dataset
 

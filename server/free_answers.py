@@ -50,7 +50,7 @@ class FreeAnswers:
         return 0 if left > 0 else max(1, math.ceil((1 - left) / self._rate))
 
     def take(self, principal: str, size: int) -> None:
-        """Counts a free answer of so many bytes, and its row."""
+        """Counts a free answer of that many bytes, and its row."""
         with self._lock:
             self._left[principal] = (self._now(principal) - size - ROW_BYTES, self._clock())
             self._left.move_to_end(principal)

@@ -58,7 +58,7 @@ class Home:
         self.probe()
 
     def probe(self) -> None:
-        """Writes in the folder, which tells at once whether it can be used. Errors: OSError."""
+        """Writes in the folder, which shows at once whether it can be used. Errors: OSError."""
         probe = self.path / f".probe-{os.getpid()}"
         probe.write_bytes(b"noisegate\n")
         probe.unlink()

@@ -28,7 +28,7 @@ __all__ = ["ServingLock", "interruptible", "listen", "public_url", "serve", "ser
 
 
 class ServingLock:
-    """Held by the process that serves a home; the kernel lets it go when the process ends, however it ends."""
+    """Held by the process that serves a home; the kernel releases it when the process ends, however it ends."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
@@ -55,7 +55,7 @@ class ServingLock:
         os.pwrite(self._descriptor, text, 0)
 
     def close(self) -> None:
-        """Lets the home go."""
+        """Releases the home."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

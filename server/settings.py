@@ -31,7 +31,7 @@ __all__ = ["PREFIX", "Settings", "SettingsRefused", "load_settings", "unknown_en
 PREFIX = "NOISEGATE_"
 SECRET_LENGTH_MIN = 32
 CONNECTION_BACKLOG = 256
-"""Connections that the kernel keeps for a server; so many may be accepted at once, before any of them is looked at."""
+"""Connections that the kernel keeps for a server; this many may be accepted before any of them is looked at."""
 _FILE_VARIABLE = f"{PREFIX}SETTINGS_FILE"
 _OTHER_VARIABLES = frozenset({"SETTINGS_FILE", "URL", "KEY", "ADULT_CSV"})
 _PLACEHOLDERS = ("changeme", "change-me", "change_me", "secret", "password", "default", "example", "placeholder")
@@ -249,7 +249,7 @@ def _database_faults(url: str) -> list[str]:
 
 
 def _weak_secret(text: str) -> list[str]:
-    """Why the text is no secret; empty when it may be one."""
+    """Why the text is not secret; empty when it may be one."""
     folded = text.lower()
     if any(word in folded for word in _PLACEHOLDERS):
         return [
@@ -289,7 +289,7 @@ def load_settings(**values: Any) -> Settings:
 
 
 def unknown_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Names that start with the prefix and are no setting: most likely misspelt. Values are not looked at."""
+    """Names that start with the prefix and are not settings: most likely misspelt. Values are not looked at."""
     known = {name.upper() for name in Settings.model_fields} | _OTHER_VARIABLES
     names = (name for name in environ if name.upper().startswith(PREFIX))
     return tuple(

@@ -46,7 +46,7 @@ class DatasetWatch:
         self._thread = threading.Thread(target=self._run, name="dataset-watch", daemon=True)
 
     def start(self) -> None:
-        """Tells what is served, then begins to look."""
+        """Reports what is served, then begins to look."""
         self._tell()
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""Core blocks: a SELECT over tables becomes a typed core, and a shell block that stands in its place.
+"""Core blocks: a SELECT over tables becomes a typed core, and a shell block that replaces it.
 
 SELECT sex, AVG(age) / 2 AS half FROM people WHERE smoker GROUP BY sex HAVING COUNT(*) > 10
 core:         people where smoker, k0 = sex, a0 = average(age), a1 = rows
@@ -35,7 +35,7 @@ KEYS_MAX = 16
 
 
 class CoreBlock:
-    """One SELECT block over tables: its core, and the shell block that stands in its place."""
+    """One SELECT block over tables: its core, and the shell block that replaces it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The shell block in the place of a private block: the same block over the core's released table.
+"""The shell block that replaces a private block: the same block over the core's released table.
 
 Keys and aggregates become columns of that table, and HAVING becomes WHERE.
 """

@@ -55,7 +55,7 @@ def refined(encoding: Encoding, degree: int) -> Encoding:
 
 
 def _parts(size: int, least: int) -> int:
-    """The power of two by which steps are divided so that there are at least so many."""
+    """The power of two by which steps are divided so that there are at least that many."""
     parts = 1
     while size * parts < least:
         parts *= 2

@@ -91,7 +91,7 @@ class Released:
 
 
 def hidden_columns(form: Form, identities: int) -> list[str]:
-    """The names of the hidden columns that a relation with so many identities has in a form."""
+    """The names of the hidden columns that a relation with that many identities has in a form."""
     ids = [f"id${i}" for i in range(identities)]
     match form:
         case Form.PLAIN:
@@ -119,7 +119,7 @@ def core_relation(
 ) -> Released:
     """The relation of a core's released table, whose rows are named by `row$`.
 
-    `numbers` are keys that stand in the relation once more, by another name and as the doubles that they were.
+    `numbers` are keys that are in the relation once more, by another name and as the doubles that they were.
     """
 
     def build(form: Form) -> exp.Query:

@@ -387,7 +387,7 @@ class Negate(Scalar):
 
 @node
 class RoundDigits(Scalar):
-    """A number rounded to so many decimals, halves away from zero; an infinity and NaN stay what they are."""
+    """A number rounded to that many decimals, halves away from zero; an infinity and NaN stay what they are."""
 
     value: Scalar
     digits: int

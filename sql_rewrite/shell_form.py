@@ -116,7 +116,7 @@ class NodeWriter:
         return self.nested.released(node, self.names, self.scope)
 
     def _value(self, node: exp.Expr) -> exp.Expr:
-        """A query in the place of a value."""
+        """A query used as a value."""
         inner = self._released(node)
         if self.form is not Form.SIMULATED:
             return exp.Subquery(this=inner.plain())

@@ -48,7 +48,7 @@ def value_of(released: Released) -> Trace:
 
 
 def leaves_out(node: exp.Expr, rows_most: Callable[[], int | None]) -> bool:
-    """Whether LIMIT or OFFSET of a query may leave out rows, of which there are at most so many by public facts."""
+    """Whether LIMIT or OFFSET of a query may leave out rows, of which there are at most that many by public facts."""
     limit, offset = (_counted(node.args.get(slot)) for slot in ("limit", "offset"))
     if offset is not None and offset != 0:
         return True

@@ -41,7 +41,7 @@ _LEFT = frozenset(
     (Kind.VAR, Kind.IDENTIFIER, Kind.R_PAREN, Kind.R_BRACKET, Kind.NUMBER, Kind.STRING, Kind.END, Kind.NULL,
      Kind.TRUE, Kind.FALSE)
 )  # fmt: skip
-"""What may stand on the left of a plus that adds."""
+"""What may be on the left of a plus that adds."""
 
 _OPERATORS = frozenset(
     (
@@ -51,7 +51,7 @@ _OPERATORS = frozenset(
 )  # fmt: skip
 _SPACES = frozenset("\t\n\r ")
 _QUOTED = frozenset((Kind.STRING, Kind.IDENTIFIER, Kind.HEREDOC_STRING, Kind.BYTE_STRING))
-"""Kinds of tokens that stand in quotes and may contain any letter."""
+"""Kinds of tokens that are in quotes and may contain any letter."""
 
 
 def named(name: str) -> str:

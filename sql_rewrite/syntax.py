@@ -57,7 +57,7 @@ SUBSCRIPTS_MAX = 64
 """Most square brackets in a text: the parser's work grows with the square of their number."""
 
 CHAIN_MAX = 32
-"""A chain of AND or OR with at least so many terms is read as a balanced tree."""
+"""A chain of AND or OR with at least this many terms is read as a balanced tree."""
 
 UNFORESEEN: Final = (SqlglotError, ValueError, TypeError, AttributeError, IndexError, KeyError, AssertionError)
 """What the parser and the generator raise on arguments that they do not foresee."""

@@ -1,4 +1,4 @@
-"""The analyst's SQL text with its tokens: where a node of the tree stands in it, and how a function was spelled.
+"""The analyst's SQL text with its tokens: where a node of the tree is in it, and how a function was spelled.
 
 The parser keeps the offsets of names and literals. Of calls that are grammar (CAST, EXTRACT, ...) it keeps none, so
 they are found by the tokens before their arguments.
@@ -84,7 +84,7 @@ class Text:
         self._places: list[int] | None = None
 
     def position(self, node: exp.Expr | None) -> Position | None:
-        """Where a node stands in the text, a call with its name and its brackets; None when the tree does not say."""
+        """Where a node is in the text, a call with its name and its brackets; None when the tree does not say."""
         if node is None:
             return None
         start, end = None, None

@@ -2,7 +2,8 @@
 
     test [ARGUMENTS OF PYTEST]                every test that this machine can run, two at a time unless told otherwise;
                                               says which were skipped, why, and how to enable them
-    lint [format] [lint] [types] [imports]    the static checks, all of them or the named ones; reports every failure
+    lint [format] [lint] [types] [imports] [words]
+                                              the static checks, all of them or the named ones; reports every failure
     dev TOOL [ARGUMENTS]                      a tool of the environment, where you stand
     dev trace SQL                             one query on its way to its price, step by step: plan, bounds, statement,
                                               noise
@@ -31,6 +32,7 @@ LINT = {
     "lint": ["ruff", "check", ".", "noisegate"],
     "types": ["mypy"],
     "imports": ["lint-imports", "--no-cache", "--no-logo"],
+    "words": ["python", "-m", "tests.words"],
 }
 
 

@@ -48,7 +48,7 @@ def open_tables(
     """A cursor on the tables as analysts see them: declared names and types, no row, nothing hidden.
 
     They are a database of their own beside the twin's, in the same engine: another engine would map its own memory.
-    They stand in "main" and in the schema of that name, unless the engine has its own use for the name. To be opened
+    They are in "main" and in the schema of that name, unless the engine has its own use for the name. To be opened
     before the twin's configuration is locked, as the cursor has to choose its database.
     """
     seen = twin.cursor()

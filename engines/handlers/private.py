@@ -63,7 +63,7 @@ class PrivateHandler:
         with contextlib.closing(duckdb.connect(":memory:", config=self._settings)) as connection:
             connection.execute("SELECT 1 AS a, 'x' AS b").fetchnumpy()
             known = {str(name) for (name,) in connection.execute("FROM duckdb_optimizers()").fetchall()}
-        # Another version of the engine may have an optimizer of which nobody decided whether it reads rows.
+        # Another version of the engine may have an optimizer that nobody has judged yet: it may read rows.
         if known != set(DECISIONS):
             raise ValueError
 

@@ -69,7 +69,7 @@ def inspect_table(connection: duckdb.DuckDBPyConnection, source: SourceFile, nam
     return InspectedTable(
         name or "",
         tuple(
-            # Without what stands in brackets: the words of a dictionary type are values.
+            # Without what is in brackets: the words of a dictionary type are values.
             InspectedColumn(original, kind, type_name.split("(", maxsplit=1)[0], never_null)
             for (original, _, type_name), kind, never_null in zip(columns, found.types, required, strict=True)
         ),
@@ -137,7 +137,7 @@ def _required(
 class _Found:
     """What is proposed for a table: rows, the type of each column (None where none fits), and how it is written.
 
-    `marks` has for each column the words of `_MISSING` that stand in it, `filled` the columns with any other value.
+    `marks` has for each column the words of `_MISSING` that are in it, `filled` the columns with any other value.
     """
 
     rows: int
@@ -251,7 +251,7 @@ def _read_as(
     """Rows of a CSV file, the type to propose for each column, and how its numbers and days are written.
 
     A guessed type is proposed when every value of the column converts to it under our own rules: what is proposed
-    can be attached. One way of writing holds for the file; where it cannot be told which one, the columns are
+    can be attached. One way of writing holds for the file; where it is not certain which one, the columns are
     text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand. So is
     "1.250" where `points_part` says that points may part thousands. `marked` are columns whose guess was misled by
     words that are taken for missing values now.

@@ -18,7 +18,7 @@ Form = tuple[Fraction, ...]
 """Coefficients of a linear estimate on the integer sums of a statistic, one per coordinate."""
 
 GROUP_SIZES = (100, 1_000, 10_000)
-"""Numbers of rows for which the error of a ratio is told in advance."""
+"""Numbers of rows for which the error of a ratio is stated in advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedError:
-    """The error that an estimate would have in a group of so many rows; not read from data.
+    """The error that an estimate would have in a group of that many rows; not read from data.
 
     `standard_error` and `half_width` are those of values spread evenly over their bounds; `standard_error_at_most` is
     that of the worst values within them.

@@ -67,7 +67,7 @@ class Ratio(Estimator):
 
     @abstractmethod
     def worst(self, statistic: Statistic) -> int:
-        """The coordinate that holds all rows where the standard error of a group of so many rows is greatest.
+        """The coordinate that holds all rows where the standard error of a group of that many rows is greatest.
 
         Whoever writes an estimator shows where that is; there is no place that is right for all.
         """

@@ -1,4 +1,4 @@
-"""Answers that are told again hold a reference to what they share with an earlier answer, not a copy of it.
+"""Answers that are returned again hold a reference to what they share with an earlier answer, not a copy of it.
 
 A row with `answer_of` holds only what is its own; the bytes from `answer_from` to `answer_to` of that query's answer
 belong at `answer_at`. Earlier answers stay whole.

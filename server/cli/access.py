@@ -253,7 +253,7 @@ def _carry_out(
 ) -> Json:
     """What `act` returns, or what it returned when the same request was carried out under the same key.
 
-    `unkept` names a member that is not kept: it is None then. Errors: CommandFailed for a text that is no key;
+    `unkept` names a member that is not kept: it is None then. Errors: CommandFailed for a text that is not a key;
     ActRefused, those of `server.administration.once` too.
     """
     if key is None:

@@ -126,7 +126,7 @@ class Client:
         self._http.close()
 
     def get(self, path: str) -> Json:
-        """What stands at a path."""
+        """What is at a path."""
         return self._read(self._send("GET", path))
 
     def estimate(self, body: Json) -> Json:
@@ -164,7 +164,7 @@ class Client:
         raise UsageError(f"the dataset is missing\n{why}\n{instead}")
 
     def text(self, path: str, *, accept: str) -> str:
-        """What stands at a path, as text of that media type."""
+        """What is at a path, as text of that media type."""
         response = self._send("GET", path, Accept=accept)
         if response.status_code >= 400 or not response.headers.get("Content-Type", "").startswith(accept):
             self._read(response)

@@ -39,7 +39,7 @@ _SYSTEM: dict[tuple[int, ...], str] = {
         Choose a folder that you may write with --home DIR (or NOISEGATE_HOME), or fix its permissions.""",
     _IN_THE_WAY: """could not use {about}: a file stands where a folder is needed, or the other way round
         The system says: {said}{where}.
-        Choose another path, or move what stands there away.""",
+        Choose another path, or move what is there away.""",
     (errno.ENOENT,): """could not find {about}
         There is no such file or folder.
         Check the path.""",

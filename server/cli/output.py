@@ -30,7 +30,7 @@ _COMMAND = re.compile(
     r"|completion|audit|doctor)\b"
 )
 _NO_HOME = frozenset(("init", "dataset check", "dataset upgrade", "completion", *_GROUPS.split("|")))
-"""Commands that read files only, or are no command yet: advice names no home with them."""
+"""Commands that read files only, or are not a command yet: advice names no home with them."""
 
 _home_in_use = ""
 
@@ -118,7 +118,7 @@ def printable(text: object) -> str:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, right: Collection[int] = ()) -> str:
-    """Columns of equal width under their names; `right` are the columns whose values stand on the right."""
+    """Columns of equal width under their names; `right` are the columns whose values are aligned to the right."""
     names, *cells = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     lines = []

@@ -87,7 +87,7 @@ def _noisegate(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="The version, and nothing else.")
     ] = False,
 ) -> None:
-    """Noisegate answers SQL questions about people with noise, and keeps the account of what has been told.
+    """Noisegate answers SQL questions about people with noise, and keeps an account of what has been revealed.
 
     \b
     first steps

@@ -44,7 +44,7 @@ def serve(
     settings = place.settings(host=host, port=port)
     unknown = unknown_environment(os.environ)
     if unknown:
-        say(f"noisegate: these variables are no settings and have no effect: {', '.join(unknown)}", error=True)
+        say(f"noisegate: these variables are not settings and have no effect: {', '.join(unknown)}", error=True)
     place.create()
     with serving.interruptible(), take_home(place, settings) as lock:
         if migrate:

@@ -74,7 +74,7 @@ def up(
         with open_port(settings.host, settings.port) as listener:
             unknown = unknown_environment(os.environ)
             if unknown:
-                steps.tell(f"These variables are no settings and have no effect: {', '.join(unknown)}.")
+                steps.tell(f"These variables are not settings and have no effect: {', '.join(unknown)}.")
             steps.announce(listener.getsockname()[1])
             place.create()
             with take_home(place, settings) as lock:
@@ -120,7 +120,7 @@ class _Up:
         self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
         if fresh:
             lines = {
-                "ledger.sqlite" if own else "(database)": "the account of what has been told",
+                "ledger.sqlite" if own else "(database)": "the account of what has been revealed",
                 "datasets/": "demo data: 25,000 invented patients and their visits",
                 "snapshots/": "an immutable copy of the data, which queries run on",
                 "secrets/": "secrets of this server and two API keys, readable by you only",

@@ -16,7 +16,7 @@ from privacy.refusal import Finding
 __all__ = ["ERROR", "WARNING", "DatasetFileRefused", "Path", "is_error", "listed", "paragraph", "severity"]
 
 Path = tuple[str | int, ...]
-"""Where something stands in the file, from the outside in: ("tables", "visits", "columns", "cost", "bounds", 0)."""
+"""Where something is in the file, from the outside in: ("tables", "visits", "columns", "cost", "bounds", 0)."""
 
 ERROR = "dataset_refused"
 """The code of what keeps a dataset from being attached, also over HTTP."""

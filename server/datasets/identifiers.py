@@ -50,4 +50,4 @@ RESERVED = frozenset(
         "window with"
     ).split()
 )
-"""Words of SQL that are no names unless they stand in quotes."""
+"""Keywords of SQL, which are names in quotes only."""

@@ -20,7 +20,7 @@ __all__ = ["propose"]
 
 _HEAD = """\
 # A dataset file of Noisegate, proposed from the names and types of the columns in {file}.
-# What stands here is public to the analysts of the dataset. Lines that say "asked" wait for you: fill them in from
+# What is written here is public to the analysts of the dataset. Lines that say "asked" wait for you: fill them in from
 # what the columns mean, never from the rows: bounds and lists that are read from rows reveal facts about people.
 # Check it with:   noisegate dataset check THIS_FILE        More: docs/datasets.md
 """

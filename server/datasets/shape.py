@@ -75,7 +75,7 @@ def _prune(model: type[_Model], data: Yaml) -> _Model | None:
 
 
 def _remove(data: dict[str, Yaml], item: ErrorDetails) -> bool:
-    """Takes the smallest optional thing around one finding out of the data. Whether something was taken."""
+    """Takes the smallest optional thing around one finding out of the data. Returns whether something was taken."""
     path = _path(data, item["loc"])
     if item["loc"][:1] == ("source",):
         if data.get("source") == {"file": PLACEHOLDER}:
@@ -104,7 +104,7 @@ def _remove(data: dict[str, Yaml], item: ErrorDetails) -> bool:
 
 
 def _path(data: Yaml, location: Sequence[int | str]) -> Path:
-    """The part of an error's location that stands in the data (the rest names branches of a union)."""
+    """The part of an error's location that is in the data (the others name branches of a union)."""
     path: Path = ()
     for part in location:
         here = value_at(data, path)

@@ -16,7 +16,7 @@ __all__ = ["cells_at_once", "why_none"]
 
 
 def cells_at_once(plan: Shell, tables: Iterable[int]) -> int:
-    """How many intervals hold at once, where the released tables have so many cells.
+    """How many intervals hold at once, where the released tables have that many cells.
 
     Cells that were left out after the release count too: they might have been the right ones.
     """

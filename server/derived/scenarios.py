@@ -87,11 +87,11 @@ class Scenarios:
         return self._scenarios[key]
 
     def room_for(self, scenarios: int) -> bool:
-        """Whether so many more scenarios stay within the limit of rows."""
+        """Whether that many more scenarios stay within the limit of rows."""
         return self.fits(len(self._scenarios) + scenarios)
 
     def fits(self, scenarios: int) -> bool:
-        """Whether so many scenarios in all stay within the limit of rows."""
+        """Whether that many scenarios in all stay within the limit of rows."""
         return scenarios * self.total <= _ROWS_MAX
 
     def zero(self) -> Scenario:

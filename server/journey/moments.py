@@ -9,7 +9,7 @@ each run. A run that outlasts the time limit fails; the same draw moves that lim
 
 Claim. Let T and T' be the running times on two data sets that differ in one unit, with |T - T'| <= d
 (`sql_rewrite.cost` bounds it), and let the plan's tick be w >= 10 d. Then anyone who sees one moment, and whether the
-run failed, tells the data sets apart with an accuracy of at most 1/2 + d / (2 w) <= 0.55.
+run failed, distinguishes the data sets with an accuracy of at most 1/2 + d / (2 w) <= 0.55.
 
 Proof. All that shows is a function of T + U, with U uniform on [0, w): the moment is the first one that is not below
 T + U, and the run fails when T + U is beyond the time limit plus w. T + U and T' + U are uniform on intervals of length
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 __all__ = ["OVERHEAD_SECONDS", "SHARE", "Moments", "moments_of"]
 
 SHARE = 10
-"""A plan's tick is so many times what the rows of one unit may take."""
+"""A plan's tick is this many times what the rows of one unit may take."""
 
 OVERHEAD_SECONDS = 0.005
 """From the question to the engine and back: reading the text, the reservation, noise. A usual machine needs less."""

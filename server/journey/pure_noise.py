@@ -110,7 +110,7 @@ def _rows_of(estimate: Estimate) -> _RowsOf | None:
 
 
 def _rows_of_sum(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
-    """With so many rows the half-width of a sum is as large as the greatest magnitude that the sum could have."""
+    """With that many rows the half-width of a sum is as large as the greatest magnitude that the sum could have."""
     measurement = calibration.measurement(core, estimate.statistic)
     encoding = measurement.statistic.encoding
     form = linear_form(measurement.statistic, estimate.kind)
@@ -122,7 +122,7 @@ def _rows_of_sum(calibration: Calibration, core: str, estimate: Estimate, confid
 
 
 def _rows_of_ratio(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
-    """q: with so many rows the interval of an average is at least as wide, to either side, as the range of its values.
+    """q: with that many rows the interval of an average is at least as wide, to each side, as the range of its values.
 
     With the true mean c the error is that of (sum of t - c n) / n, with the weights c and 1 - c on two coordinates.
     Of all such pairs the halves give the most peaked sum (Proschan 1965, Theorem 2.3: symmetric log-concave noise), and

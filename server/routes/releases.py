@@ -36,7 +36,7 @@ _RELEASE_HEADERS = ("Noisegate-Release", "Noisegate-Query", "Noisegate-Confidenc
         "Read a stored release",
         "A noisy table that was paid for once: immutable, free to read and to cache. Visible to whom it was released, "
         "to those who were charged for reading it, to overseers, and to everybody with a budget for the dataset where "
-        "its policy shares releases for nothing. The header "
+        "its policy shares releases for free. The header "
         "`Accept` chooses the format; JSON is the default.",
         tag="Queries",
         answers={200: (ReleaseAnswer, None), 304: ("", None)},

@@ -51,6 +51,6 @@ def split_key(text: str) -> tuple[str, str] | None:
 def digest_of(secret: str, *, salt: bytes, pepper: bytes) -> bytes:
     """What is stored of a key: HMAC-SHA-256 under the server's secret of salt and key.
 
-    A slow hash would add nothing: the secret has 256 random bits, there is no dictionary to try.
+    A slow hash would add nothing: the secret has 256 random bits, there is not a dictionary to try.
     """
     return hmac.new(pepper, salt + secret.encode("ascii"), hashlib.sha256).digest()

@@ -220,7 +220,7 @@ class BudgetAnswer(AnswerModel):
     membership_guess: str = Field(
         description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
         "ever had could guess, from even odds, whether one unit is in the data. Of the root's limit where the policy "
-        "shares releases for nothing, since then nothing else bounds what is read."
+        "shares releases for free, since then nothing else bounds what is read."
     )
     frozen: bool = Field(
         description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "

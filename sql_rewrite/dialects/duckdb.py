@@ -367,7 +367,7 @@ class DuckDB(Dialect):
     def _key_text(self, node: KeyText) -> str:
         whole = f"CAST({self.write(node.value)} AS VARCHAR)"
         cut = f"left({whole}, {node.characters})"
-        # A text of so many bytes has at most so many characters; counting characters takes far longer.
+        # A text of n bytes has at most n characters; counting characters takes far longer.
         return f"CASE WHEN strlen({whole}) <= {node.characters} THEN {whole} ELSE {cut} END" if node.cheap else cut
 
     @writes(Sum)
@@ -406,7 +406,7 @@ class DuckDB(Dialect):
 
     @writes(ChosenGroups)
     def _chosen_groups(self, node: ChosenGroups) -> str:
-        """Ranks by `hash`, which is no volatile function: the engine refuses one in the ORDER BY of a window."""
+        """Ranks by `hash`, which is not a volatile function: the engine refuses one in the ORDER BY of a window."""
         keys = _names(node.keys)
         hashed = ", ".join(_names(("d", *node.keys)))
         order = ", ".join([f"hash({hashed})", *keys])

@@ -80,7 +80,7 @@ _OPERATORS = MappingProxyType(
 )
 """The greatest figures, at least 4 ns for a row and 1,200 for a vector.
 
-Those of plain calls stand in their descriptions (`Operator.cost`), and were measured on this engine too.
+Those of plain calls are in their descriptions (`Operator.cost`), and were measured on this engine too.
 """
 
 

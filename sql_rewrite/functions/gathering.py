@@ -1,4 +1,4 @@
-"""Gathering: a column as a group key, where values outside of its declared keys count as one declared `other` value.
+"""Gathering: a column as a group key, where values outside its declared keys count as one declared `other` value.
 
 The server adds these operators around columns of keys; no SQL is mapped to them. NULL stays NULL.
 """

@@ -105,7 +105,7 @@ def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expres
 
 
 def of_one_kind(forms: str, least: int, most: int | None = None, *, to: ColumnType | None = None) -> Resolve:
-    """Accepts so many values of one kind, and gives `to`, or a value of that kind."""
+    """Accepts that many values of one kind, and returns `to`, or a value of that kind."""
 
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         arity(forms, arguments, least, most)

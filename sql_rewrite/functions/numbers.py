@@ -13,7 +13,7 @@ INTEGER, NUMBER = ColumnType.INTEGER, ColumnType.NUMBER
 
 
 def numbers(forms: str, arguments: tuple[Expression, ...], count: int) -> tuple[tuple[Expression, ...], ColumnType]:
-    """So many arguments of type INTEGER, or all as NUMBER."""
+    """That many arguments of type INTEGER, or all as NUMBER."""
     arity(forms, arguments, count)
     arguments = tuple(Literal(None, INTEGER) if isinstance(a, Literal) and a.value is None else a for a in arguments)
     if not all(argument.type in (INTEGER, NUMBER) for argument in arguments):
@@ -22,12 +22,12 @@ def numbers(forms: str, arguments: tuple[Expression, ...], count: int) -> tuple[
 
 
 def resolve_numbers(forms: str, count: int) -> Resolve:
-    """Accepts so many numbers, and gives one of their common type."""
+    """Accepts that many numbers, and returns one of their common type."""
     return lambda arguments: Resolved(*numbers(forms, arguments, count))
 
 
 def resolve_to_number(forms: str, count: int) -> Resolve:
-    """Accepts so many numbers of any type, as NUMBER, and gives one."""
+    """Accepts that many numbers of any type, as NUMBER, and returns one."""
 
     def resolve(arguments: tuple[Expression, ...]) -> Resolved:
         converted, _ = numbers(forms, arguments, count)

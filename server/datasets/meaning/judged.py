@@ -52,7 +52,7 @@ class Judged:
         return written if isinstance(written, int) else VERSION
 
     def written(self, path: Path) -> bool:
-        """Whether something stands at the path in the file, whatever its shape."""
+        """Whether something is at the path in the file, whatever its shape."""
         return path in self.document.positions
 
     def raw_columns(self, table: str) -> list[str]:

@@ -79,7 +79,7 @@ def _other(judged: Judged, path: Path, called: str, kind: ColumnType, keys: Keys
             path,
             what=f"{called} has too many keys beside another group",
             why=f"Each row is compared with every key; the limit is {GATHERED_MAX}.",
-            instead="Leave other out: then values outside of the keys are refused when the data is attached.",
+            instead="Leave other out: then values outside the keys are refused when the data is attached.",
         )
 
 
