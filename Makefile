@@ -8,7 +8,7 @@ help:  ## this list
 up:  ## start everything: environment, demo data, keys, a budget, a server, a first answer
 	@./noisegate up
 
-check:  ## format, lint, types, imports, fast tests and documentation tests
+check:  ## format, lint, types, imports, words, fast tests and documentation tests
 	@./noisegate lint
 	@./noisegate test -m "not slow" -q
 

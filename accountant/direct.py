@@ -63,7 +63,7 @@ class Direct:
 
 
 def read(engine: Engine, statement: str, parameters: Parameters = _NONE) -> list[tuple[Any, ...]]:
-    """The rows of one statement, on a connection of the engine's pool and outside of any transaction.
+    """The rows of one statement, on a connection of the engine's pool and outside any transaction.
 
     Errors: DBAPIError, as SQLAlchemy raises it; its TimeoutError when no connection comes free.
     """
