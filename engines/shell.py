@@ -19,12 +19,28 @@ from privacy.refusal import ExecutionFailed
 from privacy.statement import Parameter, Statement
 from privacy.values import Cell, Json
 
-__all__ = ["PlanFailed", "Sample", "ShellColumn", "ShellEngine", "ShellInvalid", "ShellResult", "ShellTable"]
+__all__ = [
+    "CHECK_SECONDS",
+    "PlanFailed",
+    "Sample",
+    "ShellColumn",
+    "ShellEngine",
+    "ShellInvalid",
+    "ShellResult",
+    "ShellSlow",
+    "ShellTable",
+]
 
 _ADDRESS_SPACE_MB: Final = 1024
 """Beside the engine's own limit: a worker that has done nothing has mapped 0.4 GB."""
 
 _ANSWER_BYTES_MAX: Final = 64 << 20
+CHECK_SECONDS: Final = 5.0
+"""How long a check may take: many times what a text takes, also on a busy machine."""
+
+_WAIT_SECONDS: Final = 30.0
+"""How long a check waits for the checks of others, who take turns: longer than those of several callers together."""
+
 _PATIENCE: Final = 6
 """How many times its own time a request waits for its turn. With less, one caller's slow queries would fail others'."""
 
@@ -67,6 +83,13 @@ class ShellInvalid(Exception):
 
     def __init__(self) -> None:
         super().__init__("the outer part of the query does not fit the released columns")
+
+
+class ShellSlow(Exception):
+    """The SQL could not be checked within its time. Carries no message of the engine."""
+
+    def __init__(self) -> None:
+        super().__init__("the outer part of the query takes too long to check")
 
 
 class PlanFailed(Exception):
@@ -116,7 +139,7 @@ class ShellEngine(Pooled):
         parameters: Sequence[Parameter] = (),
         *,
         samples: Sequence[Sample] = (),
-        timeout_seconds: float = 5.0,
+        timeout_seconds: float = CHECK_SECONDS,
         owner: str = "",
     ) -> tuple[tuple[str, str], ...]:
         """Names and engine types of the result columns, from binding on empty tables of the same types.
@@ -124,19 +147,29 @@ class ShellEngine(Pooled):
         Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it. On each
         sample, which has one row for each table, it is run: a text that is not a number, compared with a number, binds
         and fails on every row.
-        Errors: ShellInvalid when the SQL does not bind, when a value of a sample or a constant cannot be read as the
-        type that it is compared with or cast to, or when all of it takes longer than `timeout_seconds`;
-        ExecutionFailed(started=False) when no worker was free or it died.
+        Waits for other checks at most `_WAIT_SECONDS`: each ends in its time, and owners take turns.
+        Errors: ShellInvalid when the SQL does not bind, or when a value of a sample or a constant cannot be read as the
+        type that it is compared with or cast to; ShellSlow when all of it takes longer than `timeout_seconds`, or more
+        memory than a worker has; ExecutionFailed(started=False) when no worker was free or it died.
         """
         request = _request("check", tables, sql, parameters)
         if request is None:
             raise ShellInvalid
         request |= {"samples": [[list(row) for row in sample] for sample in samples]}
-        answer = self._pool.call(request, timeout_seconds=timeout_seconds, parse=_described, owner=owner, brief=True)
+        answer = self._pool.call(
+            request,
+            timeout_seconds=timeout_seconds,
+            parse=_described,
+            owner=owner,
+            patience_seconds=_WAIT_SECONDS,
+            brief=True,
+        )
         if answer in (Failure.UNAVAILABLE, Failure.CRASHED):
             raise ExecutionFailed(started=False)
-        if isinstance(answer, Failure):
+        if answer is Failure.INVALID:
             raise ShellInvalid
+        if isinstance(answer, Failure):
+            raise ShellSlow
         return answer
 
     def plan(
@@ -182,7 +215,14 @@ class ShellEngine(Pooled):
             raise PlanFailed
 
     def _plan(self, request: Mapping[str, Json], timeout_seconds: float, owner: str) -> bool | Stopped | Failure:
-        return self._pool.call(request, timeout_seconds=timeout_seconds, parse=_planned, owner=owner, brief=True)
+        return self._pool.call(
+            request,
+            timeout_seconds=timeout_seconds,
+            parse=_planned,
+            owner=owner,
+            patience_seconds=_WAIT_SECONDS,
+            brief=True,
+        )
 
     def run(
         self,

@@ -35,6 +35,7 @@ from sql_rewrite.scope import Cte, Names, Scope
 from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
+from sql_rewrite.shell_size import check_sizes
 from sql_rewrite.sources import base_table
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import consume, parse, populated
@@ -78,10 +79,6 @@ def _without_brackets(item: exp.Expr) -> exp.Expr:
     if item.args.get("alias") is not None:
         table.set("alias", item.args["alias"].copy())
     return table
-
-
-_GROWING = (exp.Replace, exp.Concat, exp.DPipe)
-"""Functions of the outer query whose texts can be longer than their arguments."""
 
 
 class _Lift:
@@ -129,6 +126,7 @@ class _Lift:
         tree_to_run = identified if identified is not None else top.form(Form.PLAIN)
         assert tree_to_run is not None
         self._check_ctes()
+        check_sizes(tree_to_run, tree, self.text)
         simulation = None
         if identified is not None and self.cores and any(map(_computed, outputs)):
             simulated = top.form(Form.SIMULATED)
@@ -144,7 +142,6 @@ class _Lift:
             identified=identified is not None,
             chosen=top.chosen,
             arrangement=arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None,
-            grows=tree_to_run.find(*_GROWING) is not None,
         )
         return self._plan(shell)
 

@@ -140,7 +140,6 @@ class Shell:
     core's table in its own order, so that no engine is needed: `outputs` then name its columns. `identified` is False
     where rows have no identity, so that no cell can be found again; `chosen` is True where noisy numbers decide which
     rows the answer shows. `arrangement` says the same as `sql` where that only selects columns, sorts and limits.
-    `grows` says that a function in it can make longer texts than it is given.
     """
 
     sql: str
@@ -151,7 +150,6 @@ class Shell:
     identified: bool = True
     chosen: bool = False
     arrangement: Arrangement | None = None
-    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

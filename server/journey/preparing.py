@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 from engines.protocol import TwinPlanner
-from engines.shell import PlanFailed, ShellEngine, ShellInvalid
+from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
 from engines.texts import AskedText, TextRefused
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
@@ -86,6 +86,8 @@ class Preparing:
                 )
             except ShellInvalid:
                 raise Refused([_SHELL_REFUSED]) from None
+            except ShellSlow:
+                raise Refused([_SHELL_SLOW]) from None
             answer_rows.check_types(types, plan.shell)
         statements = tuple(lower(core, self._dialect) for core in cores)
         self._check_plannable(question, statements, dataset)
@@ -122,6 +124,13 @@ _SHELL_REFUSED = Finding(
         "check the types of casts and function arguments",
         "see docs/sql.md",
     ),
+)
+
+_SHELL_SLOW = Finding(
+    code="too_large",
+    what="the part above the aggregates is refused",
+    why=f"It could not be checked on made-up rows within {CHECK_SECONDS:g} seconds and the memory of one check.",
+    instead=("use fewer or shorter strings and expressions", "ask it in parts"),
 )
 
 _NOT_PLANNED = Finding(

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from accountant.request import QueryRecord
+from engines.pool import Pool
 from engines.process import Failure
-from engines.shell import ShellColumn, ShellEngine, ShellTable
+from engines.shell import CHECK_SECONDS, ShellColumn, ShellEngine, ShellSlow, ShellTable
 from engines.turns import HALF_LIFE_SECONDS, Slots, Turns
 from privacy.policy import ColumnType
-from privacy.refusal import ExecutionFailed
+from privacy.refusal import ExecutionFailed, Refused
 from server import answer_rows
 from server.errors import Problem
 from server.fair import FairThreads
@@ -83,6 +84,126 @@ def test_no_place_stays_idle_where_everybody_used_much() -> None:
     turns.arrive("light")
     assert turns.choose(["second"]) is None
     assert turns.choose(["second", "light"]) == 1
+
+
+def test_checks_of_one_owner_do_not_keep_those_of_others_waiting() -> None:
+    """Estimates are free, and one slot checks them all: whoever asked for much of it lately goes after the others."""
+    clock = Clock(0.0)
+    turns = Turns(1, clock=clock)
+    waiting = ["greedy"] * 6
+    for _ in range(4):
+        turns.arrive("greedy")
+        assert turns.choose(waiting) == 0
+        turns.begin("greedy")
+        clock.now += 1.0
+        # Others arrive behind all of them, while one of them runs.
+        turns.arrive("other")
+        assert turns.choose([*waiting, "other"]) is None
+        turns.end("greedy")
+        place = turns.choose([*waiting, "other"])
+        assert place == len(waiting)
+        turns.begin("other")
+        clock.now += 0.01
+        turns.end("other")
+
+
+def test_a_check_waits_longer_than_others_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waited as long as one check may take was told that no worker was free, though the turn was his next."""
+    shell = ShellEngine(workers=1)
+    try:
+        assert shell.wait_ready()
+        patience: list[float] = []
+        take = shell._pool._brief.take
+
+        def taking(owner: str, *, seconds: float | None) -> bool:
+            patience.append(seconds or 0)
+            return take(owner, seconds=seconds)
+
+        monkeypatch.setattr(shell._pool._brief, "take", taking)
+        assert shell.check((TABLE,), QUICK) == (("s", "HUGEINT"),)
+        assert min(patience) > 5 * CHECK_SECONDS
+    finally:
+        shell.close()
+
+
+def longer(times: int, text: str = "'x'") -> str:
+    """A constant of sixteen times as many characters for each REPLACE."""
+    return "REPLACE(" * times + text + ", 'x', 'xxxxxxxxxxxxxxxx')" * times
+
+
+COUNTED = "WITH t AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT "
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Seven of them took six seconds of the slot that checks all texts, and were answered; twelve were killed.
+        f"SELECT COUNT(*) + LENGTH({longer(7)}) AS n FROM people",
+        f"SELECT COUNT(*) + LENGTH({longer(12)}) AS n FROM people",
+        f"{COUNTED} LENGTH({longer(4, 'sex')}) AS k FROM t",
+        f"{COUNTED} n FROM t WHERE {longer(7)} = 'x'",
+        f"{COUNTED} n FROM t ORDER BY LENGTH({longer(7)})",
+        f"SELECT LENGTH(x || x || x || x) AS k FROM ({COUNTED} {longer(5)} AS x FROM t) AS u",
+        f"SELECT LENGTH({longer(3, 'x')}) AS k FROM ({COUNTED} {longer(3)} AS x FROM t UNION ALL {COUNTED} 'y') AS u",
+        f"{COUNTED} " + ", ".join(f"LENGTH({longer(4)}) AS k{i}" for i in range(70)) + " FROM t",
+    ],
+)
+def test_strings_of_the_outer_part_do_not_keep_the_checks_busy(
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    """Binding computes constants: what could become long is refused by the lift, and no engine reads it."""
+    name = attacker()
+
+    def unread(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(Pool, "call", unread)
+    with pytest.raises(Refused) as caught:
+        services.journey.estimate(question(sql, name))
+    (finding,) = caught.value.findings
+    assert finding.code == "too_large"
+    assert finding.position is not None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"{COUNTED} sex || ': ' || CAST(n AS VARCHAR) AS v FROM t",
+        f"{COUNTED} REPLACE(REPLACE(sex, 'e', 'ee'), 'fee', 'FEE') AS v FROM t",
+        f"{COUNTED} CONCAT(sex, '-', n, '-', sex) AS v FROM t",
+    ],
+)
+def test_ordinary_strings_of_the_outer_part_are_answered(
+    services: Services, attacker: Callable[..., str], sql: str
+) -> None:
+    """Names and labels are far from the limits."""
+    assert services.journey.estimate(question(sql, attacker()))
+
+
+def test_what_makes_longer_strings_is_tried_before_the_charge_too(
+    services: Services, attacker: Callable[..., str]
+) -> None:
+    """A cast that fails on every row was left to the charged run where a REPLACE stood beside it."""
+    sql = f"{COUNTED} CAST(REPLACE(sex, 'e', 'x') AS DATE) AS d FROM t"
+    with pytest.raises(Refused) as caught:
+        services.journey.admit(question(sql, attacker()))
+    assert caught.value.findings[0].code == "unsupported_sql"
+
+
+def test_a_check_without_end_is_refused_with_its_reason(
+    services: Services, attacker: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes too long was called a text that does not fit the names and types."""
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        raise ShellSlow
+
+    monkeypatch.setattr(ShellEngine, "check", slow)
+    with pytest.raises(Refused) as caught:
+        services.journey.estimate(question(f"{COUNTED} n + 1.25 AS m FROM t", attacker()))
+    (finding,) = caught.value.findings
+    assert finding.code == "too_large"
+    assert "5 seconds" in finding.why
 
 
 def test_places_are_given_back_and_waiting_ends() -> None:

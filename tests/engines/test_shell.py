@@ -15,7 +15,7 @@ import pytest
 
 from engines.handlers.connection import _as_values
 from engines.handlers.shell import _RESULT_KINDS, ShellHandler
-from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, ShellTable
+from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, ShellSlow, ShellTable
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import check_types
@@ -233,7 +233,7 @@ def test_a_check_that_takes_long_ends_at_its_time() -> None:
     shell = ShellEngine(workers=1)
     try:
         assert shell.wait_ready()
-        with capture_logs(), pytest.raises(ShellInvalid):
+        with capture_logs(), pytest.raises(ShellSlow):
             shell.check((RELEASE,), "SELECT sleep_ms(600000) AS z FROM release", samples=SAMPLES, timeout_seconds=0.5)
         assert shell.check((RELEASE,), "SELECT n FROM release") == (("n", "BIGINT"),)
     finally:
@@ -359,13 +359,13 @@ def test_bombs_end_and_the_next_run_works(shell: ShellEngine, sql: str) -> None:
 
 
 def test_check_is_bounded_too() -> None:
-    """A text that takes long to bind is invalid after the timeout, not an endless wait."""
+    """A text that takes long to bind is given up after the timeout, not an endless wait."""
     shell = ShellEngine(workers=1)
     try:
         assert shell.wait_ready()
         # The binder computes a constant LIMIT.
         text = "SELECT n FROM release LIMIT (CAST(list_sum([x + 1 for x in range(100000000)]) AS BIGINT))"
-        with capture_logs() as logs, pytest.raises(ShellInvalid):
+        with capture_logs() as logs, pytest.raises(ShellSlow):
             shell.check((RELEASE,), text, timeout_seconds=0.5)
         # On a busy machine the list may meet the limit of memory first.
         assert [line["category"] for line in logs] in (["timeout"], ["refused"])

@@ -1,0 +1,87 @@
+"""How long the strings of an outer query can get: bounded before any engine reads the text.
+
+Binding computes constants, and a trial on made-up rows computes everything, so a few nested REPLACEs over constants
+would keep the engine busy before anything is charged. A bound that follows from the tree alone comes first: the length
+of each value from the lengths of its arguments, a column's from the longest value of the queries below it.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sql_rewrite.refuse import refuse
+from sql_rewrite.text import Text
+
+__all__ = ["GROWING", "check_sizes"]
+
+GROWING = (exp.Replace, exp.Concat, exp.DPipe)
+"""Functions of the outer query whose strings can be longer than their arguments."""
+
+LENGTH_MAX = 1_000_000
+"""Most characters that one value may have."""
+
+WORK_MAX = 4_000_000
+"""Most characters of all values together that may be long."""
+
+_KEY = 1_000
+"""Longer than the value of any released column."""
+
+_NUMBER = 40
+"""Longer than any number, date or timestamp as text."""
+
+_LONG = 10_000
+
+
+def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
+    """Refuses the tree of an outer query, written out of the original one, whose strings could become too long.
+
+    Errors: Refused (too_large), at the first function that makes longer strings.
+    """
+    sizes = _Sizes()
+    sizes.query(tree)
+    if sizes.greatest > LENGTH_MAX or sizes.work > WORK_MAX:
+        raise refuse(
+            "too_large",
+            "the part above the aggregates is refused",
+            f"Its strings could have more than {LENGTH_MAX:,} characters, or {WORK_MAX:,} together.",
+            "use fewer or shorter strings in REPLACE, CONCAT and ||",
+            position=text.position(original.find(*GROWING)),
+        )
+
+
+class _Sizes:
+    """Bounds on the lengths of strings; `widest` is that of the columns of all queries read so far."""
+
+    def __init__(self) -> None:
+        self.widest = _KEY
+        self.greatest = 0
+        self.work = 0
+
+    def query(self, query: exp.Expr) -> None:
+        """Reads a query, those inside it first."""
+        nodes = list(query.walk(bfs=False, prune=lambda node: node is not query and isinstance(node, exp.Query)))
+        for node in nodes:
+            if node is not query and isinstance(node, exp.Query):
+                self.query(node)
+        known: dict[int, int] = {}
+        for node in reversed(nodes):  # parts before what they are parts of
+            size = self._size(node, known)
+            known[id(node)] = size
+            self.greatest = max(self.greatest, size)
+            if size > _LONG:
+                self.work += size
+        if isinstance(query, exp.Select):
+            self.widest = max(self.widest, *(known[id(node)] for node in query.expressions))
+
+    def _size(self, node: exp.Expr, known: dict[int, int]) -> int:
+        if isinstance(node, exp.Column | exp.Query):
+            return self.widest
+        if isinstance(node, exp.Literal):
+            return len(str(node.this))
+        parts = [known[id(part)] for part in node.iter_expressions()]
+        if isinstance(node, exp.Replace):
+            longer = known.get(id(node.args.get("replacement")), 1)
+            return known[id(node.this)] * max(longer, 1)
+        if isinstance(node, exp.Concat | exp.DPipe):
+            return sum(parts)
+        return max(parts, default=_NUMBER)
