@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
@@ -237,14 +237,19 @@ Canonical = tuple["Canonical | str | None", ...]
 
 _COMMUTATIVE = frozenset({"=", "<>", "add", "multiply", "is_distinct_from", "is_not_distinct_from"})
 _SETS = frozenset({"and", "or", "least", "greatest"})
+_NEUTRAL: Mapping[str, Canonical] = {
+    "and": ("literal", ColumnType.BOOLEAN.value, "true"),
+    "or": ("literal", ColumnType.BOOLEAN.value, "false"),
+}
 _MIRRORED = {">": "<", ">=": "<="}
 
 
 def canonical(expression: Expression) -> Canonical:
     """A form that is equal for expressions that are the same up to order and spelling; for plan keys.
 
-    Sides of commutative operators are sorted, AND, OR, LEAST, GREATEST and IN lists lose repeats, `a > b` is
-    `b < a`, names are folded. Constants keep their type. Expressions with equal forms have equal values.
+    Sides of commutative operators are sorted, AND, OR, LEAST, GREATEST and IN lists lose repeats, AND loses TRUE, OR
+    loses FALSE and NOT another NOT (all three are so for NULL too), `a > b` is `b < a`, names are folded. Constants
+    keep their type. Expressions with equal forms have equal values.
     """
     if isinstance(expression, ColumnRef):
         return ("column", expression.relation.lower(), expression.name.lower(), expression.type.value)
@@ -257,9 +262,14 @@ def canonical(expression: Expression) -> Canonical:
     if name in _COMMUTATIVE:
         parts.sort(key=repr)
     elif name in _SETS:
-        parts = sorted(set(parts), key=repr)
+        different = set(parts)
+        if name in _NEUTRAL and all(argument.type is ColumnType.BOOLEAN for argument in expression.arguments):
+            different = different - {_NEUTRAL[name]} or {_NEUTRAL[name]}
+        parts = sorted(different, key=repr)
         if len(parts) == 1:
             return parts[0]
+    elif name == "not" and isinstance(expression.arguments[0], Call) and expression.arguments[0].operator == "not":
+        return canonical(expression.arguments[0].arguments[0])
     elif name == "in":
         parts = [parts[0], *sorted(set(parts[1:]), key=repr)]
     return (name, expression.type.value, *parts)

@@ -28,7 +28,7 @@ from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
-from server.journey.repeats import Repeats
+from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
 from server.journey.wire_answer import answer
 from server.log import logger
@@ -76,6 +76,10 @@ class Admission:
         dataset, path = self._paying(question)
         prepared = self._preparing.prepare(question, dataset)
         quoting = Quoting(question, prepared, path)
+        repeated = self._repeatable(question, prepared, path)
+        if repeated is not None:
+            earlier, reusable = repeated
+            return prepared, quoting.quote(earlier.priced, reusable, [charge.core_key for charge in earlier.charges])
         priced = quoting.price()
         charges = charges_of(prepared, priced)
         reusable = Reusable(self._stored, question, dataset, charges, path[0])
@@ -194,6 +198,23 @@ class Admission:
             if question.idempotency_key is None:
                 self._repeats.keep_again(key, state, query_id)
         return reserved
+
+    def _repeatable(
+        self, question: Question, prepared: Prepared, path: tuple[Account, ...]
+    ) -> tuple[AnswerParts, Reusable] | None:
+        """An earlier answer that `_repeat` would give once more, and its releases, which all serve for free.
+
+        Its price is that of the first time: what was bought then may be less than the same spend buys now.
+        """
+        key = repeat_key(question, prepared, path[0])
+        earlier = None if question.reuse is Reuse.NONE else self._repeats.get(key)
+        if earlier is None:
+            return None
+        reusable = Reusable(self._stored, question, prepared.plan.dataset, earlier.charges, path[0])
+        same = {key: release.id for key, release in earlier.releases.items()}
+        if not same or {key: release.id for key, release in reusable.serving.items()} != same:
+            return None
+        return earlier, reusable
 
     def _refuse_free_answer(self, question: Question) -> None:
         """Errors: Problem rate_limited when the principal has had too much stored for free lately."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.account import FilterKind
+from mechanisms.families import NoiseFamily
 from server.answer_rows import AnswerRows
 from server.journey.repeats import AnswerParts, Repeats
 from server.services import Services
@@ -156,3 +157,21 @@ def test_stored_numbers_at_another_confidence(services: Services, analyst: Analy
             assert factor * widths[0][0] <= factor * widths[2][0]
             assert factor * widths[0][1] < factor * widths[2][1]
             assert again["lows"][row][0] is None
+
+
+def test_an_estimate_is_no_price_for_what_is_repeated_for_nothing(services: Services, analyst: Analyst) -> None:
+    """After a Laplace answer a Gaussian spend buys less the first time than later: asked again it is free anyway."""
+    who = analyst(epsilon="10")
+    asked(services, "SELECT COUNT(*) AS n FROM people", who, epsilon="0.5", noise=NoiseFamily.LAPLACE)
+    wish: dict[str, Any] = {"epsilon": "1", "noise": NoiseFamily.GAUSSIAN}
+    sql = "SELECT COUNT(*) AS older FROM people WHERE age > 50"
+    first, _ = asked(services, sql, who, **wish)
+    assert first["accounting"]["charged"]
+    told = services.journey.estimate(question(sql, who, **wish))
+    assert told["verdict"] == "free"
+    again, settled = asked(services, sql, who, **wish)
+    assert settled
+    assert again["accounting"]["charged"] == []
+    # Where nothing stored may serve it has its price.
+    told = services.journey.estimate(question(sql, who, reuse="none", **wish))
+    assert told["verdict"] == "affordable"

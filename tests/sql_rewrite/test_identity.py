@@ -141,3 +141,30 @@ def test_what_was_bounded_otherwise_is_another_release() -> None:
         ),
     )
     assert mine == core_key(shown, CLINIC)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "age > 40 AND TRUE",
+        "TRUE AND age > 40",
+        "age > 40 AND TRUE AND TRUE",
+        "age > 40 OR FALSE",
+        "(age > 40 OR FALSE) AND (TRUE OR FALSE AND FALSE OR TRUE)",
+        "NOT NOT age > 40",
+        "NOT (NOT (age > 40 AND TRUE))",
+    ],
+)
+def test_a_condition_beside_one_that_says_nothing_is_not_sold_again(condition: str) -> None:
+    """TRUE in AND, FALSE in OR and double negation change no value, nor NULL: the stored answer is the answer."""
+    plain = "SELECT COUNT(*) AS n FROM people WHERE age > 40"
+    assert key(f"SELECT COUNT(*) AS n FROM people WHERE {condition}", CLINIC) == key(plain, CLINIC)
+    filtered = f"SELECT COUNT(*) FILTER (WHERE {condition}) AS n FROM people"
+    assert key(filtered, CLINIC) == key("SELECT COUNT(*) FILTER (WHERE age > 40) AS n FROM people", CLINIC)
+
+
+@pytest.mark.parametrize("condition", ["age > 40 AND FALSE", "age > 40 OR TRUE", "NOT age > 40", "age > 40 AND NULL"])
+def test_a_condition_beside_one_that_decides_keeps_its_identity(condition: str) -> None:
+    """The other constants change the value."""
+    plain = "SELECT COUNT(*) AS n FROM people WHERE age > 40"
+    assert key(f"SELECT COUNT(*) AS n FROM people WHERE {condition}", CLINIC) != key(plain, CLINIC)
