@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BINS", "BINS_PER_OCTAVE", "NormChoice", "bin_of", "choose", "edge", "tails"]
+from privacy.norms import BINS, BINS_PER_OCTAVE
 
-BINS_PER_OCTAVE = 4
-BINS = 40 * BINS_PER_OCTAVE + 1
-"""Bins of the histogram: norms up to 1, then a factor of 2^(1/4) each, up to 2^40."""
+__all__ = ["NormChoice", "bin_of", "choose", "edge", "tails"]
 
 _SEEN = 5.0
 """A bin counts as seen from this many standard deviations on: one histogram in 20,000 shows one that is not there."""

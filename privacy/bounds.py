@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 __all__ = [
+    "AUTOMATIC_COUNTED",
     "BOUND_MAX",
     "AskedContribution",
+    "AutomaticContribution",
     "ContributionBound",
     "ValueBounds",
     "date_at",
@@ -54,19 +56,49 @@ class ContributionBound:
         assert 1 <= self.rows_per_unit_and_group <= BOUND_MAX
 
 
+AUTOMATIC_COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=4, rows_per_unit_and_group=20)
+"""What bounds a unit where nothing is declared and groups are hidden, so that it has to lose some."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticContribution:
+    """How much a unit may take part is chosen by each question, from a histogram that it releases first.
+
+    So it is where groups are public: a unit's whole vector is scaled to a norm. Where they are hidden, a unit is held
+    to `counted`.
+    """
+
+    counted: ContributionBound = AUTOMATIC_COUNTED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedContribution:
     """Contribution bounds that a request names for itself, in place of the declared ones; None leaves one as it is.
 
-    Every bound is safe: the sensitivity, and with it the noise, follows from the bound that is used.
+    Every bound is safe: the sensitivity, and with it the noise, follows from the bound that is used. `automatic` asks
+    for none of them: the question chooses.
     """
 
     rows_per_unit: int | None = None
     groups_per_unit: int | None = None
     rows_per_unit_and_group: int | None = None
+    automatic: bool = False
 
-    def over(self, declared: ContributionBound) -> ContributionBound:
-        """The bounds to use. Where fewer rows are asked for, the declared bounds of groups shrink with them."""
+    def __post_init__(self) -> None:
+        named = (self.rows_per_unit, self.groups_per_unit, self.rows_per_unit_and_group)
+        assert not self.automatic or named == (None, None, None), "bounds are chosen or named"
+
+    def over(self, declared: ContributionBound | AutomaticContribution) -> ContributionBound | AutomaticContribution:
+        """The bounds to use. Where fewer rows are asked for, the declared bounds of groups shrink with them.
+
+        Who names one bound of a table where they are chosen has the others as they are for hidden groups.
+        """
+        counted = declared.counted if isinstance(declared, AutomaticContribution) else declared
+        if self.automatic:
+            return AutomaticContribution(counted)
+        return declared if self == AskedContribution() else self._named(counted)
+
+    def _named(self, declared: ContributionBound) -> ContributionBound:
         rows = self.rows_per_unit
         most = BOUND_MAX if rows is None else rows
         return ContributionBound(

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from privacy.bounds import AskedContribution, ContributionBound, ValueBounds
+from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound, ValueBounds
 from privacy.unit import Neighbouring, PrivacyUnit
 
 __all__ = [
@@ -176,7 +176,7 @@ class Table:
     references: tuple[Reference, ...] = ()
     unit_column: str | None = None
     unit_path: tuple[Reference, ...] = ()
-    contribution: ContributionBound | None = None
+    contribution: ContributionBound | AutomaticContribution | None = None
     description: str = ""
     rows_stored_per_unit: int | None = None
     rows_expected: int | None = None
@@ -193,7 +193,15 @@ class Table:
             return 1
         if self.rows_stored_per_unit is not None:
             return self.rows_stored_per_unit
-        return max(ROWS_STORED_DEFAULT, self.contribution.rows_per_unit)
+        assert self.counted is not None
+        return max(ROWS_STORED_DEFAULT, self.counted.rows_per_unit)
+
+    @property
+    def counted(self) -> ContributionBound | None:
+        """The bounds that hold where groups are hidden, or everywhere unless questions choose; None: a public table."""
+        if isinstance(self.contribution, AutomaticContribution):
+            return self.contribution.counted
+        return self.contribution
 
     @property
     def one_row(self) -> bool:

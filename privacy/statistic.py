@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import ClassVar, assert_never
 
 from privacy.aggregate import AggregateFunction
+from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
 from privacy.statistic_kind import StatisticKind
 from privacy.unit import Neighbouring
@@ -84,6 +85,8 @@ class Statistic:
     """Whether units are scaled to a part of a row, so that true counts and sums of whole numbers are not whole."""
     argument: str = ""
     """The argument as text for people: the clip bounds and expression that the answer reports."""
+    norm: str | None = None
+    """The norm of its core to which a unit's whole vector is scaled; None where bounds hold it."""
 
     GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
     """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases
@@ -167,9 +170,14 @@ class CoreStatistics:
     keys: Keys
     statistics: tuple[Statistic, ...]
     estimates: tuple[Estimate, ...]
+    norms: tuple[Norm, ...] = ()
+    """The norms to which units are scaled, in canonical order; none where bounds hold them."""
 
     def __post_init__(self) -> None:
         names = [statistic.name for statistic in self.statistics]
         assert len(set(names)) == len(names)
+        norms = [norm.name for norm in self.norms]
+        assert len(set(norms)) == len(norms)
+        assert {statistic.norm for statistic in self.statistics} - {None} == set(norms)
         assert all(estimate.statistic in names for estimate in self.estimates)
         assert self.keys.selection is None or self.keys.selection in names

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from privacy.norms import NormOf
 from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
+from sql_rewrite.contribution import Contribution, NormedContribution
 
-__all__ = ["estimand", "what_is_cut"]
+__all__ = ["counts_of", "estimand", "what_is_cut"]
+
+_NORMED = (
+    "A unit with more than the norm is scaled down to it in all of its groups: where units have more, counts and sums "
+    "are too low."
+)
 
 UNITS = "privacy units"
 """What the statistics of units say that they are about."""
@@ -19,6 +26,46 @@ UNITS = "privacy units"
 def estimand(core: BoundedCore, estimate: Estimate) -> str:
     """What a column estimates, by itself: the same whatever stands beside it."""
     contribution = core.contribution
+    match contribution:
+        case NormedContribution():
+            return _scaled(core, estimate)
+        case Contribution():
+            return _counted(core, contribution, estimate)
+        case _:
+            assert_never(contribution)
+
+
+def _scaled(core: BoundedCore, estimate: Estimate) -> str:
+    """The same where units are scaled to norms."""
+    statistic = next(item.statistic for item in core.statistics if item.statistic.name == estimate.statistic)
+    norm = next((item.norm for item in core.norms if item.norm.name == statistic.norm), None)
+    if norm is None:
+        return "units"
+    place = " over all groups" if core.core.keys else ""
+    match norm.of:
+        case NormOf.ROWS:
+            scaled = f"each unit scaled down to the norm of its rows{place}"
+        case NormOf.UNITS:
+            scaled = f"each scaled down to the norm of its groups{place}"
+        case NormOf.SUM:
+            scaled = f"each unit scaled down to the norm of its sums{place}"
+        case _:
+            assert_never(norm.of)
+    match estimate.kind.statistic:
+        case StatisticKind.UNITS:
+            return f"units, {scaled}"
+        case StatisticKind.COUNT:
+            return f"{'units' if norm.of is NormOf.UNITS else 'rows'}, {scaled}"
+        case StatisticKind.SUM:
+            return f"each unit's sum{' in a group' if core.core.keys else ''}, {scaled}"
+        case StatisticKind.MOMENTS:
+            return f"over rows, {scaled}"
+        case _:
+            assert_never(estimate.kind.statistic)
+
+
+def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) -> str:
+    """The same where counts bound units."""
     asked = estimate.kind.statistic
     if asked is StatisticKind.UNITS:
         return "units" if contribution.one_row or not core.core.keys else "units, each in the groups where it counts"
@@ -36,6 +83,19 @@ def estimand(core: BoundedCore, estimate: Estimate) -> str:
             return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
         case _:
             assert_never(asked)
+
+
+def counts_of(core: BoundedCore) -> dict[str, int | None]:
+    """The counts that bound a unit, by their names in answers; None where it is scaled to norms."""
+    contribution = core.contribution
+    match contribution:
+        case Contribution():
+            groups, rows, total = contribution.groups, contribution.rows, contribution.total
+            return {"groups_per_unit": groups, "rows_per_unit_and_group": rows, "rows_per_unit": total}
+        case NormedContribution():
+            return {"groups_per_unit": None, "rows_per_unit_and_group": None, "rows_per_unit": None}
+        case _:
+            assert_never(contribution)
 
 
 def what_is_cut(core: BoundedCore) -> str | None:
@@ -56,6 +116,8 @@ def _end(value: object) -> str:
 def _rows_cut(core: BoundedCore) -> str | None:
     """One sentence on which contribution bound may have cut how; None where each unit has one row."""
     contribution = core.contribution
+    if isinstance(contribution, NormedContribution):
+        return _NORMED if core.norms else None
     if contribution.one_row:
         return None
     cells = core.described.keys.domain

@@ -2,7 +2,8 @@
 
 One privacy unit owns at most `groups_per_unit` groups of a core, and in each of them a vector of integers that is worth
 at most the rows allotted to it there (contribution.py). Adding or removing the unit therefore changes each statistic
-by at most the sums below; the proofs are in mechanisms/moments.md and mechanisms/bounding.md.
+by at most the sums below; the proofs are in mechanisms/moments.md and mechanisms/bounding.md. Where questions choose
+the bounds, units are scaled to norms instead (normed.py).
 
 What a statistic is, per aggregate:
 
@@ -20,12 +21,12 @@ and variances weigh a unit by its rows. Where a unit owns one row all of that is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
-from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.norms import NormPower
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Collector
 from privacy.statistic import (
     CoreStatistics,
@@ -37,54 +38,30 @@ from privacy.statistic import (
     Statistic,
     StatisticKind,
 )
-from sql_rewrite.clipped import clipped_columns
-from sql_rewrite.contribution import FINE, Bounding, Contribution, contribution_of
+from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
+from sql_rewrite.builder import Builder, Family
+from sql_rewrite.contribution import (
+    FINE,
+    NOMINAL_NORM,
+    Bounding,
+    Contribution,
+    NormedContribution,
+    contribution_of,
+)
 from sql_rewrite.encodings import moment_encoding, refined, stepped_encoding, sum_encoding
-from sql_rewrite.expressions import Canonical, Expression, Value, describe, form_of, number_text
+from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
-from sql_rewrite.plan import Aggregate, Core, Plan
+from sql_rewrite.normed import NormedBuilder, at_norms
+from sql_rewrite.plan import Core, Plan
 from sql_rewrite.refuse import refuse
 from sql_rewrite.value_bounds import proved_range
 
-__all__ = ["BoundedCore", "BoundedStatistic", "bound", "bound_core"]
+__all__ = ["BoundedCore", "BoundedNorm", "BoundedStatistic", "bound", "bound_core"]
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedStatistic:
-    """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
-
-    A unit's rows under `filter` are allotted; of those, the ones under `present` count (COUNT(x) alone). `scaled` says
-    that the bound over all groups may bind.
-    """
-
-    statistic: Statistic
-    argument: Expression | None
-    filter: Expression | None
-    rows: int
-    bounding: Bounding = Bounding.SCALED
-    present: Expression | None = None
-    scaled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedCore:
-    """A core whose every sum has a proved sensitivity."""
-
-    core: Core
-    contribution: Contribution
-    statistics: tuple[BoundedStatistic, ...]
-    domains: tuple[tuple[KeyValue, ...] | None, ...]
-    """Public values of each key, or None where they are not public."""
-    described: CoreStatistics
-
-    def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
-        """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
-        return tuple(clipped_columns(bounded.argument for bounded in self.statistics))
-
-
-def bound(plan: Plan) -> tuple[BoundedCore, ...]:
-    """Bounds every core of the plan.
+def bound(plan: Plan, *, power: NormPower = NormPower.L2) -> tuple[BoundedCore, ...]:
+    """Bounds every core of the plan; where questions choose norms, they are of that power, and nominal.
 
     Errors: Refused with the findings of all cores (column_without_bounds, key_domain_too_large, ...).
     """
@@ -92,16 +69,25 @@ def bound(plan: Plan) -> tuple[BoundedCore, ...]:
     cores: list[BoundedCore] = []
     for core in plan.cores:
         with findings:
-            cores.append(bound_core(core, plan.dataset))
+            cores.append(bound_core(core, plan.dataset, power=power))
     findings.refuse()
     return tuple(cores)
 
 
-def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
+def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2) -> BoundedCore:
     """Bounds one core. Errors: Refused, as `bound`."""
     domains, cells = key_domain(core, dataset)
-    contribution = contribution_of(core, None if cells is None else len(cells))
-    builder = _Builder(core, dataset, contribution)
+    contribution = contribution_of(core, None if cells is None else len(cells), power)
+    builder: _Builder | NormedBuilder
+    match contribution:
+        case Contribution():
+            groups = contribution.groups
+            builder = _Builder(core, dataset, contribution)
+        case NormedContribution():
+            groups = contribution.cells
+            builder = NormedBuilder(core, dataset, contribution)
+        case _:
+            assert_never(contribution)
     selection = None
     if cells is None:
         selection = builder.units(None)
@@ -116,10 +102,10 @@ def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
     keys = Keys(
         columns=tuple(KeyColumn(name, key.type) for name, key in core.keys),
         domain=cells,
-        groups_per_unit=contribution.groups,
+        groups_per_unit=groups,
         selection=selection,
     )
-    return BoundedCore(
+    bounded = BoundedCore(
         core=core,
         contribution=contribution,
         statistics=tuple(builder.statistics),
@@ -129,92 +115,23 @@ def bound_core(core: Core, dataset: Dataset) -> BoundedCore:
             keys=keys,
             statistics=tuple(bounded.statistic for bounded in builder.statistics),
             estimates=estimates,
+            norms=tuple(norm.norm for norm in builder.norms),
         ),
+        norms=tuple(builder.norms),
     )
+    return at_norms(bounded, dict.fromkeys((norm.norm.name for norm in builder.norms), NOMINAL_NORM))
 
 
-_Carriers = dict[Canonical | None, str]
-"""By the form of a filter, the moments that count every row under it."""
-
-
-@dataclass(slots=True)
-class _Family:
-    """Aggregates of one argument under one filter."""
-
-    argument: Expression | None
-    filter: Expression | None
-    aggregates: list[Aggregate]
-
-    def needs(self, kind: StatisticKind) -> bool:
-        """Whether an aggregate of the family is computed from this kind of sums."""
-        return any(aggregate.function.statistic is kind for aggregate in self.aggregates)
-
-    @property
-    def degree(self) -> int:
-        """The least degree of moments that holds all of the family's averages and variances; zero without one."""
-        return max(aggregate.function.degree for aggregate in self.aggregates)
-
-
-class _Builder:
-    """Turns the aggregates of one core into statistics and estimates."""
+class _Builder(Builder):
+    """Where bounds hold what a unit adds."""
 
     def __init__(self, core: Core, dataset: Dataset, contribution: Contribution) -> None:
-        self.core = core
-        self.dataset = dataset
+        super().__init__(core, dataset)
         self.contribution = contribution
-        self.statistics: list[BoundedStatistic] = []
         self._shared: dict[tuple[bool, Canonical | None, Canonical | None], str] = {}
         """Statistics that several aggregates may need, by whether they count units, filter and present value."""
 
-    def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
-        """All aggregates as estimates; adds the statistics that they need."""
-        families: dict[tuple[Canonical | None, Canonical | None], _Family] = {}
-        for aggregate in self.core.aggregates:
-            forms = form_of(aggregate.argument), form_of(aggregate.filter)
-            families.setdefault(forms, _Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
-        estimates: dict[str, Estimate] = {}
-        findings = Collector()
-        carriers: _Carriers = {}
-        wants_rows = {
-            form_of(family.filter)
-            for family in families.values()
-            if family.argument is None and family.needs(StatisticKind.COUNT)
-        }
-        for family in families.values():
-            if family.argument is None:
-                continue
-            filter_form = form_of(family.filter)
-            # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
-            carries = filter_form in wants_rows and filter_form not in carriers and not self._counted(family, selection)
-            with findings:
-                name = self._argument(family, estimates, carries=carries)
-                if carries and name is not None:
-                    carriers[filter_form] = name
-        findings.refuse()
-        for family in families.values():
-            if family.argument is not None:
-                continue
-            for aggregate in family.aggregates:
-                estimates[aggregate.name] = self._without_argument(family, aggregate, carriers)
-        return tuple(estimates[aggregate.name] for aggregate in self.core.aggregates)
-
-    def _without_argument(self, family: _Family, aggregate: Aggregate, carriers: _Carriers) -> Estimate:
-        """The estimate of a count of rows or units."""
-        function = aggregate.function
-        match function.statistic:
-            case StatisticKind.UNITS:
-                # Units under a filter are counted as rows, at most one of each unit.
-                shown = function if family.filter is None else AggregateFunction.ROWS
-                statistic = self.units(family.filter)
-            case StatisticKind.COUNT:
-                shown, statistic = function, self._rows(family, carriers)
-            case StatisticKind.SUM | StatisticKind.MOMENTS:
-                raise AssertionError("sums and moments have an argument")
-            case _:
-                assert_never(function.statistic)
-        return Estimate(aggregate.name, shown, statistic, integer=function.whole(None))
-
-    def _counted(self, family: _Family, selection: str | None) -> bool:
+    def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return selection is not None and self._once and family.filter is None
 
@@ -233,13 +150,9 @@ class _Builder:
             self._shared[key] = name
         return self._shared[key]
 
-    def _rows(self, family: _Family, carriers: _Carriers) -> str:
-        carrier = carriers.get(form_of(family.filter))
-        if carrier is not None:
-            return carrier
-        if self._once:
-            return self.units(family.filter)
-        return self._count(family.filter, None, "rows")
+    def rows(self, condition: Expression | None) -> str:
+        """The statistic that counts rows under a condition: units where each has one."""
+        return self.units(condition) if self._once else self._count(condition, None, "rows")
 
     def _values(self, condition: Expression | None, present: Expression) -> str:
         """The statistic of COUNT(x) alone. Units are scaled by all their rows, with or without a value of x."""
@@ -268,7 +181,7 @@ class _Builder:
             self._shared[key] = name
         return self._shared[key]
 
-    def _argument(self, family: _Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
+    def argument(self, family: Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
         """Statistics of one argument. Returns the name of the moments that also count all rows, if there are any."""
         assert family.argument is not None
         sums, averages = family.needs(StatisticKind.SUM), family.needs(StatisticKind.MOMENTS)
@@ -313,7 +226,7 @@ class _Builder:
 
     def _moments(
         self,
-        family: _Family,
+        family: Family,
         argument: Expression,
         limits: tuple[Fraction, Fraction],
         *,

@@ -1,19 +1,28 @@
-"""How much one privacy unit may take part in a core, and how what it adds is bounded.
+"""How much one privacy unit may take part in a core, and how what it adds is bounded: by counts, or by norms.
 
 A unit's rows of one group are *allotted*: at most `rows` of them count, and over all groups of the unit at most
 `total`; a unit with more has the rows of each of its groups scaled by the same factor. Everything that it adds to
 a group is then bounded to the worth of the rows allotted there. mechanisms/bounding.md has the proofs.
+
+Where questions choose the bounds and groups are public, each unit's whole vector is scaled to a norm instead:
+mechanisms/norms.md.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from fractions import Fraction
 
+from privacy.bounds import AutomaticContribution
+from privacy.norms import NormPower
 from sql_rewrite.expressions import columns_of
 from sql_rewrite.plan import Core
 
-__all__ = ["FINE", "Bounding", "Contribution", "contribution_of"]
+__all__ = ["FINE", "NOMINAL_NORM", "Bounding", "Contribution", "NormedContribution", "contribution_of"]
+
+NOMINAL_NORM = Fraction(1)
+"""The norm of a core before one is chosen: one row, one unit, one step of a sum."""
 
 FINE = 2**20
 """Fewest integer units in one scaled row: rounding down then loses less than a millionth of a row."""
@@ -73,20 +82,52 @@ class Contribution:
         return full * self.rows**2 + remainder**2
 
 
-def contribution_of(core: Core, cells: int | None) -> Contribution:
-    """Groups and rows of one unit in a core with that many public cells (None: keys that are not public).
+@dataclass(frozen=True, slots=True)
+class NormedContribution:
+    """A unit's vectors over the public cells of a core are scaled to norms, by name.
+
+    `cells` is the most of them in which a unit may be, `rows` the most rows of it that a snapshot keeps.
+    """
+
+    power: NormPower
+    cells: int
+    rows: int
+    norms: tuple[tuple[str, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        assert self.cells >= 1
+        assert self.rows >= 1
+        assert all(norm > 0 for _, norm in self.norms)
+
+    @property
+    def nominal(self) -> bool:
+        """Whether no norm was chosen yet."""
+        return all(norm == NOMINAL_NORM for _, norm in self.norms)
+
+    def norm(self, name: str) -> Fraction:
+        """The norm of that name. KeyError for another one."""
+        return dict(self.norms)[name]
+
+
+def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribution | NormedContribution:
+    """What one unit may add to a core with that many public cells (None: keys that are not public).
 
     The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
-    group, whatever its number of rows.
+    group, whatever its number of rows. Norms of that power are chosen where bounds are automatic and cells public; this
+    names none of them yet.
     """
     root = core.sources[0].table
-    declared = root.contribution
+    declared = root.counted
     assert declared is not None
     if root.one_row:
         return Contribution(groups=1, rows=1, total=1, one_row=True, choose_groups=False)
     total = declared.rows_per_unit
     single = {source.relation for source in core.sources if source.table.one_row}
-    if all(ref.relation in single for _, key in core.keys for ref in columns_of(key)):
+    alone = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
+    if isinstance(root.contribution, AutomaticContribution) and cells is not None:
+        stored = root.rows_stored
+        return NormedContribution(power=power, cells=1 if alone else min(cells, stored), rows=stored, norms=())
+    if alone:
         return Contribution(groups=1, rows=total, total=total, one_row=False, choose_groups=False)
     groups, choose = declared.groups_per_unit, True
     if cells is not None and cells <= groups:

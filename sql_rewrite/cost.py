@@ -22,10 +22,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from privacy.norms import NormPower
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.statistic import StatisticKind
 from privacy.wording import shortened
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
@@ -191,11 +193,12 @@ def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> 
         stored = root.rows_stored
         worst, usual = _core(bounded, costs), _core(bounded, costs, typical=TYPICAL_CHARACTERS)
         vectors = 1 + -(-(stored - 1) // costs.vector_rows)
-        groups = 0 if bounded.described.keys.domain is not None else min(bounded.contribution.groups, stored)
+        cells = min(bounded.described.keys.groups_per_unit, stored)
+        groups = 0 if bounded.described.keys.domain is not None else cells
         sums = sum(b.statistic.coordinates for b in bounded.statistics)
         unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
-        if not bounded.contribution.one_row:
-            unit += min(bounded.contribution.groups, stored) * _held_nanoseconds(bounded, costs)
+        if not bounded.one_row:
+            unit += cells * _held_nanoseconds(bounded, costs)
         # Rows of joined tables are hashed whether or not a row finds them.
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
@@ -269,19 +272,38 @@ def _core(bounded: BoundedCore, costs: EngineCosts, *, typical: int | None = Non
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared
-    if not bounded.contribution.one_row:
+    if not bounded.one_row:
         row += costs.unit
         for key, domain in zip(keys, bounded.domains, strict=True):
             if domain is None:
                 row += costs.salt
                 if key.type is ColumnType.TEXT:
                     row += costs.salt_text + costs.salt_character * min(meter.characters(key), _KEY_CHARACTERS)
-        if bounded.contribution.choose_groups:
-            row += costs.choice + costs.key * len(keys)
-        if bounded.contribution.scaled:
-            # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.
-            row += costs.choice
-    return total.plus(_Sum(row, costs.core_vector, costs.plan_core + len(keys) + 2 * sums))
+        match bounded.contribution:
+            case Contribution() as counted:
+                if counted.choose_groups:
+                    row += costs.choice + costs.key * len(keys)
+                if counted.scaled:
+                    # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.
+                    row += costs.choice
+            case NormedContribution():
+                # The unit's norms: a window over its cells, or a second look at its rows and a join.
+                row += costs.choice + costs.join
+            case _:
+                assert_never(bounded.contribution)
+    once = total.plus(_Sum(row, costs.core_vector, costs.plan_core + len(keys) + 2 * sums))
+    return _Sum().plus(once, _passes(bounded))
+
+
+def _passes(bounded: BoundedCore) -> int:
+    """How often the rows are read: with norms also for the histogram, and in L1 once more for the sums."""
+    match bounded.contribution:
+        case Contribution():
+            return 1
+        case NormedContribution() as normed:
+            return 3 if normed.power is NormPower.L1 else 2
+        case _:
+            assert_never(bounded.contribution)
 
 
 def check_work(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> Work:

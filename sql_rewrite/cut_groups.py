@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from privacy.bounds import BOUND_MAX
 from privacy.refusal import Finding
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.contribution import Contribution
 from sql_rewrite.plan import Plan
 
 __all__ = ["groups_beyond_bound", "shown_groups_beyond_bound"]
@@ -16,8 +17,9 @@ def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Fin
     """One warning per core whose public groups are more than a unit may count in."""
     for core in cores:
         cells = core.described.keys.domain
-        if core.contribution.choose_groups and cells is not None:
-            yield _beyond(len(cells), core.contribution.groups)
+        bound = core.contribution
+        if isinstance(bound, Contribution) and bound.choose_groups and cells is not None:
+            yield _beyond(len(cells), bound.groups)
 
 
 def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iterator[Finding]:
@@ -27,7 +29,7 @@ def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iter
     """
     if len(cores) == 1 and cores[0].described.keys.domain is None:
         bound = cores[0].contribution
-        if bound.choose_groups and rows > bound.groups:
+        if isinstance(bound, Contribution) and bound.choose_groups and rows > bound.groups:
             yield _beyond(rows, bound.groups)
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from privacy.norms import NORM_MAX
 from privacy.statistic import Encoding
 from sql_rewrite.contribution import FINE
 
-__all__ = ["moment_encoding", "refined", "stepped_encoding", "sum_encoding"]
+__all__ = [
+    "moment_encoding",
+    "normed_moment_encoding",
+    "normed_sum_encoding",
+    "refined",
+    "stepped_encoding",
+    "sum_encoding",
+]
 
 WIDTH_MAX = 2**30
 """Most steps between the bounds of a value: with it every product of the bounding SQL stays below 2^127."""
@@ -52,6 +60,37 @@ def refined(encoding: Encoding, degree: int) -> Encoding:
     least = 1 << -(-(FINE.bit_length() - 1) // degree)
     parts = _parts(encoding.highest, least)
     return Encoding(encoding.offset, encoding.step / parts, 0, encoding.highest * parts)
+
+
+NORMED_SQUARE_BITS = 22
+"""Of the width of a variance's values under a norm: their squares, times norm and factor, then stay below 2^86."""
+
+_SUMMED_ROWS = 2**20
+"""Rows of one unit at the greatest value that a norm of sums still tells apart."""
+
+
+def normed_moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool, degree: int) -> Encoding:
+    """As `moment_encoding`, in at most 2^22 steps where squares are summed: the unit's factor needs the other bits."""
+    encoding = moment_encoding(lower, upper, integer=integer)
+    excess = (encoding.highest - 1).bit_length() - NORMED_SQUARE_BITS if degree > 1 else 0
+    if excess <= 0:
+        return encoding
+    return Encoding(encoding.offset, encoding.step * 2**excess, 0, -((-encoding.highest) >> excess))
+
+
+def normed_sum_encoding(lower: Fraction | None, upper: Fraction | None, *, integer: bool, rows: int) -> Encoding:
+    """Whole steps through zero, at least so long that the sum of a unit's rows is within the greatest norm.
+
+    Whole numbers without a range are clipped to the greatest norm, which holds every sum of theirs.
+    """
+    if lower is None or upper is None:
+        assert integer
+        return Encoding(Fraction(0), Fraction(1), -NORM_MAX, NORM_MAX)
+    largest = max(abs(lower), abs(upper))
+    step = Fraction(1) if integer else _step(largest, integer=False)
+    while largest / step * min(rows, _SUMMED_ROWS) > NORM_MAX:
+        step *= 2
+    return Encoding(Fraction(0), step, math.floor(lower / step), math.ceil(upper / step))
 
 
 def _parts(size: int, least: int) -> int:

@@ -4,6 +4,7 @@ Rows are encoded to integers, bounded per unit and group, and summed as 128-bit 
 unit and group, C = groups per unit):
 
     one row per unit      rows -> group by key
+    units are scaled      as lower_normed.py says: no choice of groups
     no choice of groups   rows -> group by unit and key, bound what the unit adds (lower_units.py) -> group by key
     choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above
 
@@ -19,17 +20,21 @@ with one row has one key, and needs none of this.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import assert_never
 
 from privacy.policy import ColumnType
-from privacy.statement import Statement, StatementKey, StatementSum
-from privacy.statistic import Statistic, StatisticKind
-from sql_rewrite.bound import BoundedCore, BoundedStatistic
+from privacy.statement import Parameter, Statement, StatementKey, StatementSum
+from privacy.statistic import StatisticKind
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
+from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.lower_units import ONE, UnitSums, under
 from sql_rewrite.relations import (
     ChosenGroups,
@@ -64,7 +69,7 @@ from sql_rewrite.scalars import (
     Whole,
 )
 
-__all__ = ["UNITS_MAX", "lower"]
+__all__ = ["UNITS_MAX", "histogram_tree", "lower"]
 
 UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
@@ -77,6 +82,18 @@ answer's size reveals how many there are: long keys would let a query choose the
 def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB) -> Statement:
     """The statement of one core. A pure function: the same text for every state of the data."""
     return _Lowering(bounded).statement(dialect)
+
+
+def histogram_tree(bounded: BoundedCore, bin_name: str) -> tuple[Relation, tuple[Parameter, ...]]:
+    """The histogram of the norms of a core (norms.py): the bin, and for each norm the number of units as two halves."""
+    names = dict.fromkeys(item.norm.name for item in bounded.norms)
+    owned = [next(b for b in bounded.statistics if b.statistic.norm == name) for name in names]
+    lowering = _Lowering(replace(bounded, statistics=tuple(dict.fromkeys(owned))))
+    binned = NormSums(lowering.bounded, lowering.keys).binned(lowering._base(with_unit=True), bin_name)
+    columns = [Output(Column("g", bin_name), bin_name)]
+    for name in names:
+        columns += lowering._split(f"{name}_0", count=False)
+    return Projected(binned, "g", tuple(columns)), tuple(lowering.parameters.values)
 
 
 class _Lowering:
@@ -92,7 +109,7 @@ class _Lowering:
             parameters=tuple(self.parameters.values),
             keys=tuple(StatementKey(name, key.type) for name, key in self.core.keys),
             sums=tuple(
-                StatementSum(f"{b.statistic.name}_{i}", UNITS_MAX * int(b.statistic.sensitivity.linf))
+                StatementSum(f"{b.statistic.name}_{i}", math.floor(UNITS_MAX * b.statistic.sensitivity.linf))
                 for b in self.bounded.statistics
                 for i in range(b.statistic.coordinates)
             ),
@@ -100,7 +117,14 @@ class _Lowering:
 
     def tree(self) -> Relation:
         """Keys and exact sums, each as two halves."""
-        sums = self._rows_summed() if self.bounded.contribution.one_row else self._units_summed()
+        sums: Relation
+        match self.bounded.contribution:
+            case NormedContribution():
+                sums = self._norms_summed()
+            case Contribution() as counted:
+                sums = self._rows_summed() if counted.one_row else self._units_summed(counted)
+            case _:
+                assert_never(self.bounded.contribution)
         columns = [Output(Column("g", name), name) for name in self.keys]
         for b in self.bounded.statistics:
             for i in range(b.statistic.coordinates):
@@ -109,7 +133,7 @@ class _Lowering:
 
     def _is_count(self, bounded: BoundedStatistic) -> bool:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
-        one_row = self.bounded.contribution.one_row
+        one_row = self.bounded.one_row
         match bounded.statistic.kind:
             case StatisticKind.UNITS:
                 return bounded.filter is None or not one_row
@@ -153,7 +177,8 @@ class _Lowering:
         root = self.core.sources[0].relation
         if with_unit:
             columns.append(Output(Column(root, "unit$id"), "u"))
-            if self.bounded.contribution.choose_groups:
+            contribution = self.bounded.contribution
+            if isinstance(contribution, Contribution) and contribution.choose_groups:
                 columns.append(Output(Column(root, "unit$draw"), "d"))
         for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
             columns.append(Output(self._key(key, public=domain is not None), name))
@@ -186,7 +211,7 @@ class _Lowering:
 
         The clip is on integers, so the bound is true whatever floating-point arithmetic came before it.
         """
-        encoding, argument = bounded.statistic.encoding, bounded.argument
+        encoding, argument = bounded.row_encoding, bounded.argument
         assert encoding is not None
         assert argument is not None
         offset, step = encoding.offset, encoding.step
@@ -212,16 +237,17 @@ class _Lowering:
             case StatisticKind.SUM:
                 return [under(bounded, t)]
             case StatisticKind.MOMENTS:
-                return [under(bounded, part) for part in self._moments(statistic, t)]
+                return [under(bounded, part) for part in self._moments(bounded, t)]
             case _:
                 assert_never(statistic.kind)
 
     @staticmethod
-    def _moments(statistic: Statistic, t: Scalar) -> list[Scalar]:
+    def _moments(bounded: BoundedStatistic, t: Scalar) -> list[Scalar]:
         """The Bernstein vector of a row's T, and the coordinate of its NULL."""
-        assert statistic.encoding is not None
+        statistic, encoding = bounded.statistic, bounded.row_encoding
+        assert encoding is not None
         assert statistic.degree in (1, 2)
-        width = statistic.encoding.highest
+        width = encoding.highest
         left = Arithmetic("-", Whole(width), t, EngineType.INTEGER)
         parts: list[Scalar] = [left, t] if statistic.degree == 1 else _bernstein(left, t)
         if statistic.counts_nulls:
@@ -239,16 +265,20 @@ class _Lowering:
 
     # Units
 
-    def _units_summed(self) -> Relation:
+    def _norms_summed(self) -> Relation:
+        """Units scaled to norms, and summed per group."""
+        vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
+        return NormSums(self.bounded, self.keys).summed(self._base(with_unit=True), vectors)
+
+    def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
         rows = self._base(with_unit=True)
-        contribution = self.bounded.contribution
         if contribution.choose_groups:
             rows = ChosenGroups(rows, self.keys, contribution.groups)
         names, hidden = self.keys, self._hidden()
         if hidden:
             rows, names = Salted(rows, hidden), ("s", *names)
-        unit_sums = UnitSums(self.bounded)
+        unit_sums = UnitSums(self.bounded, contribution)
         by = ("u", *names)
         layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial(), dense=not names)
         layer = unit_sums.with_totals(layer)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from privacy.statistic import Encoding, StatisticKind
-from sql_rewrite.bound import BoundedCore, BoundedStatistic
-from sql_rewrite.contribution import Bounding
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.relations import Count, Output, Relation, Sum, WithTotals
 from sql_rewrite.scalars import (
@@ -50,8 +50,8 @@ ZERO, ONE = Whole(0), Whole(1)
 class UnitSums:
     """The layers of one core."""
 
-    def __init__(self, bounded: BoundedCore) -> None:
-        self.contribution = bounded.contribution
+    def __init__(self, bounded: BoundedCore, contribution: Contribution) -> None:
+        self.contribution = contribution
         self.statistics = bounded.statistics
         filters: dict[Canonical | None, int] = {}
         self.filters = {

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from privacy.policy import ColumnType
 from privacy.statement import TEXT_ROW_BYTES_MAX
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.cost import characters, parts_of
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS

@@ -32,14 +32,16 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 
+from privacy.norms import Norm
 from privacy.policy import Dataset, Table
 from privacy.statistic import CoreStatistics, Estimate, Keys, Statistic
 from privacy.values import Json
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
 from sql_rewrite.plan import Aggregate, Core
 
-__all__ = ["VERSION", "canonical_core", "core_key"]
+__all__ = ["VERSION", "canonical_core", "core_key", "norm_key"]
 
 VERSION = 2
 """Of the identity. Version 1 held the number of the whole policy, and the plan without its bounds."""
@@ -50,10 +52,19 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Core: frozenset({"name"}),
     CoreStatistics: frozenset({"name"}),
     Keys: frozenset({"domain"}),
+    Norm: frozenset({"text"}),
     Statistic: frozenset({"argument"}),
     Table: frozenset({"columns", "description"}),
 }
 """Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
+
+_LATER: dict[type, Mapping[str, object]] = {
+    BoundedCore: {"norms": ()},
+    BoundedStatistic: {"parts": 0},
+    CoreStatistics: {"norms": ()},
+    Statistic: {"norm": None},
+}
+"""Fields that came later, with the value that everything before them has: with that value they are not inside."""
 
 _ESTIMATE_KIND = "EstimateKind"
 """The type of an estimate's aggregate in identities: stored ones were made when estimates had an enum of their own."""
@@ -89,11 +100,29 @@ def canonical_core(core: Core) -> tuple[object, ...]:
 
 
 def core_key(bounded: BoundedCore, dataset: Dataset) -> str:
-    """The identity of a core's release: SHA-256 (hex) over everything that gives its numbers their meaning."""
+    """The identity of a core's release: SHA-256 (hex) over everything that gives its numbers their meaning.
+
+    Of a core whose units are scaled to norms it is that of the nominal ones: whichever the question chooses, what is
+    stored answers the same question again.
+    """
+    assert not isinstance(bounded.contribution, NormedContribution) or bounded.contribution.nominal
+    return _key(bounded, bounded, dataset)
+
+
+def norm_key(bounded: BoundedCore, dataset: Dataset) -> str:
+    """The identity of the histogram of a core's norms: of the rows, cells and norms, whatever the aggregates are."""
+    assert isinstance(bounded.contribution, NormedContribution)
+    assert bounded.norms
+    core = dataclasses.replace(bounded.core, aggregates=())
+    contribution = dataclasses.replace(bounded.contribution, norms=())
+    return _key(("norms", core, contribution, bounded.norms, bounded.described.keys), bounded, dataset)
+
+
+def _key(what: object, bounded: BoundedCore, dataset: Dataset) -> str:
     identity = _Identity()
     body = json.dumps(
         {
-            "bounded": identity.plain(bounded),
+            "bounded": identity.plain(what),
             "data": dataset.data_version,
             "dataset": dataset.name,
             "read": sorted(identity.read),
@@ -129,7 +158,12 @@ class _Identity:
             self._note(value)
             return canonical(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = {name: self.plain(getattr(value, name)) for name in _inside(type(value))}
+            later = _LATER.get(type(value), {})
+            fields = {
+                name: self.plain(getattr(value, name))
+                for name in _inside(type(value))
+                if name not in later or getattr(value, name) != later[name]
+            }
             if isinstance(value, Estimate):
                 fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
             return [type(value).__name__, {**fields, **_ALWAYS.get(type(value), {})}]

@@ -13,16 +13,19 @@ from typing import Literal
 from sql_rewrite.scalars import Column, Node, Scalar, node
 
 __all__ = [
+    "Binned",
     "ChosenGroups",
     "Count",
     "EndName",
     "EndOf",
     "Extended",
+    "Factor",
     "Grouped",
     "Half",
     "HiddenKey",
     "JoinOn",
     "KeyText",
+    "NormBin",
     "Output",
     "Projected",
     "Relation",
@@ -32,6 +35,8 @@ __all__ = [
     "TableRows",
     "TableSource",
     "Unfolded",
+    "UnitFactors",
+    "UnitTotals",
     "WithTotals",
 ]
 
@@ -93,6 +98,31 @@ class Half(Scalar):
 
     part: Literal["high", "low"]
     value: Scalar
+
+
+@node
+class Factor(Scalar):
+    """floor(2^parts min(1, norm / N)) or a little less, exactly 2^parts where N <= norm: a unit's factor.
+
+    `value` is an integer, N or with `squared` its square, not negative and never NULL. With N > norm the factor times N
+    is at most 2^parts norm, in exact arithmetic, however the engine rounds.
+    """
+
+    value: Scalar
+    squared: bool
+    norm: Fraction
+    parts: int
+
+
+@node
+class NormBin(Scalar):
+    """The bin of a norm N in a histogram: the first whose edge 2^(bin / 4) is not below N, or the last; NULL for zero.
+
+    `value` is as that of a factor. On an edge the engine may round to either side.
+    """
+
+    value: Scalar
+    squared: bool
 
 
 # --- layers --------------------------------------------------------------------------------------------------------
@@ -224,3 +254,33 @@ class Projected(Relation):
     rows: Relation
     alias: str
     outputs: tuple[Output, ...]
+
+
+@node
+class UnitTotals(Relation):
+    """The rows, one for each unit and group, with sums over all groups of the unit."""
+
+    rows: Relation
+    alias: str
+    outputs: tuple[Output, ...]
+
+
+@node
+class UnitFactors(Relation):
+    """The rows with these columns of their units: `units` has one row for each unit that has rows."""
+
+    rows: Relation
+    units: Relation
+    names: tuple[str, ...]
+
+
+@node
+class Binned(Relation):
+    """One row for each bin that occurs, with the number of units in it, for each of several columns of bins.
+
+    `columns` are pairs: a column of bins, NULL for units that are in none, and the name of the numbers of units.
+    """
+
+    units: Relation
+    bin: str
+    columns: tuple[tuple[str, str], ...]

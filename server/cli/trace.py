@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import assert_never
 
 from accountant.account import Account, FilterKind, Limit
 from privacy.numbers import decimal_text
@@ -31,6 +32,7 @@ from server.demo import DATASET_FILE
 from server.journey.pace import Pace
 from server.settings import Settings
 from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost import check_work
 from sql_rewrite.expressions import describe
 from sql_rewrite.lift import lift
@@ -100,10 +102,17 @@ def _core(core: Core) -> Iterator[str]:
 
 def _bounds(bounded: BoundedCore) -> Iterator[str]:
     most = bounded.contribution
-    yield (
-        f"  {bounded.described.name}: {most.groups} groups of a unit, {most.rows} rows of it in each, "
-        f"{'one row in all' if most.one_row else f'{most.total} rows in all'}"
-    )
+    match most:
+        case Contribution():
+            yield (
+                f"  {bounded.described.name}: {most.groups} groups of a unit, {most.rows} rows of it in each, "
+                f"{'one row in all' if most.one_row else f'{most.total} rows in all'}"
+            )
+        case NormedContribution():
+            norms = ", ".join(f"{norm.norm.text} ({norm.norm.power.value})" for norm in bounded.norms) or "none"
+            yield f"  {bounded.described.name}: {most.cells} groups of a unit, scaled to norms of: {norms}"
+        case _:
+            assert_never(most)
     domain = bounded.described.keys.domain
     if bounded.core.keys:
         yield f"    groups: {'hidden, shown above a threshold' if domain is None else f'{len(domain)} public ones'}"

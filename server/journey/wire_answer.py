@@ -13,7 +13,7 @@ from accountant.account import Account
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
 from server.errors import finding_body
-from server.estimands import estimand, what_is_cut
+from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
@@ -95,16 +95,14 @@ def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) ->
     for core, of_core in zip(prepared.cores, notes, strict=True):
         texts = {aggregate.name: aggregate.text for aggregate in core.core.aggregates}
         for note in of_core:
-            shown = {
+            shown: dict[str, object] = {
                 "columns": [texts.get(name, name) for name in note.estimates],
                 "mechanism": note.mechanism,
                 "scale": note.scale,
                 "sensitivity": note.sensitivity,
                 "argument": note.argument,
                 "share": note.share,
-                "groups_per_unit": core.contribution.groups,
-                "rows_per_unit_and_group": core.contribution.rows,
-                "rows_per_unit": core.contribution.total,
+                **counts_of(core),
                 "estimands": [
                     estimand(core, estimate) for estimate in core.described.estimates if estimate.name in note.estimates
                 ],

@@ -14,7 +14,7 @@ from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.answer_rows import from_stored
 from server.errors import exhausted_words, finding_body
-from server.estimands import estimand, what_is_cut
+from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.query import Prepared, Quote
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns
@@ -81,9 +81,7 @@ def _contribution(core: BoundedCore) -> dict[str, object]:
     """The contribution bounds of a core, and what they may cut."""
     return {
         "table": core.core.sources[0].table.name,
-        "groups_per_unit": core.contribution.groups,
-        "rows_per_unit_and_group": core.contribution.rows,
-        "rows_per_unit": core.contribution.total,
+        **counts_of(core),
         "cut": what_is_cut(core),
         "estimands": {
             aggregate.text: estimand(core, estimate)

@@ -65,7 +65,7 @@ def _column(column: Column) -> dict[str, object]:
 
 def table_body(table: Table) -> dict[str, object]:
     """Public metadata of a table: what was declared, nothing that was counted."""
-    contribution = table.contribution
+    contribution = table.counted
     return {
         "name": table.name,
         "description": table.description,

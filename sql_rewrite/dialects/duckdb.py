@@ -6,18 +6,24 @@ guard and what it guards), it is one node here and its text is repeated: the eng
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
+from privacy.norms import BINS, BINS_PER_OCTAVE
 from sql_rewrite.dialects.dialect import Dialect, writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.relations import (
+    Binned,
     ChosenGroups,
     Count,
     EndOf,
     Extended,
+    Factor,
     Grouped,
     Half,
     KeyText,
+    NormBin,
     Output,
     Projected,
     Salted,
@@ -26,6 +32,8 @@ from sql_rewrite.relations import (
     TableRows,
     TableSource,
     Unfolded,
+    UnitFactors,
+    UnitTotals,
     WithTotals,
 )
 from sql_rewrite.scalars import (
@@ -386,6 +394,33 @@ class DuckDB(Dialect):
     def _half(self, node: Half) -> str:
         return f"CAST({self.write(node.value)} {'//' if node.part == 'high' else '%'} {_SPLIT} AS BIGINT)"
 
+    @writes(Factor)
+    def _factor(self, node: Factor) -> str:
+        """An exact quotient of integers; for squares, one of doubles that is never too large.
+
+        The conversion of an integer of 128 bits, the root and the quotient are each within three times 2^-53 of what
+        they round. The numerator is less than the norm by 2^-48 of it, which is more than all of them.
+        """
+        value, most = self._operand(node.value, _ADDED), 2**node.parts * node.norm
+        if not node.squared:
+            exact = f"CAST({self._operand(node.value, _MULTIPLIED)} AS HUGEINT)"
+            return (
+                f"CASE WHEN {value} <= {math.floor(node.norm)} THEN {2**node.parts} "
+                f"ELSE CAST({math.floor(most)} // {exact} AS BIGINT) END"
+            )
+        numerator = _double_below(most * (1 - Fraction(1, 2**48)))
+        return (
+            f"CASE WHEN {value} <= {math.floor(node.norm**2)} THEN {2**node.parts} "
+            f"ELSE CAST(floor({_double(numerator)} / sqrt(CAST({value} AS DOUBLE))) AS BIGINT) END"
+        )
+
+    @writes(NormBin)
+    def _norm_bin(self, node: NormBin) -> str:
+        value = self._operand(node.value, _ADDED)
+        octaves = BINS_PER_OCTAVE // 2 if node.squared else BINS_PER_OCTAVE
+        place = f"CAST(ceil({octaves} * log2(CAST({value} AS DOUBLE))) AS BIGINT)"
+        return f"CASE WHEN {value} > 0 THEN greatest(0, least({BINS - 1}, {place})) END"
+
     # Layers
 
     def _outputs(self, outputs: Iterable[Output]) -> list[str]:
@@ -479,6 +514,44 @@ class DuckDB(Dialect):
         listed = ", ".join(self._outputs(node.outputs))
         return f'SELECT {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
 
+    @writes(UnitTotals)
+    def _unit_totals(self, node: UnitTotals) -> str:
+        """A window over units, whose rows are few: one for each group of the unit."""
+        listed = ", ".join(
+            [f'{self.write(output.value)} OVER (PARTITION BY "u") AS "{output.name}"' for output in node.outputs]
+        )
+        return f'SELECT *, {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
+
+    @writes(UnitFactors)
+    def _unit_factors(self, node: UnitFactors) -> str:
+        """A join with all units: whoever is beyond a norm must not decide how many rows are looked up."""
+        names = ", ".join([f'"m"."{name}"' for name in node.names])
+        return (
+            f'SELECT "a".*, {names} FROM ({self.write(node.rows)}) AS "a" INNER JOIN ({self.write(node.units)}) AS "m" '
+            'ON ("a"."u" = "m"."u")'
+        )
+
+    @writes(Binned)
+    def _binned(self, node: Binned) -> str:
+        """Each column is counted by itself, from one result: a unit may be in other bins of other columns."""
+        parts = []
+        for place, (column, _) in enumerate(node.columns):
+            counts = ", ".join(
+                [f'{"COUNT(*)" if other == place else "0"} AS "{name}"' for other, (_, name) in enumerate(node.columns)]
+            )
+            parts.append(
+                f'SELECT "{column}" AS "{node.bin}", {counts} FROM "ub" WHERE "{column}" IS NOT NULL '
+                f'GROUP BY "{column}", {_NO_ARRAY}'
+            )
+        units = f'WITH "ub" AS MATERIALIZED ({self.write(node.units)})'
+        if len(parts) == 1:
+            return f"{units} {parts[0]}"
+        sums = ", ".join([f'SUM("{name}") AS "{name}"' for _, name in node.columns])
+        return (
+            f'{units} SELECT "{node.bin}", {sums} FROM ({" UNION ALL ".join(parts)}) AS "ua" '
+            f'GROUP BY "{node.bin}", {_NO_ARRAY}'
+        )
+
 
 def _names(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]
@@ -487,6 +560,12 @@ def _names(names: Iterable[str]) -> list[str]:
 def _double(value: float) -> str:
     """A double literal that reads back to the same number."""
     return f"CAST('{value!r}' AS DOUBLE)"
+
+
+def _double_below(value: Fraction) -> float:
+    """The greatest double that is at most the value."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0)
 
 
 DUCKDB = DuckDB()

@@ -30,7 +30,7 @@ from sql_rewrite import evaluate as evaluating
 from sql_rewrite import group_keys, joins, lower_expression, lower_units
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
-from sql_rewrite.contribution import Bounding
+from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.functions import building
@@ -144,8 +144,8 @@ def _unit_sums(patch: pytest.MonkeyPatch, change: Callable[[BoundedStatistic], B
     """Lets what one unit adds be computed for other statistics."""
     genuine = _UnitSums.__init__
 
-    def made(self: Any, bounded: Any) -> None:
-        genuine(self, replace(bounded, statistics=tuple(change(item) for item in bounded.statistics)))
+    def made(self: Any, bounded: Any, *rest: Any) -> None:
+        genuine(self, replace(bounded, statistics=tuple(change(item) for item in bounded.statistics)), *rest)
 
     patch.setattr(_UnitSums, "__init__", made)
 
@@ -237,10 +237,10 @@ def groups_of_a_unit_not_chosen(patch: pytest.MonkeyPatch) -> None:
     """A unit keeps all its groups."""
     genuine = _Lowering._units_summed
 
-    def summed(self: Any) -> Relation:
-        contribution = replace(self.bounded.contribution, choose_groups=False)
+    def summed(self: Any, contribution: Contribution) -> Relation:
+        contribution = replace(contribution, choose_groups=False)
         self.bounded = replace(self.bounded, contribution=contribution)
-        return genuine(self)
+        return genuine(self, contribution)
 
     patch.setattr(_Lowering, "_units_summed", summed)
 
@@ -270,9 +270,9 @@ def units_counted_as_rows(patch: pytest.MonkeyPatch) -> None:
             return bounded
         return replace(bounded, statistic=replace(bounded.statistic, kind=StatisticKind.COUNT), rows=BOUND_MAX)
 
-    def summed(self: Any) -> Relation:
+    def summed(self: Any, contribution: Contribution) -> Relation:
         self.bounded = replace(self.bounded, statistics=tuple(rows(b) for b in self.bounded.statistics))
-        return genuine(self)
+        return genuine(self, contribution)
 
     patch.setattr(_Lowering, "_units_summed", summed)
 

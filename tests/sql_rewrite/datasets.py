@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from privacy.bounds import ContributionBound, ValueBounds
+from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 
@@ -82,6 +82,16 @@ CLINIC = Dataset(
     data_version="v1",
     limits=Limits(epsilon_max=Fraction(10)),
 )
+
+
+AUTOMATIC = replace(
+    CLINIC,
+    tables=tuple(
+        replace(table, contribution=AutomaticContribution()) if table.name in ("visits", "tests") else table
+        for table in CLINIC.tables
+    ),
+)
+"""The same where each question chooses how much a unit may take part."""
 
 
 def clinic(**limits: object) -> Dataset:

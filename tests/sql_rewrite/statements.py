@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Refused
 from sql_rewrite.bound import BoundedCore, bound
@@ -24,26 +26,50 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
+from sql_rewrite.norms import at_norms, lower_norms
 from tests.audit.folds import DATASET, make_question
 from tests.audit.generate import make_query, make_scene
 from tests.hostile.corpus import answered
 from tests.hostile.good import GOOD
-from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 from tests.sql_rewrite.test_functions import CASES
 
 __all__ = ["FILE", "cores", "expressions", "found"]
 
 FILE = Path(__file__).resolve().parents[1] / "vectors" / "statements.json"
 
+NORMED = [
+    "SELECT COUNT(*) AS n FROM visits",
+    "SELECT SUM(visit_id) AS s FROM visits",
+    "SELECT COUNT(*) AS n, SUM(cost) AS s, AVG(cost) AS a, COUNT(cost) AS c FROM visits",
+    "SELECT VAR_POP(cost) AS v FROM visits WHERE ward = 'a'",
+    "SELECT p.sex, COUNT(*) AS n, STDDEV(v.cost) AS s FROM visits v JOIN people p USING (person_id) GROUP BY 1",
+    "SELECT p.sex, COUNT(DISTINCT v.person_id) AS n FROM visits v JOIN people p USING (person_id) GROUP BY 1",
+    "SELECT h.region, COUNT(*) AS n FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY 1",
+    "SELECT h.region, SUM(v.cost) AS s FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY 1",
+    "SELECT h.region, SUM(v.visit_id) AS s, SUM(v.cost - 10) AS t FROM visits v JOIN hospitals h USING (hospital_id) "
+    "GROUP BY 1",
+    "SELECT h.region, COUNT(DISTINCT v.person_id) AS n, COUNT(v.ward) AS w FROM visits v JOIN hospitals h "
+    "USING (hospital_id) GROUP BY 1",
+    "SELECT h.region, COUNT(*) AS n, AVG(v.cost) AS a, VARIANCE(v.cost) FILTER (WHERE v.day IS NULL) AS v FROM "
+    "visits v JOIN hospitals h USING (hospital_id) GROUP BY 1",
+    "SELECT p.smoker, COUNT(*) FILTER (WHERE t.result > 0) AS n, SUM(t.result) AS s FROM tests t JOIN visits v "
+    "USING (visit_id) JOIN people p USING (person_id) GROUP BY 1",
+    "SELECT v.day IS NULL AS missing, COUNT(DISTINCT v.person_id) FILTER (WHERE v.cost > 5) AS n FROM visits v "
+    "GROUP BY 1",
+]
+
 SCENES = 30
 QUERIES = 6
 QUESTIONS = 40
 
 
-def _of_texts(texts: Iterable[str], dataset: Dataset) -> Iterator[tuple[str, BoundedCore]]:
+def _of_texts(
+    texts: Iterable[str], dataset: Dataset, power: NormPower = NormPower.L2
+) -> Iterator[tuple[str, BoundedCore]]:
     """The cores of the texts that are answered, each under a name that follows from its text."""
     for text in texts:
-        yield from _of_query(text, dataset, {}, "")
+        yield from _of_query(text, dataset, {}, "", power)
 
 
 def _of_scenes() -> Iterator[tuple[str, BoundedCore]]:
@@ -55,14 +81,23 @@ def _of_scenes() -> Iterator[tuple[str, BoundedCore]]:
 
 
 def _of_query(
-    sql: str, dataset: Dataset, parameters: Mapping[str, Any], place: str
+    sql: str, dataset: Dataset, parameters: Mapping[str, Any], place: str, power: NormPower = NormPower.L2
 ) -> Iterator[tuple[str, BoundedCore]]:
     try:
-        bounded = bound(lift(sql, dataset, parameters))
+        bounded = bound(lift(sql, dataset, parameters), power=power)
     except Refused:
         return
     for number, core in enumerate(bounded):
         yield _fingerprint(place, sql, number), core
+
+
+def _normed() -> Iterator[tuple[str, BoundedCore]]:
+    """Cores whose units are scaled to norms: by both powers, at norms that are not whole."""
+    texts = [*GOOD, *(entry.text for entry in answered()), *NORMED]
+    for power in NormPower:
+        for name, core in _of_texts(texts, AUTOMATIC, power=power):
+            if core.norms:
+                yield f"{name}/{power.value}", at_norms(core, {n.norm.name: Fraction(7, 2) for n in core.norms})
 
 
 def cores() -> dict[str, dict[str, BoundedCore]]:
@@ -73,6 +108,7 @@ def cores() -> dict[str, dict[str, BoundedCore]]:
         "texts that are answered": dict(_of_texts(texts, CLINIC)),
         "scenes of the audit": dict(_of_scenes()),
         "questions of the folds": dict(_of_texts(questions, DATASET)),
+        "units scaled to norms": dict(_normed()),
     }
 
 
@@ -87,8 +123,8 @@ def _fingerprint(*parts: object) -> str:
 
 
 def _of_core(core: BoundedCore) -> str:
-    statement = lower(core)
-    return _fingerprint(statement.sql, statement.parameters, statement.keys, statement.sums)
+    statements = [lower(core), *([lower_norms(core)] if core.norms else [])]
+    return _fingerprint(*(part for s in statements for part in (s.sql, s.parameters, s.keys, s.sums)))
 
 
 def _of_expression(expression: Expression) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
-from sql_rewrite.lower import _Lowering
+from sql_rewrite.lower import _Lowering, histogram_tree
 from sql_rewrite.lower_expression import ParameterList, lower
 from sql_rewrite.scalars import (
     Arithmetic,
@@ -38,7 +38,14 @@ from tests.sql_rewrite.statements import cores, expressions
 
 ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SELECT |hash\(|md5|getvariable|::|COUNT\(")
 SQL_ROOM = Path(__file__).resolve().parents[2] / "sql_rewrite"
-WRITERS_OF_TREES = ("lower.py", "lower_units.py", "lower_expression.py", "relations.py", "scalars.py")
+WRITERS_OF_TREES = (
+    "lower.py",
+    "lower_normed.py",
+    "lower_units.py",
+    "lower_expression.py",
+    "relations.py",
+    "scalars.py",
+)
 
 
 class Outlines(DuckDB):
@@ -64,6 +71,8 @@ def outlines() -> str:
     trees: list[str] = [
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
+    normed = [core for listed in cores().values() for core in listed.values() if core.norms]
+    trees += [dialect.write(histogram_tree(core, "bin")[0]) for core in normed]
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
     trees.append(dialect.write(_tree(value_histogram("b0", "visits", "cost", CLINIC))))
     return "\n".join(trees)

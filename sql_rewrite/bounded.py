@@ -1,0 +1,92 @@
+"""Cores whose every sum has a proved sensitivity, as the lowering and the mechanisms see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privacy.norms import Norm
+from privacy.policy import KeyValue
+from privacy.statistic import CoreStatistics, Encoding, Statistic
+from sql_rewrite.clipped import clipped_columns
+from sql_rewrite.contribution import Bounding, Contribution, NormedContribution
+from sql_rewrite.expressions import Expression, Value
+from sql_rewrite.plan import Core
+
+__all__ = ["BoundedCore", "BoundedNorm", "BoundedStatistic", "finer"]
+
+
+def finer(encoding: Encoding, places: int) -> Encoding:
+    """The same range in steps divided by 2^places; negative ones take back what positive ones did."""
+    if places < 0:
+        lowest, highest = encoding.lowest >> -places, encoding.highest >> -places
+        assert (lowest << -places, highest << -places) == (encoding.lowest, encoding.highest)
+    else:
+        lowest, highest = encoding.lowest << places, encoding.highest << places
+    return Encoding(encoding.offset, encoding.step / Fraction(2) ** places, lowest, highest)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedStatistic:
+    """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
+
+    A unit's rows under `filter` are allotted; of those, the ones under `present` count (COUNT(x) alone). `scaled` says
+    that the bound over all groups may bind.
+    """
+
+    statistic: Statistic
+    argument: Expression | None
+    filter: Expression | None
+    rows: int
+    bounding: Bounding = Bounding.SCALED
+    present: Expression | None = None
+    scaled: bool = False
+    parts: int = 0
+    """Binary places of the factor by which a unit is scaled to a norm: one row is 2^parts integer units more."""
+
+    @property
+    def row_encoding(self) -> Encoding | None:
+        """How the value of one row becomes an integer, before its unit is scaled to a norm."""
+        return None if self.statistic.encoding is None else finer(self.statistic.encoding, -self._doublings)
+
+    @property
+    def _doublings(self) -> int:
+        return self.parts // max(1, self.statistic.degree)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedNorm:
+    """A norm with what the lowering needs: which rows it is of, and of which argument.
+
+    `most` is the greatest norm that a unit can have, by declarations alone.
+    """
+
+    norm: Norm
+    filter: Expression | None
+    argument: Expression | None
+    encoding: Encoding | None
+    """How a row's argument becomes a number of steps."""
+    most: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedCore:
+    """A core whose every sum has a proved sensitivity."""
+
+    core: Core
+    contribution: Contribution | NormedContribution
+    statistics: tuple[BoundedStatistic, ...]
+    domains: tuple[tuple[KeyValue, ...] | None, ...]
+    """Public values of each key, or None where they are not public."""
+    described: CoreStatistics
+    norms: tuple[BoundedNorm, ...] = ()
+    """The norms of a core whose units are scaled to norms, as `described` lists them."""
+
+    @property
+    def one_row(self) -> bool:
+        """Whether each unit owns at most one row, so that nothing is cut."""
+        return isinstance(self.contribution, Contribution) and self.contribution.one_row
+
+    def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
+        """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
+        return tuple(clipped_columns(bounded.argument for bounded in self.statistics))

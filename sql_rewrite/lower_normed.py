@@ -1,0 +1,367 @@
+"""What one unit adds where it is scaled to norms, and in which bin of their histograms it counts.
+
+A unit's factor is floor(2^b min(1, C / N)), N its norm and b the binary places of the statistics; all that it adds is
+multiplied by it, and nothing is rounded after that. Three shapes:
+
+    alone   a unit is in one cell: rows -> group by unit and key, factor from what is there -> group by key
+    rows    norms that add up over rows (L1, nothing negative): rows -> group by unit, factor -> joined back to the rows
+            -> group by key
+    cells   rows -> group by unit and key -> norm of the unit by a window over these few -> factor -> group by key
+
+Names are those of the statistics (s0n rows with a value, s0x and s0y sums of T and T^2), of the filters (c0, rows of
+the unit) and of the norms (n0v in one cell, n0m over all of them, n0f the factor, n0b the bin). mechanisms/norms.md has
+the widths of all products, and the proofs.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import assert_never
+
+from privacy.norms import NORM_MAX, NormOf, NormPower
+from privacy.statistic import StatisticKind
+from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
+from sql_rewrite.contribution import NormedContribution
+from sql_rewrite.expressions import Canonical, form_of
+from sql_rewrite.lower_units import ONE, under, when
+from sql_rewrite.relations import (
+    Binned,
+    Count,
+    Extended,
+    Factor,
+    Grouped,
+    NormBin,
+    Output,
+    Relation,
+    Sum,
+    UnitFactors,
+    UnitTotals,
+)
+from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, EngineType, Function, Held, Named, Scalar
+from sql_rewrite.scalars import Whole as W
+
+__all__ = ["NormSums", "Shape"]
+
+WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
+
+_NARROW = 2**62
+_ZERO = W(0)
+
+
+class Shape(enum.Enum):
+    """How norms are found, as this module says."""
+
+    ALONE = "alone"
+    ROWS = "rows"
+    CELLS = "cells"
+
+
+class NormSums:
+    """The layers of one core over its rows, each with its unit `u`, its keys, encoded values and filters."""
+
+    def __init__(self, bounded: BoundedCore, keys: tuple[str, ...]) -> None:
+        assert isinstance(bounded.contribution, NormedContribution)
+        self.contribution = bounded.contribution
+        self.statistics = bounded.statistics
+        self.norms = bounded.norms
+        self.keys = keys
+        filters: dict[Canonical | None, int] = {}
+        self.filters = {
+            item.statistic.name: filters.setdefault(form_of(item.filter), len(filters)) for item in bounded.statistics
+        }
+        self.owners = {
+            norm.norm.name: next(item for item in bounded.statistics if item.statistic.norm == norm.norm.name)
+            for norm in bounded.norms
+        }
+        """For each norm a statistic that sees its rows, and its values."""
+
+    @property
+    def shape(self) -> Shape:
+        """Which shape the core has: a function of declarations."""
+        if self.contribution.cells == 1:
+            return Shape.ALONE
+        if self.contribution.power is NormPower.L1 and all(map(_additive, self.norms)) and not self._counts_units():
+            return Shape.ROWS
+        return Shape.CELLS
+
+    def _counts_units(self) -> bool:
+        return any(item.statistic.norm is None for item in self.statistics)
+
+    # Sums
+
+    def summed(self, rows: Relation, vectors: dict[str, list[Scalar]]) -> Relation:
+        """The sums per group. `vectors` has what one row adds to each statistic, which the rows' shape scales."""
+        match self.shape:
+            case Shape.ALONE:
+                partial: Relation = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
+                layer = self._valued(partial)
+                factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
+                layer = Extended(layer, "q", factors) if factors else layer
+                return Grouped(layer, "p", self.keys, self.keys, self._products())
+            case Shape.CELLS:
+                partial = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
+                totals = UnitTotals(self._valued(partial), "w", self._totals())
+                factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
+                return Grouped(Extended(totals, "q", factors), "p", self.keys, self.keys, self._products())
+            case Shape.ROWS:
+                units = Extended(
+                    self._unit_norms(rows),
+                    "q",
+                    tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms]),
+                )
+                joined = UnitFactors(rows, units, tuple([_f(norm) for norm in self.norms]))
+                return Grouped(joined, "p", self.keys, self.keys, self._row_products(vectors))
+            case _:
+                assert_never(self.shape)
+
+    def _partial(self) -> tuple[Output, ...]:
+        """Per unit and cell: rows under each filter, and per statistic its rows with a value and its sums."""
+        columns: dict[str, Output] = {}
+        for item in self.statistics:
+            name, t = item.statistic.name, Named(f"{item.statistic.name}t")
+            counted = self._counted(item)
+            columns.setdefault(counted, Output(_count(item, ONE), counted))
+            match item.statistic.kind:
+                case StatisticKind.UNITS:
+                    pass
+                case StatisticKind.COUNT:
+                    if item.present is not None:
+                        columns[f"{name}n"] = Output(_count(item, when(f"{name}h", ONE)), f"{name}n")
+                case StatisticKind.SUM:
+                    columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
+                case StatisticKind.MOMENTS:
+                    columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
+                    if _nullable(item):
+                        columns[f"{name}n"] = Output(Count(under(item, t)), f"{name}n")
+                    if item.statistic.degree == 2:
+                        square = Arithmetic("*", t, t, INTEGER, closed=False)
+                        columns[f"{name}y"] = Output(Sum(under(item, square)), f"{name}y")
+                case _:
+                    assert_never(item.statistic.kind)
+        return tuple(columns.values())
+
+    def _valued(self, partial: Relation) -> Relation:
+        """With each norm's number for the cell: rows, one or none, or the sum held to the greatest norm."""
+        values = tuple([Output(self._value(norm), f"{_name(norm)}v") for norm in self.norms])
+        return Extended(partial, "v", values) if values else partial
+
+    def _value(self, norm: BoundedNorm) -> Scalar:
+        owner = self.owners[_name(norm)]
+        rows = Named(self._counted(owner))
+        match norm.norm.of:
+            case NormOf.ROWS:
+                return rows
+            case NormOf.UNITS:
+                return Case(((Comparison(">", rows, _ZERO, closed=False), ONE),), _ZERO)
+            case NormOf.SUM:
+                held = Held(Coalesce((Named(f"{owner.statistic.name}x"), _ZERO)), W(NORM_MAX), W(NORM_MAX))
+                return Cast(held, INTEGER)
+            case _:
+                assert_never(norm.norm.of)
+
+    def _totals(self) -> tuple[Output, ...]:
+        """Over all cells of the unit: sums of squares, or of absolute values."""
+        return tuple([Output(Sum(self._term(norm)), f"{_name(norm)}m") for norm in self.norms])
+
+    def _term(self, norm: BoundedNorm) -> Scalar:
+        value = Named(f"{_name(norm)}v")
+        if norm.norm.of is NormOf.UNITS:
+            return value
+        if self._squared:
+            narrow = norm.most**2 < _NARROW
+            return Arithmetic("*", value if narrow else Cast(value, WIDE), value, INTEGER if narrow else WIDE)
+        return value if norm.norm.of is NormOf.ROWS else Function("abs", (value,))
+
+    @property
+    def _squared(self) -> bool:
+        """Whether totals are squares of norms: of one number they are not."""
+        return self.contribution.power is NormPower.L2 and self.contribution.cells > 1
+
+    def _factor(self, norm: BoundedNorm, total: Scalar) -> Scalar:
+        signed = self.shape is Shape.ALONE and norm.norm.of is NormOf.SUM
+        return Factor(
+            Function("abs", (total,)) if signed else total,
+            squared=self._squared,
+            norm=self.contribution.norm(_name(norm)),
+            parts=self.owners[_name(norm)].parts,
+        )
+
+    def _products(self) -> tuple[Output, ...]:
+        """Per group: each coordinate of each unit times its factor, summed."""
+        columns = []
+        for item in self.statistics:
+            for i, value in enumerate(self._coordinates(item)):
+                columns.append(Output(value, f"{item.statistic.name}_{i}"))
+        return tuple(columns)
+
+    def _coordinates(self, item: BoundedStatistic) -> list[Scalar]:
+        rows, name = Named(self._counted(item)), item.statistic.name
+        match item.statistic.kind:
+            case StatisticKind.UNITS:
+                return [Count()]
+            case StatisticKind.COUNT if item.statistic.norm is None:
+                # Units under a filter, each in one cell.
+                return [Count(Case(((Comparison(">", rows, _ZERO, closed=False), ONE),)))]
+            case StatisticKind.COUNT if self._of(item) is NormOf.UNITS:
+                return [self._times(item, Named(f"{item.statistic.norm}v"))]
+            case StatisticKind.COUNT:
+                return [self._times(item, rows if item.present is None else Named(f"{name}n"))]
+            case StatisticKind.SUM:
+                return [self._times(item, Named(f"{item.statistic.norm}v"))]
+            case StatisticKind.MOMENTS:
+                return [self._times(item, part) for part in self._moments(item)]
+            case _:
+                assert_never(item.statistic.kind)
+
+    def _moments(self, item: BoundedStatistic) -> list[Scalar]:
+        """The unscaled Bernstein sums of the unit's rows in the cell."""
+        encoding, statistic, name = item.row_encoding, item.statistic, item.statistic.name
+        assert encoding is not None
+        size = encoding.highest**statistic.degree
+        narrow = item.rows * size < _NARROW
+        kind = INTEGER if narrow else WIDE
+
+        def part(letter: str) -> Scalar:
+            return Cast(Coalesce((Named(f"{name}{letter}"), _ZERO)), kind)
+
+        def worth(number: str, factor: int) -> Scalar:
+            return Arithmetic("*", Cast(Named(number), kind), Cast(W(factor), kind), kind)
+
+        rows, values = self._counted(item), f"{name}n" if _nullable(item) else self._counted(item)
+        x = part("x")
+        if statistic.degree == 1:
+            parts: list[Scalar] = [Arithmetic("-", worth(values, size), x, kind), x]
+        else:
+            y = part("y")
+            middle = Arithmetic("-", Arithmetic("*", Cast(W(2 * encoding.highest), kind), x, kind), y, kind)
+            parts = [Arithmetic("-", worth(values, size), middle, kind), Arithmetic("-", middle, y, kind), y]
+        if statistic.counts_nulls:
+            missing = Arithmetic("-", Named(rows), Named(values), INTEGER)
+            parts.append(Arithmetic("*", Cast(missing, kind), Cast(W(size), kind), kind))
+        return parts
+
+    def _times(self, item: BoundedStatistic, value: Scalar) -> Scalar:
+        """The sum over units of a value times the unit's factor; what one unit adds fits the type."""
+        factor = Named(f"{item.statistic.norm}f")
+        narrow = self._narrow(item)
+        return Sum(
+            Arithmetic("*", value, factor, INTEGER)
+            if narrow
+            else Arithmetic("*", Cast(value, WIDE), Cast(factor, WIDE), WIDE)
+        )
+
+    @staticmethod
+    def _narrow(item: BoundedStatistic) -> bool:
+        encoding, degree = item.row_encoding, item.statistic.degree
+        assert encoding is not None
+        before = item.rows * encoding.highest**degree if degree else 0
+        return item.statistic.sensitivity.linf <= _NARROW and before < _NARROW
+
+    # Rows
+
+    def _unit_norms(self, rows: Relation) -> Relation:
+        """One row for each unit, with norms that add up over its rows."""
+        outputs = []
+        for norm in self.norms:
+            owner = self.owners[_name(norm)]
+            match norm.norm.of:
+                case NormOf.ROWS:
+                    value: Scalar = _count(owner, ONE)
+                case NormOf.SUM:
+                    total = Coalesce((Sum(under(owner, Named(f"{owner.statistic.name}t"))), _ZERO))
+                    value = Cast(total, INTEGER) if owner.rows * NORM_MAX < _NARROW else total
+                case NormOf.UNITS:
+                    raise AssertionError("units are counted in cells")
+                case _:
+                    assert_never(norm.norm.of)
+            outputs.append(Output(value, f"{_name(norm)}m"))
+        return Grouped(rows, "r", ("u",), ("u",), tuple(outputs))
+
+    def _row_products(self, vectors: dict[str, list[Scalar]]) -> tuple[Output, ...]:
+        columns = []
+        for item in self.statistics:
+            parts = vectors[item.statistic.name]
+            if item.present is not None:
+                parts = [under(item, when(f"{item.statistic.name}h", ONE))]
+            for i, part in enumerate(parts):
+                factor = Named(f"{item.statistic.norm}f")
+                value = Sum(factor) if part is ONE else self._times(item, _closed(part))
+                columns.append(Output(value, f"{item.statistic.name}_{i}"))
+        return tuple(columns)
+
+    # Histograms
+
+    def binned(self, rows: Relation, bin_name: str) -> Relation:
+        """For each bin that some unit is in, how many units are in it, by norm."""
+        match self.shape:
+            case Shape.ALONE | Shape.ROWS:
+                units = (
+                    self._unit_norms(rows)
+                    if not any(norm.norm.of is NormOf.SUM and not _additive(norm) for norm in self.norms)
+                    else self._signed_norms(rows)
+                )
+            case Shape.CELLS:
+                partial = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
+                units = Grouped(self._valued(partial), "w", ("u",), ("u",), self._totals())
+            case _:
+                assert_never(self.shape)
+        bins = tuple(
+            [Output(NormBin(Named(f"{_name(n)}m"), squared=self._squared), f"{_name(n)}b") for n in self.norms]
+        )
+        columns = tuple([(f"{_name(norm)}b", f"{_name(norm)}_0") for norm in self.norms])
+        return Binned(Extended(units, "q", bins), bin_name, columns)
+
+    def _signed_norms(self, rows: Relation) -> Relation:
+        """One row for each unit, which is in one cell: absolute values of its held sums."""
+        partial = Grouped(rows, "r", ("u",), ("u",), self._partial())
+        outputs = []
+        for norm in self.norms:
+            value: Scalar = Named(f"{_name(norm)}v")
+            outputs.append(Output(Function("abs", (value,)), f"{_name(norm)}m"))
+        return Extended(self._valued(partial), "t", tuple(outputs))
+
+    def _counted(self, item: BoundedStatistic) -> str:
+        """The column that counts the rows of a unit under the statistic's filter."""
+        return f"c{self.filters[item.statistic.name]}"
+
+    def _of(self, item: BoundedStatistic) -> NormOf:
+        return next(norm.norm.of for norm in self.norms if norm.norm.name == item.statistic.norm)
+
+
+def _name(norm: BoundedNorm) -> str:
+    return norm.norm.name
+
+
+def _f(norm: BoundedNorm) -> str:
+    return f"{norm.norm.name}f"
+
+
+def _additive(norm: BoundedNorm) -> bool:
+    """Whether the norm is the sum of what each row adds, whatever cells the rows are in."""
+    match norm.norm.of:
+        case NormOf.ROWS:
+            return True
+        case NormOf.UNITS:
+            return False
+        case NormOf.SUM:
+            assert norm.encoding is not None
+            return norm.encoding.lowest >= 0
+        case _:
+            assert_never(norm.norm.of)
+
+
+def _nullable(item: BoundedStatistic) -> bool:
+    assert item.argument is not None
+    return item.argument.nullable
+
+
+def _closed(value: Scalar) -> Scalar:
+    """A value that may stand beside an operator."""
+    if isinstance(value, Case) and not value.closed:
+        return Case(value.pairs, value.otherwise)
+    return value
+
+
+def _count(item: BoundedStatistic, condition: Scalar) -> Scalar:
+    value = under(item, condition)
+    return Count() if value is ONE else Count(value)
