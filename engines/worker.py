@@ -13,9 +13,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engines.confinement import allow_cpu_seconds, confine
 from engines.frames import Frame, FrameFault, receive_frame, send_frame
 from engines.handler import Handler, Invalid
-from engines.limits import allow_cpu_seconds, confine
 from engines.memory import MemoryWatch
 from engines.records import read_record
 from privacy.values import Json

@@ -21,7 +21,7 @@ from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
-from mechanisms.samplers.exact import require_scale
+from mechanisms.samplers.undecided import require_scale
 from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
 from privacy.events.gaussian import gaussian_loss

@@ -27,7 +27,7 @@ from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.values import Cell
 from server.arranging import arranged
 from server.derived.cells import Errors, IntervalMethod, NoInterval
-from server.derived.errors import shell_errors
+from server.derived.error_bars import shell_errors
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW

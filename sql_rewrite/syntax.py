@@ -18,8 +18,8 @@ from sqlglot.tokenizer_core import Token
 from privacy.refusal import Position, Refused
 from sql_rewrite import metered
 from sql_rewrite.kinds import VALUES, Kind
+from sql_rewrite.not_queries import check_statement
 from sql_rewrite.refuse import refuse
-from sql_rewrite.statements import check_statement
 from sql_rewrite.text import Text
 from sql_rewrite.unparsed import too_complex, unparsed_text
 

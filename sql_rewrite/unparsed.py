@@ -11,8 +11,8 @@ from privacy.refusal import Position, Refused
 from privacy.wording import nearest
 from sql_rewrite.kinds import Kind
 from sql_rewrite.metered import STEPS_MAX, TooManySteps
+from sql_rewrite.not_queries import NO_BEGINNING, begins_query
 from sql_rewrite.refuse import refuse
-from sql_rewrite.statements import NO_BEGINNING, begins_query
 from sql_rewrite.text import Text
 
 __all__ = ["too_complex", "unparsed_text"]

@@ -14,7 +14,7 @@ from mechanisms.interval import Floats, gaussian_two_sided, rounded_gaussian_var
 from mechanisms.measurement import Law, Measurement, grid_step, plain_text, root_up
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_gaussian
-from mechanisms.samplers.exact import require_scale
+from mechanisms.samplers.undecided import require_scale
 from privacy.events import Event, GaussianEvent
 from privacy.statistic import Statistic
 

@@ -14,7 +14,7 @@ from mechanisms.interval import Floats, laplace_sum_quantiles, laplace_sum_tail,
 from mechanisms.measurement import SCALE_BITS, Law, Measurement, grid_step, plain_text
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_laplace
-from mechanisms.samplers.exact import require_scale
+from mechanisms.samplers.undecided import require_scale
 from privacy.events import Event, LaplaceEvent
 from privacy.numbers import dyadic_up
 from privacy.statistic import Statistic

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.randomness import BitSource
-from mechanisms.samplers.exact import Magnitude, require_scale
+from mechanisms.samplers.undecided import Magnitude, require_scale
 
 __all__ = ["rounded_laplace"]
 

@@ -84,7 +84,7 @@ def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` 
       noisegate key revoke 5f0c1d2e3a4b
     """
     from server.administration.people import People
-    from server.store.keys import split_key
+    from server.store.api_keys import split_key
 
     parts = split_key(key)
     identifier = key if parts is None else parts[0]

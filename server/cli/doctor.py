@@ -200,7 +200,7 @@ def _engine() -> Result:
 
 def _sandbox() -> Result:
     """Which walls around a worker this system offers. The guarantees do not rest on them alone."""
-    from engines.limits import missing_walls
+    from engines.confinement import missing_walls
 
     missing = missing_walls(timeout_seconds=_START_SECONDS)
     if not missing:

@@ -14,8 +14,8 @@ from engines.inspect import inspect_source
 from engines.inspected import InspectedTable
 from engines.table_source import SUFFIXES, SourceFormat, file_format
 from privacy.refusal import Finding
-from server.datasets.files import looks_like
 from server.datasets.finding import ERROR
+from server.datasets.first_bytes import looks_like
 from server.datasets.source import parts_of
 
 __all__ = ["DataRefused", "inspect_data", "stem", "subfolders"]

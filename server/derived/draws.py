@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.interval import gaussian_two_sided
 from mechanisms.measurement import Law
 from server.derived.cells import CellError, Identity, IntervalMethod, NoInterval
-from server.derived.numbers import Numbers, branch_of
+from server.derived.released_numbers import Numbers, branch_of
 
 __all__ = ["simulated", "simulated_sum", "spread"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.interval import Floats
 from server.derived.cells import CellError, Identity, IntervalMethod, NoInterval, Way, none
-from server.derived.numbers import Numbers, row_of
+from server.derived.released_numbers import Numbers, row_of
 from server.derived.scenarios import Scenario, result_of
 from sql_rewrite.trace import Read, Shape, Trace
 

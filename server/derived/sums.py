@@ -14,7 +14,7 @@ from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import Law
 from mechanisms.noisy_sums import NoisySums
 from server.derived.cells import CellError, Identity, IntervalMethod, NoInterval, Way, finite_number, none
-from server.derived.numbers import Numbers, row_of
+from server.derived.released_numbers import Numbers, row_of
 from server.derived.scenarios import result_of
 from sql_rewrite.trace import Read
 

@@ -133,17 +133,17 @@ def _outward(value: float | int | None, *, up: bool) -> float | None:
 
 
 def to_arrow_stream(table: Table) -> bytes:
-    arrow, made = _arrow_table(table)
-    sink = arrow.base.BufferOutputStream()
-    with arrow.ipc.new_stream(sink, made.schema) as writer:
-        writer.write_table(made)
-    return bytes(sink.getvalue())
+    return _batches(table, "new_stream")
 
 
 def to_arrow_file(table: Table) -> bytes:
+    return _batches(table, "new_file")
+
+
+def _batches(table: Table, form: str) -> bytes:
     arrow, made = _arrow_table(table)
     sink = arrow.base.BufferOutputStream()
-    with arrow.ipc.new_file(sink, made.schema) as writer:
+    with getattr(arrow.ipc, form)(sink, made.schema) as writer:
         writer.write_table(made)
     return bytes(sink.getvalue())
 

@@ -15,8 +15,8 @@ from sqlalchemy.exc import OperationalError
 
 from accountant.direct import read
 from server.roles import Role
+from server.store.api_keys import digest_of, make_key, split_key
 from server.store.errors import KeyFault, KeyRefused, LastAdministrator, NameTaken, NotThere
-from server.store.keys import digest_of, make_key, split_key
 from server.store.tables import api_keys, principals
 from server.store.transactions import Transactions, iso
 

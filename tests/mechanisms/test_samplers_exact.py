@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.randomness import SystemBits, Words
-from mechanisms.samplers import exact, gaussian, laplace, rounded_gaussian, rounded_laplace
+from mechanisms.samplers import gaussian, laplace, rounded_gaussian, rounded_laplace, undecided
 from tests.mechanisms.support import ScriptedBits, SeededBits
 
 SCALES = [
@@ -186,7 +186,7 @@ def test_other_scales_are_refused(scale: Fraction) -> None:
 def test_intervals_enclose() -> None:
     """Enclosures of -ln U, its root and the angle's cosine contain the reference and shrink with every refinement."""
     bits = SeededBits(18)
-    magnitude, turn = exact.Magnitude(int(bits.words(1)[0]) >> 1, 63), exact.Turn(-(2**62) - 12345, 63)
+    magnitude, turn = undecided.Magnitude(int(bits.words(1)[0]) >> 1, 63), undecided.Turn(-(2**62) - 12345, 63)
     width = None
     for _ in range(4):
         places = magnitude.length + 64

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from accountant.connection import open_engine
+from server.store.api_keys import digest_of, make_key, split_key
 from server.store.errors import KeyRefused, LastAdministrator, NameTaken, NotThere, VersionConflict
-from server.store.keys import digest_of, make_key, split_key
 from server.store.registry import Registry
 from tests.clocks import Clock
 from tests.databases import (  # noqa: F401 - fixtures are found by their names
@@ -90,7 +90,7 @@ def test_a_guess_learns_nothing(registry: Registry) -> None:
     registry.revoke_key(made.key.id, actor="test")
     import zlib
 
-    from server.store.keys import _base62
+    from server.store.api_keys import _base62
 
     body = f"ngk_{made.key.id}_{'A' * 43}"
     guess = body + _base62(zlib.crc32(body.encode()), length=6)

@@ -11,8 +11,8 @@ from engines.snapshot_findings import SnapshotFinding
 from engines.table_source import SUFFIXES, SourceFormat, TableSource
 from privacy.wording import nearest
 from server.datasets.advice import advice
-from server.datasets.files import looks_like
 from server.datasets.finding import Path
+from server.datasets.first_bytes import looks_like
 from server.datasets.identifiers import column_name_for
 from server.datasets.meaning.judged import Judged
 from server.datasets.model import ColumnFile, TableFile

@@ -15,7 +15,7 @@ from privacy.release import ColumnKind
 from server.derived import draws, ends, sums
 from server.derived.at_once import why_none
 from server.derived.cells import CellError, Errors, Identity, IntervalMethod, NoInterval, Way, finite_number, none
-from server.derived.numbers import Numbers, branch_of, row_of
+from server.derived.released_numbers import Numbers, branch_of, row_of
 from server.derived.scenarios import Scenarios
 from sql_rewrite.plan import Shell, ShellOutput
 from sql_rewrite.trace import Shape
