@@ -22,8 +22,8 @@ from accountant.rows import AccountState
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import entries, ledger_meta, queries, readings, releases
+from privacy.composition import compose
 from privacy.events import event_from_json
-from privacy.loss import compose
 
 __all__ = ["AuditReport", "Finding", "audit_ledger"]
 

@@ -15,8 +15,9 @@ from functools import lru_cache
 from accountant.entry import canonical_json
 from accountant.filter import Sums
 from accountant.rows import AccountState, Candidate
+from privacy.composition import compose
 from privacy.events import event_from_json
-from privacy.loss import Loss, compose
+from privacy.loss import Loss
 from privacy.numbers import PICO
 
 __all__ = ["Read", "choose_candidate", "loss_of"]

@@ -17,9 +17,10 @@ from accountant.reading import Read, choose_candidate
 from accountant.request import CoreCharge, ReserveRequest, Reuse, SharedAnswer
 from accountant.rows import AccountState, QueryState, ReleaseHead
 from accountant.states import EntryKind, QueryStatus
+from privacy.composition import compose
 from privacy.events import event_to_json
 from privacy.events.event import fraction_to_text
-from privacy.loss import ZERO_LOSS, Loss, compose
+from privacy.loss import ZERO_LOSS, Loss
 from privacy.numbers import ATTO, PICO, units_down
 from privacy.values import Json
 

@@ -20,7 +20,7 @@ import sqlglot
 
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.families import NoiseFamily
-from privacy.loss import compose
+from privacy.composition import compose
 from privacy.policy import Dataset
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift

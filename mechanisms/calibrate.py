@@ -17,8 +17,9 @@ from mechanisms.estimates import (
 from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily, Price
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
+from privacy.composition import compose
 from privacy.events import Event
-from privacy.loss import Loss, compose
+from privacy.loss import Loss
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 

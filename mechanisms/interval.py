@@ -1,4 +1,4 @@
-"""Error bounds of noisy numbers: quantiles of weighted noise, and intervals for ratios of noisy sums.
+"""Error bounds of noisy numbers: quantiles and variances of weighted noise.
 
 An interval covers the noise and nothing else: not what clipping and contribution bounds cut off. Arrays of weights have
 one row per cell and one column per coordinate of the statistic; the noise of the coordinates is independent.
@@ -7,7 +7,6 @@ one row per cell and one column per coordinate of the statistic; the noise of th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -23,7 +22,6 @@ __all__ = [
     "laplace_sum_quantile",
     "laplace_sum_quantiles",
     "laplace_sum_tail",
-    "ratio_bounds",
     "rounded_gaussian_variance",
     "rounded_laplace_variance",
 ]
@@ -118,38 +116,6 @@ def laplace_sum_quantiles(weights: Floats, alpha: float) -> Floats:
     value += p * ((1 - q) * table[i + 1, j] + q * table[i + 1, j + 1])
     result: Floats = value * ordered[..., -1]
     return result
-
-
-def ratio_bounds(
-    noisy: Floats, top: Floats, bottom: Floats, quantile: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Low and high ends for the ratio of two linear forms of the same exact sums, and where there are any.
-
-    A ratio r is in the set when |top - r bottom|, applied to the noisy sums, is within the quantile of its own noise
-    (Fieller 1954): exact at every sample size, no approximation of a ratio by a normal. The quantile q(w) of
-    the noise of weights w is homogeneous and convex along lines, so with D the noisy denominator the set ends within
-    q(top - r0 bottom) / (D - q(bottom)) of r0, and a second step narrows it by interpolating q from above.
-
-    Shape: `noisy` cells x coordinates; `top` broadcasts against it; `bottom` one weight per coordinate.
-    Ensures: the ends enclose the set. Where D is within its own noise there is no bound: the flag is False there.
-    """
-    spread = quantile(np.abs(np.broadcast_to(bottom, noisy.shape)))
-    denominator = noisy @ bottom
-    known = denominator > spread * (1 + 1e-9)
-    safe = np.where(known, denominator, 1.0)
-    room = np.where(known, denominator - spread, 1.0)
-    ratio = (noisy * top).sum(axis=-1) / safe
-    first = quantile(np.abs(top - ratio[:, None] * bottom))
-    ends = []
-    for sign in (-1.0, 1.0):
-        reach = first / room
-        slope = (quantile(np.abs(top - (ratio + sign * reach)[:, None] * bottom)) - first) / np.maximum(
-            reach, np.finfo(float).tiny
-        )
-        # The slope of a convex q is at most q(bottom); a larger one is a rounding error of the difference.
-        slope = np.clip(slope, -spread, spread)
-        ends.append(ratio + sign * np.minimum(reach, first / np.where(known, denominator - slope, 1.0)))
-    return ends[0], ends[1], known
 
 
 def rounded_laplace_variance(scale: float) -> float:

@@ -1,4 +1,4 @@
-"""Privacy loss: what releases cost, in several stated measures at once, and the one rule by which it adds up.
+"""Privacy loss: what releases cost, in several stated measures at once, and how two losses add up.
 
 A loss is a statement about one neighbouring relation. Each measure composes by addition (adaptively as well):
 pure epsilon (Dwork et al. 2006), delta of the approximate parts, rho of zero-concentrated DP (Bun and Steinke
@@ -8,12 +8,10 @@ measure in which an event has no finite bound is None and stays None for the sum
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
-__all__ = ["ZERO_LOSS", "Loss", "compose"]
+__all__ = ["ZERO_LOSS", "Loss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +56,3 @@ def _add(left: Fraction | None, right: Fraction | None) -> Fraction | None:
 
 ZERO_LOSS = Loss(pure=Fraction(0), delta=Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
 """The loss of telling nothing."""
-
-
-class _Costing(Protocol):
-    """Whatever has a loss: every event."""
-
-    def loss(self) -> Loss: ...
-
-
-def compose(events: Sequence[_Costing]) -> Loss:
-    """The loss of running all events, in any order and chosen adaptively.
-
-    A sequence and not an iterator: an iterator of the caller would make the words call back up into its room.
-    """
-    total = ZERO_LOSS
-    for event in events:
-        total = total + event.loss()
-    return total

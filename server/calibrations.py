@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import reduce
 from operator import add
 
 from mechanisms.calibrate import Calibration, calibrate, losses
 from mechanisms.families import Price
-from privacy.loss import Loss, compose
+from privacy.composition import compose
+from privacy.loss import Loss
 from privacy.statistic import CoreStatistics
 
 __all__ = ["Calibrated", "Calibrations"]
@@ -49,6 +51,13 @@ class Calibrations:
         """What each core costs at this price. Errors: ValueError as `mechanisms.calibrate.losses`."""
         found = self._known.get(price)
         return losses(cores, price) if found is None else found.by_core
+
+    def losses_of(self, cores: Sequence[CoreStatistics], price: Price) -> Callable[[Fraction], tuple[Loss, ...]]:
+        """What each core costs at other amounts of a price.
+
+        Without the tables that drawing needs: the amount that is sought may well turn out to be another one.
+        """
+        return lambda amount: self.losses(cores, replace(price, amount=amount))
 
     def once(self, key: Hashable, search: Callable[[], Price]) -> Price:
         """A price that was searched for this plan under a key, or the search's result from now on."""

@@ -418,13 +418,8 @@ def _affordable(
     cores: Sequence[CoreStatistics], nominal: Price, asked: Fraction, floor: Floor, leaf: Account, known: Calibrations
 ) -> Fraction | None:
     """What a spend buys of its nominal price, None when nothing is sold for it. Errors: ValueError as `calibrate`."""
-
-    def by_core(amount: Fraction) -> tuple[Loss, ...]:
-        # Without the tables that drawing needs: the amount may well turn out to be another one.
-        return known.losses(cores, replace(nominal, amount=amount))
-
     return affordable_amount(
-        by_core,
+        known.losses_of(cores, nominal),
         nominal=nominal.amount,
         asked=asked,
         power=FAMILIES[nominal.family].currency.power,

@@ -89,4 +89,4 @@ class BoundedCore:
 
     def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
         """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
-        return tuple(clipped_columns(bounded.argument for bounded in self.statistics))
+        return tuple(clipped_columns([bounded.argument for bounded in self.statistics]))

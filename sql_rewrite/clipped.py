@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, walk
@@ -10,7 +10,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value,
 __all__ = ["clipped_columns"]
 
 
-def clipped_columns(arguments: Iterable[Expression | None]) -> Iterator[tuple[str, Value, Value]]:
+def clipped_columns(arguments: Sequence[Expression | None]) -> Iterator[tuple[str, Value, Value]]:
     """Columns that the arguments clip, with the bounds; except those whose values are all known to lie within."""
     for argument in arguments:
         for node in () if argument is None else walk(argument):

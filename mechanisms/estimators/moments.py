@@ -13,6 +13,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import assert_never
 
 import numpy as np
@@ -30,8 +31,9 @@ from mechanisms.estimators.forms import (
     per_row,
     values_form,
 )
-from mechanisms.interval import Floats, ratio_bounds
+from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
+from mechanisms.ratios import ratio_bounds
 from privacy.aggregate import AggregateFunction
 from privacy.statistic import Statistic, StatisticKind
 
@@ -327,7 +329,7 @@ def _bounded_ratio(
     measurement: Measurement, noisy: Floats, top: Floats, bottom: Floats, alpha: float, *, greatest: float
 ) -> tuple[Floats, Floats, Floats]:
     """Ends of a ratio that is known to lie in [0, greatest], and its standard error by the delta method."""
-    low, high, known = ratio_bounds(noisy, top, bottom, lambda weights: measurement.quantile(weights, alpha))
+    low, high, known = ratio_bounds(noisy, top, bottom, partial(measurement.quantile, alpha=alpha))
     low = np.where(known, np.clip(low, 0, greatest), 0.0)
     high = np.where(known, np.clip(high, 0, greatest), greatest)
     # Far below any number of rows, and far enough from zero that wide noise over it stays finite.

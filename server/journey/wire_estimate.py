@@ -8,8 +8,9 @@ from fractions import Fraction
 from accountant.account import Account
 from mechanisms.families import FAMILIES
 from mechanisms.released_table import ReleasedTable
+from privacy.composition import compose
 from privacy.events import Event
-from privacy.loss import Loss, compose
+from privacy.loss import Loss
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
 from server.answer_rows import from_stored

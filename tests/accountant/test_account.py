@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from accountant.account import Account, FilterKind, Limit
 from accountant.filter import Branch, split_limit
+from privacy.composition import compose
 from privacy.currency import MU_SQUARED
 from privacy.events import Event, GaussianEvent, GaussianThresholdEvent, LaplaceEvent
-from privacy.loss import compose
 from privacy.numbers import ATTO, PICO
 
 MICRO = Fraction(1, 10**6)

@@ -22,9 +22,10 @@ from accountant.filter import (
     fits,
     split_limit,
 )
+from privacy.composition import compose
 from privacy.conversions import concentrated_rho, gaussian_delta, gaussian_mu_squared
 from privacy.events import Event, GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
-from privacy.loss import ZERO_LOSS, Loss, compose
+from privacy.loss import ZERO_LOSS, Loss
 from privacy.numbers import ATTO, PICO, units_down
 from tests.privacy.vectors import load
 

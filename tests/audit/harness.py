@@ -31,9 +31,9 @@ from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
+from privacy.composition import compose
 from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.exact import Exact
-from privacy.loss import compose
 from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement

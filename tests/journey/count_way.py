@@ -20,7 +20,7 @@ from server.app import create_app
 from server.jobs import JobPool
 from server.services import Services
 from tests.journey.clinic import clinic_in, open_account
-from tests.journey.test_trace import SQL, ask, traced
+from tests.journey.test_trace import SQL, ask, mutual_pairs, traced
 
 WARMING = ("SELECT COUNT(*) FROM visits", "SELECT AVG(salary) AS m FROM people WHERE age > 30")
 
@@ -37,16 +37,23 @@ def answered(app: FastAPI, key: str, *texts: str) -> None:
         services.jobs.close(seconds=5)
 
 
-def main() -> None:
-    """Prints the counts, and the mutual pairs by name."""
-    with tempfile.TemporaryDirectory() as home, clinic_in(Path(home)) as (services, _):
+def counted(home: Path) -> tuple[Counter[tuple[str, str]], set[str]]:
+    """The calls from file to file of one query to a warm server, and the files that were entered."""
+    with clinic_in(home) as (services, _):
         open_account(services.ledger, "anna")
         services.registry.create_principal("anna", "analyst", actor="test")
         key = services.registry.create_key("anna", label="test", days=1, actor="test").text
         app = create_app(services.settings, services=dataclasses.replace(services))
         answered(app, key, *WARMING)
         _, calls, entered = traced(lambda: answered(app, key, SQL))
-    mutual = sorted({tuple(sorted(pair)) for pair in calls if pair[::-1] in calls})
+    return calls, entered
+
+
+def main() -> None:
+    """Prints the counts, and the mutual pairs by name."""
+    with tempfile.TemporaryDirectory() as home:
+        calls, entered = counted(Path(home))
+    mutual = sorted(mutual_pairs(calls))
     print(f"files {len(entered)}, pairs of files {len(calls)}, calls {calls.total()}, mutual pairs {len(mutual)}")
     print("files by room:", dict(sorted(Counter(name.split("/")[0] for name in entered).items())))
     for one, other in mutual:

@@ -26,9 +26,9 @@ from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.randomness import SystemBits
 from privacy.aggregate import AggregateFunction
+from privacy.composition import compose
 from privacy.conversions import gaussian_mu_squared
 from privacy.events import GaussianEvent, LaplaceEvent, TruncatedGeometricEvent
-from privacy.loss import compose
 from privacy.numbers import PICO, units_up
 from privacy.policy import ColumnType
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic

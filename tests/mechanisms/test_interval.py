@@ -13,11 +13,11 @@ from mechanisms.interval import (
     gaussian_two_sided,
     laplace_sum_quantile,
     laplace_sum_quantiles,
-    ratio_bounds,
     rounded_gaussian_variance,
     rounded_laplace_variance,
     two_sided_alpha,
 )
+from mechanisms.ratios import ratio_bounds
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from tests.mechanisms.support import SeededBits
 

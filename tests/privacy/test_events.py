@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacy.composition import compose
 from privacy.events import (
     KINDS,
     Event,
@@ -22,7 +23,7 @@ from privacy.events import (
     event_from_json,
     event_to_json,
 )
-from privacy.loss import ZERO_LOSS, Loss, compose
+from privacy.loss import ZERO_LOSS, Loss
 
 _POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
 _DELTA = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(1, 2), max_denominator=10**15)

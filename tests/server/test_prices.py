@@ -18,9 +18,9 @@ from accountant.filter import NOTHING, Sums
 from mechanisms.calibrate import UNKNOWN_WIDTH, UNPROMISED_WIDTH, Price
 from mechanisms.families import ONE_GROUP, NoiseFamily
 from privacy.aggregate import AggregateFunction
+from privacy.composition import compose
 from privacy.currency import MU_SQUARED
 from privacy.events import GaussianEvent, LaplaceEvent
-from privacy.loss import compose
 from privacy.numbers import PICO
 from privacy.own import own_figure
 from privacy.policy import Dataset, Limits, Table

@@ -1,0 +1,27 @@
+"""The loss of many events: the one rule by which it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from privacy.loss import ZERO_LOSS, Loss
+
+__all__ = ["compose"]
+
+
+class _Costing(Protocol):
+    """Whatever has a loss: every event."""
+
+    def loss(self) -> Loss: ...
+
+
+def compose(events: Sequence[_Costing]) -> Loss:
+    """The loss of running all events, in any order and chosen adaptively.
+
+    A sequence and not an iterator: an iterator of the caller would make the words call back up into its room.
+    """
+    total = ZERO_LOSS
+    for event in events:
+        total = total + event.loss()
+    return total
