@@ -61,7 +61,7 @@ def declaration_findings(dataset: Dataset, sources: Sequence[TableSource]) -> li
 
 
 def _rows_are_units(dataset: Dataset, table: Table) -> bool:
-    """Whether a protected table is declared soundly where each row is a unit: no other table has rows of units."""
+    """Whether a protected table is declared soundly where each row is a unit: then no other table has rows of units."""
     whole = table.unit_column is None and not table.unit_path
     return table.name.lower() == dataset.unit.table.lower() and whole
 
@@ -222,7 +222,7 @@ def data_version(dataset: Dataset, sources: Sequence[TableSource], digests: Sequ
 
     Keyed, because the version is public: a plain hash of private files would let anyone confirm a guess of them.
     """
-    # Where the files are means nothing.
+    # The location of the files has no meaning.
     shape = [
         {name: value for name, value in described_table(dataset, *pair).items() if name not in ("path", "paths")}
         for pair in zip(dataset.tables, sources, strict=True)

@@ -72,7 +72,7 @@ _AS_TEXT = ("text", "huge", "decimal")
 
 
 class FrameFault(Exception):
-    """A frame that is not what it should be. The text is constant: a fault never quotes the frame."""
+    """A malformed frame. The text is constant: a fault never quotes the frame."""
 
     def __init__(self) -> None:
         super().__init__("malformed frame")

@@ -1,4 +1,4 @@
-"""Incidents: what must never happen on true data, and is a fault of ours when it does. Counted, and loud in the log.
+"""Incidents: what must never happen on true data, and is a fault of ours when it does. Counted and logged.
 
 Every operator is total and every plan was made on an empty twin beforehand, so rows can use up time or memory and
 nothing else. An engine error of another kind is a wrong proof or a defect of the engine, and its occurrence may depend

@@ -21,7 +21,7 @@ from privacy.statement import TEXT_ROW_BYTES_MAX
 __all__ = ["MEMORY_EXIT", "MemoryWatch", "resident_bytes", "resident_limit_mb"]
 
 MEMORY_EXIT: Final = 77
-"""How a process ends that used up its memory."""
+"""The exit code of a process that used up its memory."""
 
 _MEGABYTE: Final = 1 << 20
 _VECTOR_ROWS: Final = 2_048

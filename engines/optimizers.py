@@ -72,7 +72,7 @@ DECISIONS: Final[Mapping[str, tuple[bool, str]]] = MappingProxyType(
         "redundant_order_keys": (False, _UNREAD),
     }
 )
-"""Every optimizer of the pinned engine in its order: whether it runs on private data, and why (not)."""
+"""Every optimizer of the pinned engine in its order: whether it runs on private data, with the reason."""
 
 PRIVATE_ON: Final = frozenset(name for name, (on, _) in DECISIONS.items() if on)
 """Optimizers of private connections and of the twins on which their statements are planned beforehand."""

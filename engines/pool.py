@@ -3,7 +3,7 @@
     lease    = wait for a slot and take a worker into it; nobody else sees either before `release`
     failure  = kill the worker; another one is started at `release`
 
-One more worker than may be busy is kept warm, so that a replacement costs no request its time. All workers are started
+One more worker than may be busy is kept warm, so that no request waits for a replacement. All workers are started
 by one thread that lives as long as the pool: the kernel ends a child when the *thread* that started it ends.
 """
 

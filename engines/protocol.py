@@ -96,7 +96,7 @@ class StatementEngine(Protocol):
         ...
 
     def usable(self) -> bool:
-        """Whether statements can be run, without waiting, and without telling whether one runs."""
+        """Whether statements can be run, without waiting, and without revealing whether one runs."""
         ...
 
     def close(self) -> None:

@@ -207,7 +207,7 @@ class ShellEngine(Pooled):
         if text is not None and isinstance(answer, Stopped):
             raise answer.refusal(text)
         if text is not None and isinstance(answer, Failure):
-            # Whose fault was it? A text may be written to take long; a statement that cannot be planned is our fault.
+            # A text may be written to take long; a statement that cannot be planned is our fault.
             self.plan(dataset, statements, timeout_seconds=timeout_seconds, owner=owner)
             raise TextRefused("end")
         if answer is not True:

@@ -55,7 +55,7 @@ SNAPSHOT_CODES: dict[str, str] = {
     "text_too_long": "Texts that name units or rows are longer than length_max; they cannot be cut.",
     "not_completed": "The snapshot could not be completed: memory, disk or time ran out, or the work was stopped.",
 }
-"""Every finding about sources with its meaning, one sentence each."""
+"""Every finding about sources with its meaning, in one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What admission comes to when there is nothing to run: the two outcomes that every kind of query has."""
+"""The results of admission when there is nothing to run: the two outcomes that every kind of query has."""
 
 from __future__ import annotations
 

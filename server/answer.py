@@ -98,7 +98,7 @@ class Journey:
         return self.running.complete(query)
 
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
-        """Voids a query that no engine has seen; its state afterwards."""
+        """Voids a query that no engine has seen. Returns its state afterwards."""
         return self.admission.cancel(query_id, principal)
 
     def abandon(self, query: ToRun) -> None:

@@ -36,7 +36,7 @@ class Block:
 def block_of(query_id: str, content: bytes) -> Block | None:
     """The block of an answer's bytes, None where there is none.
 
-    A quotation mark inside of a JSON string is escaped, so neither border can occur in a name or a value; the first
+    A quotation mark inside a JSON string is escaped, so neither border can occur in a name or a value; the first
     border is the first of its kind, because only the identifier comes before it, and the last the last.
     """
     start, end = content.find(_BEGIN), content.rfind(_END)

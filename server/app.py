@@ -301,7 +301,7 @@ def _too_many() -> Problem:
 
 
 def _cut_short(state: RequestState) -> Response:
-    """The answer to a request that the shutdown ended. What may have been charged is never said not to be."""
+    """The answer to a request that the shutdown ended. A charge that may have been made is never denied."""
     if "query_id" in state:
         return running_response(state["query_id"])
     if state.get("spending"):

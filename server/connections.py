@@ -111,7 +111,7 @@ class Connections:
         return True
 
     def busy(self, connection: Closable) -> None:
-        """The head of a request has come."""
+        """The head of a request has arrived."""
         self._waiting.pop(connection, None)
 
     def waits(self, connection: Closable) -> None:
@@ -198,7 +198,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Bytes have arrived."""
         if not self._is_busy:
             if not self._head_bytes:
                 self._expect_head()
@@ -208,7 +208,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.give_way()
 
     def on_headers_complete(self) -> None:
-        """The head of a request has come."""
+        """The head of a request has arrived."""
         self._is_busy = True
         self._head_bytes = 0
         self._all.busy(self)

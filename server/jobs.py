@@ -44,7 +44,7 @@ A = TypeVar("A", bound=AdmittedQuery)
 
 @dataclass(frozen=True, slots=True)
 class Started(Generic[A]):
-    """An admitted query and its answer to come; None when it does not run in this process."""
+    """An admitted query and its future answer; None when it does not run in this process."""
 
     query: Settled | InFlight | A
     answer: Future[bytes] | None
@@ -114,11 +114,11 @@ class JobPool:
         except BaseException:
             self._give_back(owner)
             raise
-        # Shielded: the slot is given back by the thread, also when this request is cancelled.
+        # Shielded: the thread gives the slot back, also when this request is cancelled.
         return await asyncio.shield(_quiet(future))
 
     def running(self, query_id: str) -> Future[bytes] | None:
-        """The answer to come of a query that runs in this process."""
+        """The future answer of a query that runs in this process."""
         return self._running.get(query_id)
 
     async def wait(self, future: Future[bytes], *, seconds: float) -> bytes | None:

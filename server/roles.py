@@ -21,7 +21,7 @@ OVERSEEING = (Role.ADMIN, Role.AUDITOR)
 """Who sees what belongs to others."""
 
 ASKING = (Role.ADMIN, Role.OWNER, Role.ANALYST)
-"""Who may ask questions of its own."""
+"""Who may ask questions of their own."""
 
 READING = (*ASKING, Role.AUDITOR)
 """Who may read questions and answers."""

@@ -38,7 +38,7 @@ class JourneySteps(Protocol):
         """Everything after it: the stored answer at its visible moment. Raises ExecutionFailed."""
 
     def abandon(self, query: ToRun) -> None:
-        """Voids an admitted query whose turn never came."""
+        """Voids an admitted query that never got a slot."""
 
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query that did not start; the state afterwards, None when the principal has no such query."""

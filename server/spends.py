@@ -65,7 +65,7 @@ def affordable_amount(
         if guess is not None:
             middle = index_up(guess) - 1
             if not low < middle < high:
-                # A curve leads to what is known: the sought amount is beside it, or a few strides away.
+                # A curve leads to what is known: the sought amount is next to it, or a few steps away.
                 middle = min(low + stride, high - 1) if middle <= low else max(high - stride, low + 1)
                 stride *= 8
         steps += 1

@@ -20,7 +20,7 @@ __all__ = ["DatasetWatch", "Versions", "catalogue_of", "watched"]
 
 _PAUSE_SECONDS = 1.0
 _AGAIN_SECONDS = 10.0
-"""How often a dataset that cannot be served is read again, and complained of in the log."""
+"""How often a dataset that cannot be served is read again, and reported in the log."""
 
 Versions = dict[str, list[int | str]]
 """Policy version and data version of each dataset."""

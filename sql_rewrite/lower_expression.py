@@ -38,7 +38,7 @@ def lower(expression: Expression, parameters: ParameterList) -> Scalar:
     """The expression as a tree of type `engine_type(expression)`; constants are added to `parameters`.
 
     Ensures: no stored value makes it raise; a NUMBER is finite or NULL. A text column with public keys that
-    is the whole expression is left as it is stored (as a key); inside of expressions it is read as text.
+    is the whole expression is left as it is stored (as a key); inside expressions it is read as text.
     """
     if isinstance(expression, ColumnRef):
         return Column(expression.relation, expression.name)

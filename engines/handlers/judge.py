@@ -77,7 +77,7 @@ def judge(seen: duckdb.DuckDBPyConnection, text: object) -> Mapping[str, Json] |
     offset = 0 if begins is None else begins.end()
     step = "read"
     try:
-        # The one word before it makes of a query its columns' names and types: it is bound and then forgotten.
+        # DESCRIBE before a query yields the names and types of its columns: it is bound and then forgotten.
         statement = only_statement(seen, _DESCRIBE + whole[offset:])
         step = "bind"
         used = {name: read_parameters([named[name]])[0] for name in statement.named_parameters if name in named}

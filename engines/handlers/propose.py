@@ -169,7 +169,7 @@ _GROUPED = tuple(
     for decimal in (".", ",")
     if thousands != decimal and {thousands, decimal} != {"_", ","}
     for kind in (ColumnType.INTEGER, ColumnType.NUMBER)
-    # A point and a comma are the two marks of a number: where one parts thousands the other is the decimal mark.
+    # A point and a comma are the two marks of a number: where one separates thousands the other is the decimal mark.
     if thousands not in ".," or decimal == {",": ".", ".": ","}[thousands]
 )
 
@@ -202,7 +202,7 @@ def _inspect_csv(
     """
     relation, columns = csv_relation(connection, source)
     types = _guessed_types(connection, source, len(columns))
-    # Where commas are decimal marks, semicolons part the columns and points may part thousands.
+    # Where commas are decimal marks, semicolons separate the columns and points may separate thousands.
     points_part = f"delim={literal(';')}" in relation
     first = _read_as(connection, relation, types, marked=frozenset(), points_part=points_part)
     found = first
@@ -253,7 +253,7 @@ def _read_as(
     A guessed type is proposed when every value of the column converts to it under our own rules: what is proposed
     can be attached. One way of writing holds for the file; where it is not certain which one, the columns are
     text: "03/04/2024" is a day in March or in April, and "1,250" a little more than one or than a thousand. So is
-    "1.250" where `points_part` says that points may part thousands. `marked` are columns whose guess was misled by
+    "1.250" where `points_part` says that points may separate thousands. `marked` are columns whose guess was misled by
     words that are taken for missing values now.
     """
     guessed = [_proposed(type_name) or ColumnType.TEXT for type_name in types]
@@ -422,7 +422,7 @@ def _showing(column: str, reading: _Reading, *, points_part: bool) -> str:
     if reading.thousands:
         return matches.format(literal(_grouped(reading.thousands, reading.decimal)))
     if reading.decimal == ",":
-        # One that would not do as a separator of thousands.
+        # One that cannot be a separator of thousands.
         return matches.format(literal(_DECIMAL_COMMA))
     filled = f"count({column})"
     if reading.kind is ColumnType.NUMBER and points_part:

@@ -160,7 +160,7 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Para
 
 
 _UNREADABLE = re.compile(r"Could not convert string|field format|field value out of range|Unimplemented type for cast")
-"""What the engine says of a text that is not of the type that it has to be, whatever the other values are."""
+"""What the engine reports of a text that is not of the required type, whatever the other values are."""
 
 
 def _tried(

@@ -62,7 +62,7 @@ class Refused(Exception):
 
 
 def source_fault(source: SourceFile) -> str | None:
-    """The code of what shows that a file of the source cannot be read as what it is said to be, or None."""
+    """The code of what shows that a file of the source is not of its declared kind, or None."""
     faults = (file_fault(path) or _content_fault(path, source.format, source.encoding) for path in source.files)
     return next(filter(None, faults), None)
 
@@ -158,7 +158,7 @@ def _content_fault(path: str, kind: str, encoding: str = "utf-8") -> str | None:
 
 
 def _decodes(head: bytes, encoding: str) -> bool:
-    """Whether the first bytes of a file are text in that encoding; the end of them may cut a character in two."""
+    """Whether the first bytes of a file are text in that encoding; the end of them may split a character."""
     decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)()
     try:
         decoder.decode(head)
@@ -208,7 +208,7 @@ def read_as_utf8(source: _Source, folder: Path, *, head_only: bool = False) -> _
 
 
 def open_fault(error: duckdb.Error) -> str:
-    """Which of a few causes an engine error stands for; its message goes nowhere."""
+    """Which of a few causes an engine error stands for; its message is dropped."""
     if isinstance(error, INTERNAL):
         raise error
     text = str(error).lower()
@@ -292,8 +292,8 @@ def _layout(connection: duckdb.DuckDBPyConnection, path: str) -> tuple[tuple[str
             delimiter, quote, escape = (found[0] if len(str(found[0])) == 1 else ","), marks[1], marks[2]
     header = _header(path, delimiter, quote)
     if len(header) == 1:
-        # Rows of different length mislead the guess: a mark that parts the header is the delimiter, and rows that do
-        # not fit are refused.
+        # Rows of different length mislead the guess: a mark that separates the cells of the header is the delimiter,
+        # and rows that do not fit are refused.
         parting = [mark for mark in ",;\t|" if mark in header[0]]
         if parting:
             delimiter = max(parting, key=header[0].count)

@@ -23,7 +23,7 @@ from sql_rewrite.trace import Shape
 __all__ = ["shell_errors"]
 
 _CORNERS_MAX = 3
-"""Most numbers whose intervals make a box with every corner asked for."""
+"""The most numbers whose intervals make a box of which every corner is computed."""
 
 
 def shell_errors(

@@ -1,4 +1,4 @@
-"""The shell over other numbers than the released ones: chosen by whoever asks for an interval, or drawn anew.
+"""The shell over other numbers than the released ones: chosen by what needs an interval, or drawn anew.
 
 A scenario gives every released column other values. All scenarios of an answer run in one call of the shell, as
 replicates of the released tables; so do the draws of a simulation. Limits are in rows of all replicates together.
