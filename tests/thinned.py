@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -23,9 +25,21 @@ def slow_ones(slow: Collection[Value], values: Iterable[Value]) -> list[object]:
     return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]
 
 
+POSTGRESQL_EVERY = 5
+"""Of the tests of a file that are made on PostgreSQL as well, `make check` makes one in so many there."""
+
+
 def mark_sparse(items: Iterable[pytest.Item]) -> None:
-    """Marks cases of tests marked `sparse(every)` slow: all but the first and, along each table, one in so many."""
+    """Marks cases of tests marked `sparse(every)` slow: all but the first and, along each table, one in so many.
+
+    What is made on PostgreSQL as well as on SQLite is made on both by `./noisegate test`.
+    """
+    on_postgresql: Counter[Path] = Counter()
     for item in items:
+        if item.get_closest_marker("postgresql") is not None:
+            if on_postgresql[item.path] % POSTGRESQL_EVERY != 0:
+                item.add_marker(pytest.mark.slow)
+            on_postgresql[item.path] += 1
         sparse = item.get_closest_marker("sparse")
         if sparse is not None and isinstance(item, pytest.Function) and _place(item) % sparse.args[0] != 0:
             item.add_marker(pytest.mark.slow)

@@ -78,6 +78,7 @@ def test_a_sound_ledger(used: Ledger) -> None:
         ("UPDATE releases SET core_key = 'x'", {"uncharged_release"}),
     ],
 )
+@pytest.mark.sparse(4)
 def test_finds(used: Ledger, url: str, statement: str, codes: set[str]) -> None:
     """An edit by hand is found, under the codes that say what it touched."""
     tamper(url, statement)

@@ -116,6 +116,7 @@ def test_the_first_start_says_what_it_makes(tmp_path: Path) -> None:
     } == set(os.listdir(folder))
 
 
+@pytest.mark.slow
 def test_the_second_start_is_quick_and_silent(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is made again, and no process is asked: a few files are looked at."""
     done = run_script(ready, "doctor")

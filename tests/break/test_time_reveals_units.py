@@ -57,6 +57,7 @@ def test_one_look_tells_neighbours_apart_with_accuracy_055_at_most() -> None:
     assert worst > 0.5 / SHARE  # the cases reach the edges
 
 
+@pytest.mark.slow
 def test_without_the_draw_a_look_can_tell_everything() -> None:
     """The planted twin: the measured run alone chooses the moment, as it did."""
     assert max(distance(*case, draw=lambda part: 0.0) for case in cases()) == 1

@@ -145,6 +145,7 @@ def reserve(ledger: Ledger, account: str, query_id: str) -> None:
 
 
 @pytest.mark.parametrize("hours", [2, -2, 24 * 400])
+@pytest.mark.sparse(3)
 def test_a_clock_that_jumps_costs_answers_and_never_budget(url: str, hours: int) -> None:
     """One server's clock jumps while the other's query is open: it may be taken for dead, but nothing is given back."""
     clock, jumping = (Clock(datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)) for _ in range(2))

@@ -249,6 +249,7 @@ def test_dataset_may_be_left_out_when_there_is_one(stand: Stand) -> None:
         (["SELECT 1", "-p", "a=1", "-p", "a=2"], "--parameter is not accepted"),
     ],
 )
+@pytest.mark.sparse(4)
 def test_wrong_usage_needs_no_server(stand: Stand, arguments: list[str], words: str) -> None:
     """Mistakes in the command line are told before anything is sent."""
     refused(stand.ask("query", *arguments), words, code=2)

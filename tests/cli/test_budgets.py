@@ -68,6 +68,7 @@ def test_same_limit_again_changes_nothing(with_root: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["nan", "NaN", "-1", "0", "inf", "-inf", "Infinity", "1e9", "1e999", "0x10", "1_000", "", " ", "1,5", "½"]
 )
+@pytest.mark.sparse(4)
 def test_bad_epsilons_are_refused(home: Path, text: str) -> None:
     """Every text that is no amount gets one message, and no account is opened."""
     refused(budget(home, "--epsilon", text, "--delta", "0.000001"), "--epsilon is not accepted", code=2)
@@ -75,6 +76,7 @@ def test_bad_epsilons_are_refused(home: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["nan", "-0.1", "1", "1.5", "inf", "1e-19", "0", "tiny"])
+@pytest.mark.sparse(3)
 def test_bad_deltas_are_refused(home: Path, text: str) -> None:
     """A delta is between 0 and 0.01, above zero for an approximate account, and no finer than the ledger."""
     refused(budget(home, "--epsilon", "1", "--delta", text), "--delta is not accepted", code=2)

@@ -72,6 +72,7 @@ def test_audit_finds_an_edited_balance(home: Path) -> None:
     assert "wrong_balance" in cli("audit", "--home", str(home)).out
 
 
+@pytest.mark.slow
 def test_restored_backup_spends_nothing_until_acknowledged(home: Path, tmp_path: Path) -> None:
     """An older ledger is told by audit and doctor, writes are refused, and who accepts it is recorded."""
     open_accounts(home)

@@ -58,6 +58,7 @@ def test_files_that_are_not_what_they_claim(tmp_path: Path, name: str, content: 
     refused(cli("init", str(path), "--unit", "person_id"), words)
 
 
+@pytest.mark.slow
 def test_init_of_a_folder(tmp_path: Path) -> None:
     """A folder is one table in parts, or a table for each file when their columns differ; an empty one is refused."""
     (tmp_path / "inner").mkdir()
@@ -81,6 +82,7 @@ def test_init_of_a_folder(tmp_path: Path) -> None:
     assert "references: {person_id: part_1.person_id}" in made["text"]
 
 
+@pytest.mark.slow
 def test_a_folder_in_parts_is_attached_and_served_again(empty_home: Path, tmp_path: Path) -> None:
     """What is registered is read by every server, without the data files: a folder has no suffix there."""
     parts = tmp_path / "parts"
@@ -232,6 +234,7 @@ def _old_file(folder: Path, people: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_upgrade_rewrites_a_file_once(people: Path, tmp_path: Path) -> None:
     """--check tells and changes nothing; the upgrade keeps the rest of the text; a second one changes nothing."""
     path = _old_file(tmp_path, people)

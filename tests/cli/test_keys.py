@@ -64,6 +64,7 @@ def test_revoked_key_stops_working(empty_home: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Ana", "", "a b", "x" * 80, "research;drop", "-"])
+@pytest.mark.sparse(3)
 def test_bad_names_are_refused(empty_home: Path, name: str) -> None:
     """A name that cannot be a principal's is wrong usage, and nothing is made."""
     refused(cli("key", "create", "--home", str(empty_home), "--", name), code=2)

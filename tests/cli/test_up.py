@@ -164,6 +164,7 @@ def test_interrupted_setup_is_resumed(tmp_path: Path) -> None:
         assert serving.stop().code == 0
 
 
+@pytest.mark.slow
 def test_serve_refuses_what_is_not_migrated_then_migrates(tmp_path: Path) -> None:
     """A start without a ledger is refused with the way out; with --migrate it serves, and SIGTERM ends it with 0."""
     home = tmp_path / "home"
@@ -250,6 +251,7 @@ def test_disk_troubles(home: Path, monkeypatch: pytest.MonkeyPatch, number: int,
 
 
 @pytest.mark.parametrize("statement", ["UPDATE alembic_version SET version_num = '9999'"])
+@pytest.mark.slow
 def test_newer_ledger(home: Path, statement: str) -> None:
     """A ledger of a newer version is not touched by any command."""
     with sqlite3.connect(home / "ledger.sqlite") as connection:
@@ -306,6 +308,7 @@ def test_lost_snapshot_of_own_data(home: Path) -> None:
     assert "dataset remove --home" in ran.err
 
 
+@pytest.mark.slow
 def test_a_lost_snapshot_does_not_stop_other_datasets(home: Path, tmp_path: Path) -> None:
     """Another dataset is attached and served; the lost one says why it is not, and comes back when it is attached."""
     second = tmp_path / "second.yaml"

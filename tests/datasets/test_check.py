@@ -264,6 +264,7 @@ paths = st.lists(st.integers(0, 12), min_size=1, max_size=6)
 
 @settings(max_examples=150, deadline=None)
 @given(paths, values)
+@pytest.mark.slow
 def test_no_document_makes_the_check_fail(path: list[int], value: object) -> None:
     """Whatever stands anywhere in a file, the check ends with findings, and `load` agrees with it."""
     document = load_text(EXAMPLE).model_dump(mode="json", exclude_unset=True)

@@ -184,6 +184,7 @@ def test_conditions_and_copies_are_counted() -> None:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 def test_a_worker_above_its_resident_limit_ends_as_a_lack_of_memory(snapshots: tuple[Path, Path]) -> None:
     """The watch: texts that no plan allows end the worker, which is no incident; the next statement is answered."""
     text = "body"

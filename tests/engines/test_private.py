@@ -234,6 +234,7 @@ def test_what_cannot_be_sent_was_not_started(engine: PrivateEngine, snapshot: Pa
 # --------------------------------------------------------------------------------------------------- hostile SQL
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_refused(engine: PrivateEngine, snapshot: Path, tmp_path: Path) -> None:
     """Files, the database's own file, other databases, writing and settings are all closed to SQL."""
     csv = tmp_path / "x.csv"
@@ -485,6 +486,7 @@ def test_eight_threads_share_two_workers(engine: PrivateEngine, snapshot: Path) 
         assert list(threads.map(ask, range(80))) == list(range(80))
 
 
+@pytest.mark.slow
 def test_whether_a_worker_is_free_does_not_tell_what_runs(snapshot: Path) -> None:
     """A statement that waits longer than its own time for a busy worker is answered: only a closing engine gives up.
 
@@ -520,6 +522,7 @@ def test_whether_a_worker_is_free_does_not_tell_what_runs(snapshot: Path) -> Non
         engine.close()
 
 
+@pytest.mark.slow
 def test_a_dead_idle_worker_costs_nothing(engine: PrivateEngine, snapshot: Path) -> None:
     """Workers killed while they were idle are passed over; the request is answered."""
     assert engine.wait_ready()
@@ -710,6 +713,7 @@ if "CASE" != "exit":
         ("exit", Failure.CRASHED),
     ],
 )
+@pytest.mark.sparse(4)
 def test_a_worker_that_lies_is_a_failure(boot: Callable[[str], None], case: str, failure: Failure) -> None:
     """Frames of a worker that was taken over are parsed as data, refused, and the worker is killed."""
     from engines.private import _parse

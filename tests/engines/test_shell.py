@@ -318,6 +318,7 @@ def test_runs_share_nothing(tmp_path: Path) -> None:
         first.execute("SELECT 1")
 
 
+@pytest.mark.slow
 def test_hostile_texts_reach_nothing(shell: ShellEngine, tmp_path: Path) -> None:
     """Files, databases, settings and several statements are refused; nothing is written."""
     csv = tmp_path / "x.csv"

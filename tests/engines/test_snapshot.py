@@ -97,6 +97,7 @@ def test_layout_of_protected_and_public_tables(tmp_path: Path) -> None:
     assert [snapshot.path.name, f"{snapshot.data_version}.json"] == sorted(os.listdir(snapshot.path.parent))
 
 
+@pytest.mark.slow
 def test_same_input_is_the_same_version(tmp_path: Path) -> None:
     """The version is a function of contents, shape and draw key; an existing file is used and never written again."""
     source = TableSource("people", write_csv(tmp_path / "p.csv", "id,x", "1,2", "2,3"), "csv")
@@ -324,6 +325,7 @@ def test_timestamps_with_a_zone_become_the_clock_of_the_declared_one(tmp_path: P
     assert [(datetime.datetime(2020, 5, 31, 19),)] == read(snapshot.path, "SELECT x FROM people")
 
 
+@pytest.mark.slow
 def test_declared_facts_are_verified(tmp_path: Path) -> None:
     """Keys that repeat or are NULL, values outside the declared keys: refused with counts."""
     csv = write_csv(tmp_path / "p.csv", "id,kind", "1,a", "1,b", "2,CANARY", "3,")
@@ -380,6 +382,7 @@ def test_declaration_faults_are_found_before_files_are_opened(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.slow
 def test_files_that_are_not_what_they_claim(tmp_path: Path) -> None:
     """Every odd file is one clear finding without a value."""
     declared = dataset(people())
@@ -424,6 +427,7 @@ def test_files_that_are_not_what_they_claim(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_database_sources(tmp_path: Path) -> None:
     """A table of a database by name; a missing one, and a database that is open elsewhere, are findings."""
     database = tmp_path / "it's.duckdb"
@@ -475,6 +479,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "snapshots") == []
 
 
+@pytest.mark.slow
 def test_public_values_come_from_public_tables_only(tmp_path: Path) -> None:
     """Distinct values in order; a protected table is never read this way."""
     city = Table(

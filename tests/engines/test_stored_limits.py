@@ -105,6 +105,7 @@ def test_which_rows_are_kept_is_a_function_of_the_units_own_rows(tmp_path: Path)
     assert alone == [row for row in first if row[0] == "many"]
 
 
+@pytest.mark.slow
 def test_which_rows_are_kept_depends_on_the_secret(tmp_path: Path) -> None:
     """Without it, nobody can write the rows that will be kept."""
     attach(tmp_path, visits_of("many", 400), declared())
@@ -123,6 +124,7 @@ def test_the_default_is_generous_and_never_below_what_counts() -> None:
     assert declared().tables[0].rows_stored == 1
 
 
+@pytest.mark.slow
 def test_limits_are_part_of_the_data_version(tmp_path: Path) -> None:
     """Two limits are two snapshots; one of them never serves for the other."""
     rows = visits_of("many", 40)

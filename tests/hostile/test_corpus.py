@@ -79,6 +79,7 @@ def test_refusals_help(reader: Reader) -> None:
 
 
 @pytest.mark.parametrize("entry", answered(), ids=lambda entry: entry.place)
+@pytest.mark.sparse(4)
 def test_texts_that_only_look_hostile_mean_what_duckdb_means(clinic: Clinic, reader: Reader, entry: Entry) -> None:
     """Shows that an answered text has DuckDB's own rows, or differs in the documented way that its header names."""
     reader.read(entry.text)

@@ -270,6 +270,7 @@ def test_the_key_of_one_person_stays_hidden(served: Served) -> None:
     assert CANARY not in response.text
 
 
+@pytest.mark.slow
 def test_texts_that_only_look_hostile_are_estimated(served: Served) -> None:
     """Shows that each text of the other list passes the shell engine's check too: it would be answered."""
     entries = answered()

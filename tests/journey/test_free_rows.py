@@ -86,6 +86,7 @@ def test_a_repeat_with_a_key_stores_a_reference(home: Services) -> None:
     assert home.ledger.audit().ok
 
 
+@pytest.mark.slow
 def test_free_answers_of_other_texts_have_an_allowance(home: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     """New texts over one release, texts over no rows and keyed repeats end in 429; paying and rereading go on."""
     open_account(home.ledger, "carla")

@@ -175,6 +175,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.sql)
+@pytest.mark.sparse(4)
 def test_no_row_leaves_its_group(groups: Services, case: Case) -> None:
     """Shows every group of a key with its true count, NULL and the group of other values included."""
     expected = Counter((case.value(row),) for row in PEOPLE)

@@ -127,6 +127,7 @@ def test_the_life_of_a_question(ready: Api) -> None:
     assert any(entry["kind"] == "reserve" for entry in entries["entries"])
 
 
+@pytest.mark.slow
 def test_a_real_answer_in_every_format(ready: Api) -> None:
     """Shows that an answer and its release tell the same numbers as JSON, CSV and Parquet, for one charge."""
     sql = "SELECT region, COUNT(*) AS n, COUNT(*) * 2 AS twice FROM patients GROUP BY region"

@@ -77,6 +77,7 @@ def test_charged_debits_the_reader_and_shows_it(shared: Shared) -> None:
     assert shared.services.ledger.audit().findings == ()
 
 
+@pytest.mark.slow
 def test_charged_releases_are_read_by_those_who_paid(shared: Shared) -> None:
     """GET /v1/releases shows one to the payer and to who was charged for it, and is 404 for the others."""
     shared.policy("charged")
@@ -88,6 +89,7 @@ def test_charged_releases_are_read_by_those_who_paid(shared: Shared) -> None:
     assert shared.api.call("small", "GET", address).status_code == 404
 
 
+@pytest.mark.slow
 def test_what_was_read_does_not_open_the_floor(shared: Shared) -> None:
     """Forbids fresh runs below the floor: a wish for young releases is not served by those of others that were read.
 
@@ -140,6 +142,7 @@ def test_every_spelling_says_what_it_means(shared: Shared, way: str) -> None:
     assert "does not bound what the person reads" in said["free"]
 
 
+@pytest.mark.slow
 def test_a_laplace_answer_does_not_keep_anybody_from_reading_a_gaussian_release(shared: Shared) -> None:
     """With `free` a better release is read for nothing, whatever noise the reader bought for another question."""
     shared.policy("free")

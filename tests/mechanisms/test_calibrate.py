@@ -266,6 +266,7 @@ def test_predicted_errors_are_those_of_the_noise() -> None:
     "price",
     [Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)), Price(NoiseFamily.GAUSSIAN, Fraction(1), Fraction(0))],
 )
+@pytest.mark.sparse(3)
 def test_expected_errors_of_ratios_are_those_of_the_noise(degree: int, price: Price) -> None:
     """Of 1,000 and of 10,000 values spread evenly over the bounds the noisy ratios stray as was said in advance."""
     estimates = MOMENT_ESTIMATES[degree]

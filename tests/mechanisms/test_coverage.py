@@ -68,6 +68,7 @@ def shares_covered(table: ReleasedTable, truth: dict[str, float], *, narrowed: f
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize("rows", [1, 3, 10, 40, 200, 5000])
 @pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.sparse(4)
 def test_moments_cover(price: str, rows: int, degree: int) -> None:
     """Every aggregate that moments hold: coverage is at least 95 per cent from 1 to 5,000 rows, where it is defined."""
     x = ages(rows)
@@ -175,6 +176,7 @@ def test_replicates_have_the_spread_of_the_estimates() -> None:
 
 @pytest.mark.parametrize("price", ["laplace", "gaussian"])
 @pytest.mark.parametrize("spread", [0.25, 0.4, 0.54, 0.8, 1.5])
+@pytest.mark.sparse(4)
 def test_the_error_of_a_count_that_rides_on_moments_contains_its_last_rounding(price: str, spread: float) -> None:
     """A COUNT beside an average is a sum of noisy coordinates rounded to a whole number: its error was 14 % too small.
 

@@ -64,6 +64,7 @@ def test_laplace_is_the_rounding_of_the_real(scale: Fraction) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
+@pytest.mark.sparse(4)
 def test_gaussian_is_the_rounding_of_the_real(scale: Fraction) -> None:
     """Each of 1,500 pairs equals the rounded reals of the same bits, computed with 60 digits."""
     first, second = edges(SeededBits(8).words(1_500)), edges(SeededBits(9).words(1_500))[::-1]

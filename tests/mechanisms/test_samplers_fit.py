@@ -130,6 +130,7 @@ def test_a_wrong_shape_is_caught(family: str, bug: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.slow
 def test_shape_when_the_exact_path_is_forced(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a margin so wide that about two draws in five are finished exactly, the shape is the same."""
     scale = Fraction(7, 2)

@@ -118,6 +118,7 @@ def test_a_newer_database(empty_url: str) -> None:
     assert current(empty_url) == "9999"
 
 
+@pytest.mark.slow
 def test_two_at_once(empty_url: str) -> None:
     """Several processes that start together migrate once."""
     with ThreadPoolExecutor(4) as pool:

@@ -74,6 +74,7 @@ def test_mu_squared_is_rounded_down(epsilon: str, delta: str) -> None:
     epsilon=st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(40), max_denominator=10**6),
 )
 @settings(max_examples=80, deadline=None)
+@pytest.mark.slow
 def test_gaussian_delta_is_rounded_up(mu: Fraction, epsilon: Fraction) -> None:
     """Shows that delta is never below the truth and above it by 10^-20 relative at most."""
     result = gaussian_delta(mu=mu, epsilon=epsilon)

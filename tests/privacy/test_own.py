@@ -47,6 +47,7 @@ def own(events: list[Event], delta: str = "1e-6") -> Own:
 # Conversions
 
 
+@pytest.mark.slow
 def test_epsilon_and_mu_squared_are_inverse_to_a_billionth() -> None:
     """Over 200 random pairs: never understated, and at most 10^-8 too large (10^-6 near the smallest amounts)."""
     source = random.Random(5)

@@ -177,6 +177,7 @@ def register_again(services: Services, change: Callable[[str], str]) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_broken_dataset_does_not_stop_the_reload(
     running: tuple[Services, DatasetWatch], lines: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_a_broken_dataset_cannot_keep_others_from_being_attached(home: Path) -> 
         assert list(services.catalogue.unavailable()) == []
 
 
+@pytest.mark.slow
 def test_what_no_start_could_read_is_never_registered(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal of the keys that a public table gives came after the version was current: the next start failed."""
     with services_of(home) as services:

@@ -170,6 +170,7 @@ def test_the_short_way_to_a_price_is_the_long_one(
 @pytest.mark.parametrize("noise", NoiseFamily)
 @pytest.mark.parametrize("kind", ["count", "sum", "hidden"])
 @pytest.mark.parametrize("root", [account(1, "1e-6"), account(20, "1e-5"), account(10)], ids=["1", "20", "pure"])
+@pytest.mark.sparse(6)
 def test_a_root_affords_no_more_fresh_runs_than_its_floor_allows(root: Account, kind: str, noise: str) -> None:
     """The least price of either family, over and over: the root is used up after 100,000 runs, for all its branches."""
     if noise == "gaussian" and root.filter is FilterKind.PURE:

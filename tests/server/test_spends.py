@@ -149,6 +149,7 @@ def histories(draw: st.DrawFn) -> Account:
     width=st.integers(2, 4_000).map(lambda n: Fraction(n)),
     noise=st.sampled_from([None, *NoiseFamily]),
 )
+@pytest.mark.slow
 def test_no_charge_is_above_what_was_asked_or_what_the_policy_allows(
     leaf: Account, kind: str, amount: Fraction, width: Fraction, noise: NoiseFamily | None
 ) -> None:

@@ -116,6 +116,7 @@ def test_every_cycle_of_the_parser_takes_a_step() -> None:
 @pytest.mark.parametrize(
     "left_out", ["UNARY_PARSERS", "PRIMARY_PARSERS", "TEXT_MATCH_EXCLUDED_TOKENS", "RANGE_PARSERS"]
 )
+@pytest.mark.slow
 def test_the_search_for_cycles_sees_a_table_that_is_left_out(left_out: str) -> None:
     """Shows that the test above fails for a meter with a hole."""
     tables = tuple(name for name in metered.METERED if name != left_out)
