@@ -67,6 +67,8 @@ def _scaled(core: BoundedCore, estimate: Estimate) -> str:
 def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) -> str:
     """The same where counts bound units."""
     asked = estimate.kind.statistic
+    if contribution.rows != 1 and _statistic_of(core, estimate) == UNITS:
+        asked = StatisticKind.UNITS  # under a FILTER units are counted as rows, one of each
     if asked is StatisticKind.UNITS:
         return "units" if contribution.one_row or not core.core.keys else "units, each in the groups where it counts"
     if contribution.one_row:
@@ -96,6 +98,11 @@ def counts_of(core: BoundedCore) -> dict[str, int | None]:
             return {"groups_per_unit": None, "rows_per_unit_and_group": None, "rows_per_unit": None}
         case _:
             assert_never(contribution)
+
+
+def _statistic_of(core: BoundedCore, estimate: Estimate) -> str | None:
+    """What the statistic of an estimate is about."""
+    return next(one.statistic.argument for one in core.statistics if one.statistic.name == estimate.statistic)
 
 
 def what_is_cut(core: BoundedCore) -> str | None:

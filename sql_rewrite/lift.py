@@ -110,11 +110,24 @@ class _Lift:
                     position=self.text.parameter(name),
                 )
 
+    def _fill_limits(self, tree: exp.Expr) -> None:
+        """Writes the values of parameters into LIMIT and OFFSET: the number decides whether they leave out rows."""
+        for clause in tree.find_all(exp.Limit, exp.Offset):
+            asked = clause.args.get("expression")
+            if not isinstance(asked, exp.Placeholder):
+                continue
+            value = self.parameters.get(str(asked.this))
+            if type(value) is int and 0 <= value < 2**63:
+                number = exp.Literal.number(value)
+                number.meta.update(asked.meta)
+                clause.set("expression", number)
+
     def plan(self, tree: exp.Expr) -> Plan:
         if not isinstance(tree, exp.Query) or isinstance(tree, exp.Table):
             raise self._not_a_query(tree)
         check_words(self.text.tokens, self.text)
         self._check_parameters()
+        self._fill_limits(tree)
         top = self.query(tree, Scope({}))
         outputs = top.outputs
         if top.bare is not None and len(self.cores) == 1:

@@ -87,11 +87,16 @@ def _weighted(
     cells: Sequence[tuple[tuple[str, str], int | None]],
     alpha: float,
 ) -> dict[Identity, CellError]:
-    """Errors of weighted sums: cells of one statistic and row share its noise, all others are independent."""
+    """Errors of weighted sums: cells of one statistic and row share its noise, all others are independent.
+
+    Noise is drawn in whole numbers, so whole weights of counts make whole errors: those within a reach are within its
+    whole part, and the ends are whole numbers too.
+    """
     parts: dict[tuple[int, int | None], Floats] = {}
     sums: dict[int, NoisySums] = {}
     roundings: list[Floats] = []
     variance, spread = np.zeros(len(identities)), np.zeros(len(identities))
+    whole = np.ones(len(identities), dtype=bool)
     for j, (key, row) in enumerate(cells):
         one = numbers.sources[key].sums
         assert one is not None
@@ -101,9 +106,12 @@ def _weighted(
         assert form is not None
         exact = [part * one.measurement.grid for part in form]
         vector = matrix[:, j, None] * np.array([float(part) for part in exact])
+        exactly = all(part.denominator == 1 for part in exact)
+        # NaN is not equal to itself: a weight that could not be found is not whole.
+        whole &= (matrix[:, j] == np.round(matrix[:, j])) & exactly | (matrix[:, j] == 0)
         sums[id(one)] = one
         parts[id(one), row] = parts.get((id(one), row), 0) + vector
-        if estimate.integer and any(part.denominator != 1 for part in exact):
+        if estimate.integer and not exactly:
             roundings.append(np.abs(matrix[:, j, None]) / 2)
             spread = spread + matrix[:, j] ** 2 / 12
     laplace: list[Floats] = []
@@ -128,6 +136,8 @@ def _weighted(
         np.concatenate(roundings, axis=-1),
         alpha,
     )
+    # Of a reach that floating-point numbers make a hair too small the next whole number is meant.
+    reach = np.where(whole, np.floor(reach * (1 + 1e-12) + 1e-9), reach)
     values = numbers.shown(place)
     found = {}
     for identity, half, error in zip(identities, reach.tolist(), np.sqrt(spread).tolist(), strict=True):

@@ -254,6 +254,31 @@ def test_ranks_hold_under_ties(shell: ShellEngine) -> None:
     }
 
 
+@pytest.mark.parametrize("price", ["laplace", "gaussian", "dear"])
+def test_whole_numbers_have_no_ends_between_whole_numbers(
+    shell: ShellEngine, monkeypatch: pytest.MonkeyPatch, price: str
+) -> None:
+    """A count of 199 less one of 2 was 197, and at most 197.000000000001."""
+    monkeypatch.setitem(PRICES, "dear", Price(NoiseFamily.LAPLACE, Fraction(10_000), Fraction(0)))
+    for sql in (
+        f"SELECT SUM(n) - 2 AS v FROM ({BY_TOWN}) AS t",
+        f"SELECT sex, n - SUM(n) OVER () AS v FROM ({BY_TOWN}) AS t",
+        f"SELECT SUM(CASE WHEN sex = 'g0000' THEN n ELSE -n END) AS v FROM ({BY_TOWN}) AS t",
+    ):
+        answered = answer(shell, sql, [counted(core(2), [199, 2], price, seed=7)])
+        for row, low, high in zip(answered.rows, answered.lows, answered.highs, strict=True):
+            value, least, greatest = row[-1], low[-1], high[-1]
+            assert isinstance(value, int)
+            assert least is not None
+            assert greatest is not None
+            assert least == int(least) <= value <= int(greatest) == greatest
+            # Each of two rounded numbers is at most a half from the number that was drawn.
+            assert greatest - least <= 2 or price != "dear"
+    # Half of a count is no whole number, and neither is its error.
+    halved = answer(shell, f"SELECT SUM(n) / 2 AS v FROM ({BY_TOWN}) AS t", [counted(core(2), [199, 2], price, seed=7)])
+    assert halved.highs[0][0] != int(halved.highs[0][0] or 0) or price == "dear"
+
+
 @pytest.mark.parametrize(
     "aggregate", ["COUNT(*)", "SUM(n)", "MAX(n)", "MAX(sex)", "COUNT(*) * 2", "(SELECT SUM(n) FROM h)"]
 )

@@ -118,3 +118,13 @@ def test_estimands_are_named() -> None:
     assert said["average"].startswith("over rows, each unit weighing as its rows")
     units = replace(found, contribution=replace(found.contribution, one_row=True))
     assert estimand(units, found.described.estimates[0]) == "plain: each unit has one row"
+
+
+@pytest.mark.parametrize("keys", ["", ", ward"])
+def test_units_under_a_filter_are_not_told_as_rows(keys: str) -> None:
+    """Each unit counts once, under a condition as well: the answer said that forty rows of each count."""
+    sql = f"SELECT COUNT(DISTINCT person_id) FILTER (WHERE cost > 50) AS n, COUNT(*) AS k{keys} FROM visits"
+    found = core(f"{sql} GROUP BY ward" if keys else sql)
+    rows, units = sorted(estimand(found, estimate) for estimate in found.described.estimates)
+    assert units.startswith("units")
+    assert rows.startswith("rows, at most")
