@@ -74,6 +74,7 @@ HANDED_DOWN = {
         "sql_rewrite/sources.py",
         "sql_rewrite/syntax.py",
     ): "a tree is rebuilt node by node, by the function that is given",
+    ("sql_rewrite/bound.py", "sql_rewrite/builder.py"): "an abstract class asks its kind for the sums of an argument",
 }
 """Files that call each other on the way, and why: the second call is of a function that the first one handed down.
 

@@ -9,12 +9,12 @@ import pytest
 from tests.journey.count_way import counted
 from tests.journey.test_trace import HANDED_DOWN, mutual_pairs
 
-FILES_MAX = 155
-"""151 when this was written. The issue that asked for it aimed at 55, and counted 79: every file that was cut since
+FILES_MAX = 160
+"""154 when this was written. The issue that asked for it aimed at 55, and counted 79: every file that was cut since
 where it changes subject counts once more, so the number of files says how finely the rooms are cut."""
 
-CALLS_MAX = 900
-"""862 when this was written, of an aim of 350: the same cuts, and a call for each node of a tree that is written."""
+CALLS_MAX = 930
+"""886 when this was written, of an aim of 350: the same cuts, and a call for each node of a tree that is written."""
 
 
 @pytest.mark.slow
