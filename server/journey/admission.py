@@ -20,7 +20,6 @@ from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
 from server import pricing
 from server.admitted import InFlight, Settled
-from server.answer_block import block_of
 from server.errors import Problem
 from server.free_answers import FreeAnswers
 from server.journey.charges import charges_of, repeat_key, request_of
@@ -30,7 +29,7 @@ from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
-from server.journey.wire_answer import answer
+from server.journey.wire_answer import answer, shared_part
 from server.log import logger
 from server.question import Question
 
@@ -181,11 +180,11 @@ class Admission:
         # What the answer says beside the numbers that are kept: without a change of it, it is the same to the letter.
         state = (path[0].id, path[0].limit, path[0].spent)
         again = self._repeats.again(key, state) if question.idempotency_key is None else None
+        content, shared = b"", None
         if again is None:
             self._refuse_free_answer(question)
-        content = answer(asked, Paid((), earlier.releases), earlier, path[0])
-        block = block_of(query_id, content)
-        shared = earlier.block.shared_with(block) if earlier.block is not None and block is not None else None
+            content = answer(asked, Paid((), earlier.releases), earlier, path[0])
+            shared = shared_part(earlier, query_id)
         reserved = self._ledger.repeat(
             request_of(asked, reuse),
             {key: release.id for key, release in earlier.releases.items()},

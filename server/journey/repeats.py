@@ -12,9 +12,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from accountant.request import CoreCharge, StoredRelease
-from privacy.release import MechanismNote
-from server.answer_block import Block
-from server.answer_rows import AnswerRows
 from server.pricing import Priced
 
 __all__ = ["AnswerParts", "Repeats"]
@@ -25,26 +22,22 @@ CELLS_MAX = 200_000
 ANSWERS_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerParts:
-    """An answer's rows and where they came from, in the order of the query's cores.
+    """What all answers to a question have in common while the same releases serve it (wire_answer.py).
 
-    `notes` say what was done to each core's statistics; `releases` are the ledger's records by core key, without
-    their bodies.
+    `table` and `provenance` are JSON as it is sent; `cells` is how many cells the table has, each with an error and an
+    interval. `releases` are the ledger's records by core key, without their bodies.
     """
 
-    rows: AnswerRows
-    notes: tuple[tuple[MechanismNote, ...], ...]
+    table: bytes
+    provenance: bytes
+    cells: int
     releases: Mapping[str, StoredRelease]
     priced: Priced | None
     charges: tuple[CoreCharge, ...] = ()
-    block: Block | None = None
-    """The part of the stored answer that every repeat has in common with it."""
-
-    @property
-    def cells(self) -> int:
-        """How many cells the answer has; each comes with an error and an interval."""
-        return len(self.rows.columns) * len(self.rows.rows)
+    told_by: str | None = None
+    """The query whose stored answer is whole: repeats refer to its table."""
 
 
 class Repeats:

@@ -25,16 +25,15 @@ from mechanisms.released_table import ReleasedTable
 from privacy.refusal import ExecutionFailed
 from privacy.statement import Statement
 from server import answer_rows
-from server.answer_block import block_of
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
 from server.journey.nonempty import without_empty
 from server.journey.pace import Pace
 from server.journey.query import Asked, ToRun
-from server.journey.repeats import AnswerParts, Repeats
+from server.journey.repeats import Repeats
 from server.journey.visible import VisibleRun
-from server.journey.wire_answer import answer
+from server.journey.wire_answer import answer, parts_of
 from server.log import logger
 from sql_rewrite.bound import BoundedCore
 
@@ -206,12 +205,12 @@ class Running:
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None
-        parts = AnswerParts(rows, tuple(table.notes for table in made.tables), made.used, asked.priced, asked.charges)
+        parts = parts_of(asked, rows, [table.notes for table in made.tables], made.used)
         content = answer(asked, query.paid, parts, self._ledger.standing(asked.path[0].id))
         self._ledger.post(query.query_id, made.fresh, content)
         if not query.paid.charged:
             self._free.take(question.principal, len(content))
         if made.used:
-            parts = replace(parts, block=block_of(query.query_id, content))
-            self._repeats.keep(repeat_key(question, prepared, asked.path[0]), parts)
+            kept = replace(parts, told_by=query.query_id)
+            self._repeats.keep(repeat_key(question, prepared, asked.path[0]), kept)
         return content

@@ -1,17 +1,24 @@
 """An answer as JSON: the shape that docs/api.md promises.
 
 An analyst sees what an answer cost on accounts of their own, never the balances above them.
+
+    {identifier and status, table, accounting, provenance, links}
+
+The table (columns, rows, errors, intervals, warnings) is most of it. It and the provenance are the same whenever the
+answer is given again, so they are written once and kept as bytes, and the ledger stores the table once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from accountant.account import Account
+from accountant.request import SharedAnswer, StoredRelease
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
+from server.answer_rows import AnswerRows
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
@@ -20,20 +27,21 @@ from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, 
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
 
-__all__ = ["answer"]
+__all__ = ["answer", "parts_of", "shared_part"]
 
 
-def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> bytes:
-    """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
+def parts_of(
+    asked: Asked,
+    rows: AnswerRows,
+    notes: Sequence[Sequence[MechanismNote]],
+    releases: Mapping[str, StoredRelease],
+) -> AnswerParts:
+    """What is the same in every answer to a question that these releases (by core key, without bodies) serve.
+
+    `notes` say what was done to the statistics of each core, in their order.
+    """
     question, prepared, priced = asked.question, asked.prepared, asked.priced
-    rows = parts.rows
-    ids = [release.id for release in parts.releases.values()]
-    events = [event for release in parts.releases.values() for event in release.events]
-    own = {a.id for a in asked.path if a.principal == question.principal}
-    spent = sum((charged.epsilon for charged in paid.charged if charged.account == account.id), Fraction(0))
-    body = {
-        "id": asked.query_id,
-        "status": "settled",
+    table = {
         "columns": [
             {"name": name, "type": type_, "kind": kind, "interval": method}
             for (name, type_, kind), method in zip(rows.columns, rows.methods, strict=True)
@@ -55,6 +63,33 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> by
         "warnings": [
             finding_body(warning) for warning in (*prepared.warnings, *answer_warnings(prepared.cores, len(rows.rows)))
         ],
+    }
+    provenance = {
+        "releases": [release.id for release in releases.values()],
+        "noise": None if priced is None else priced.family,
+        "mechanisms": _mechanisms(prepared, notes),
+        "policy_version": prepared.plan.dataset.policy_version,
+        "data_version": prepared.plan.dataset.data_version,
+        "cut": [cut for core in prepared.cores if (cut := what_is_cut(core)) is not None],
+        "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
+    }
+    return AnswerParts(
+        table=_json(table)[1:-1],
+        provenance=_json(provenance),
+        cells=len(rows.columns) * len(rows.rows),
+        releases=releases,
+        priced=priced,
+        charges=asked.charges,
+    )
+
+
+def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> bytes:
+    """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
+    question, prepared, priced = asked.question, asked.prepared, asked.priced
+    events = [event for release in parts.releases.values() for event in release.events]
+    own = {a.id for a in asked.path if a.principal == question.principal}
+    spent = sum((charged.epsilon for charged in paid.charged if charged.account == account.id), Fraction(0))
+    rest = {
         "accounting": {
             "charged": [
                 {
@@ -72,22 +107,31 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> by
             "saved": _saved(priced, len(paid.reused) - len(paid.read), len(prepared.cores), account),
             "remaining": remaining_json(account),
         },
-        "provenance": {
-            "releases": ids,
-            "noise": None if priced is None else priced.family,
-            "mechanisms": _mechanisms(prepared, parts.notes),
-            "policy_version": prepared.plan.dataset.policy_version,
-            "data_version": prepared.plan.dataset.data_version,
-            "cut": [cut for core in prepared.cores if (cut := what_is_cut(core)) is not None],
-            "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
-        },
-        "links": {
-            "self": f"/v1/queries/{asked.query_id}",
-            "releases": [f"/v1/releases/{release}" for release in ids],
-            "budget": f"/v1/budgets/{account.id}",
-        },
     }
-    return json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+    links = {
+        "self": f"/v1/queries/{asked.query_id}",
+        "releases": [f"/v1/releases/{release.id}" for release in parts.releases.values()],
+        "budget": f"/v1/budgets/{account.id}",
+    }
+    written = _json(rest)[1:-1], b'"provenance":' + parts.provenance, b'"links":' + _json(links)
+    return _head(asked.query_id) + b",".join((parts.table, *written)) + b"}"
+
+
+def shared_part(parts: AnswerParts, query_id: str) -> SharedAnswer | None:
+    """Which part of the answer of a query is the same in the one that was told first; None when none was told."""
+    if parts.told_by is None:
+        return None
+    start = len(_head(parts.told_by))
+    return SharedAnswer(query_id=parts.told_by, start=start, end=start + len(parts.table), at=len(_head(query_id)))
+
+
+def _head(query_id: str) -> bytes:
+    """How every answer begins: with what comes before the columns."""
+    return f'{{"id":"{query_id}","status":"settled",'.encode()
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
 def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) -> list[dict[str, object]]:

@@ -11,7 +11,6 @@ import pytest
 
 from accountant.account import FilterKind
 from mechanisms.families import NoiseFamily
-from server.answer_rows import AnswerRows
 from server.journey.repeats import AnswerParts, Repeats
 from server.services import Services
 from tests.journey.clinic import question, stored
@@ -112,9 +111,8 @@ def test_others_get_their_own(services: Services, analyst: Analyst) -> None:
 
 
 def told(rows: int) -> AnswerParts:
-    """An answer of one column."""
-    values: list[list[Any]] = [[0]] * rows
-    return AnswerParts(AnswerRows((("n", "BIGINT", "released"),), values, values, values, values), (), {}, None)
+    """An answer of so many rows of one column."""
+    return AnswerParts(table=b"", provenance=b"", cells=rows, releases={}, priced=None)
 
 
 def test_what_is_kept_is_bounded() -> None:
