@@ -15,6 +15,7 @@ from accountant.filter import (
     Sums,
     alive_branches,
     fits,
+    least_share,
     split_limit,
 )
 from privacy.loss import Loss
@@ -62,9 +63,15 @@ class Account:
     reserved: Sums = NOTHING
 
     def __post_init__(self) -> None:
-        assert self.branches.pure * PICO == self.limit.epsilon, "branches belong to another limit"
+        # In whole numbers: every question makes several accounts, and fractions are slow.
+        epsilon, delta = self.limit.epsilon, self.limit.delta
+        assert self.branches.pure * epsilon.denominator == epsilon.numerator * PICO.denominator, (
+            "branches belong to another limit"
+        )
         taken = self.branches.delta + self.branches.gaussian_delta + self.branches.concentrated_delta
-        assert taken * ATTO <= self.limit.delta, "branches take more than the limit's delta"
+        assert taken * delta.denominator <= delta.numerator * ATTO.denominator, (
+            "branches take more than the limit's delta"
+        )
 
     @classmethod
     def opened(
@@ -110,8 +117,7 @@ class Account:
 
         A charge need not be possible in that branch: Gaussian noise never fits the pure one.
         """
-        shares = [self._share(branch) for branch in self.alive_branches()]
-        return min(shares, default=Fraction(1))
+        return Fraction(*least_share(self.spent, self.branches))
 
     def remaining_epsilon(self) -> Fraction:
         """Nominal epsilon that is left: the unused share of the limit's epsilon. Exact for a pure account."""
@@ -119,7 +125,9 @@ class Account:
 
     def cost(self, loss: Loss) -> Fraction:
         """Nominal epsilon that the charge takes from what remains: what the ledger would say it cost, now."""
-        return self.remaining_epsilon() - self.after(loss).remaining_epsilon()
+        before, before_of = least_share(self.spent, self.branches)
+        after, after_of = least_share(self.spent.add(loss), self.branches)
+        return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
     def remaining_delta(self) -> Fraction:
         """Delta that is left for charges that have one (selection of partitions)."""
@@ -171,13 +179,3 @@ class Account:
                         )
                     )
         return tuple(short)
-
-    def _share(self, branch: Branch) -> Fraction:
-        spent, budget = {
-            Branch.PURE: (self.spent.pure, self.branches.pure),
-            Branch.GAUSSIAN: (self.spent.mu_squared, self.branches.mu_squared),
-            Branch.CONCENTRATED: (self.spent.rho, self.branches.rho),
-        }[branch]
-        assert spent is not None
-        assert budget is not None
-        return Fraction(spent, budget)

@@ -36,6 +36,7 @@ __all__ = [
     "Sums",
     "alive_branches",
     "fits",
+    "least_share",
     "split_limit",
 ]
 
@@ -207,6 +208,23 @@ def alive_branches(sums: Sums, branches: Branches) -> tuple[Branch, ...]:
     return tuple(
         branch for branch, spent, budget in amounts if spent is not None and budget is not None and spent <= budget
     )
+
+
+def least_share(sums: Sums, branches: Branches) -> tuple[int, int]:
+    """The least used share over the branches that are alive, as numerator and denominator; 1 of 1 when none is.
+
+    Without the arithmetic of fractions: it is asked many times for every question.
+    """
+    best = (1, 1)
+    for spent, budget in (
+        (sums.pure, branches.pure),
+        (sums.mu_squared, branches.mu_squared),
+        (sums.rho, branches.rho),
+    ):
+        # A branch that is used beyond its budget is not alive; one without a budget is full from the beginning.
+        if spent is not None and budget is not None and spent * best[1] < best[0] * budget:
+            best = (spent, budget)
+    return best
 
 
 def fits(sums: Sums, branches: Branches) -> bool:

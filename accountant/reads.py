@@ -20,7 +20,7 @@ from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAcc
 from accountant.filter import Sums
 from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
-from accountant.rows import AccountState, ReleaseRow
+from accountant.rows import AccountState, AnswerRow, ReleaseRow
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
@@ -84,6 +84,8 @@ class Reads:
         # What every question reads.
         self._spendable = compiled(_SPENDABLE)
         self._standing = compiled(_STANDING)
+        self._earlier = compiled(_EARLIER)
+        self._answer = compiled(_ANSWER)
         self._best = f"{compiled(_BEST)} LIMIT 1"
         self._best_own = f"{compiled(_BEST_OWN)} LIMIT 1"
 
@@ -164,28 +166,29 @@ class Reads:
         For a retry, which is owed its answer whatever has become of dataset, policy and limits since. `reserve` asks
         again under the lock. Errors: IdempotencyConflict when the key stands for another body.
         """
-        with self._read() as connection:
-            row = connection.execute(_EARLIER, {"principal": principal, "key": idempotency_key}).one_or_none()
-            if row is None:
-                return None
-            if row.body_hash != body_hash:
-                raise IdempotencyConflict(row.id)
-            answer = _whole_answer(connection, row)
+        found = self._rows(self._earlier, {"principal": principal, "key": idempotency_key})
+        if not found:
+            return None
+        query_id, state, known_hash, charged, *stored = found[0]
+        if known_hash != body_hash:
+            raise IdempotencyConflict(query_id)
         return Reserved(
-            query_id=row.id,
-            state=QueryStatus(row.state),
+            query_id=query_id,
+            state=QueryStatus(state),
             fresh=False,
-            answer=answer,
+            answer=self._whole(AnswerRow._make(stored)),
             reused={},
-            charged=charges_of(row.charged),
+            charged=charges_of(charged),
         )
 
     def query(self, query_id: str) -> QueryRecord | None:
         """The query with its stored answer, None when there is none."""
         with self._read() as connection:
             row = connection.execute(select(queries).where(queries.c.id == query_id)).one_or_none()
-            answer = None if row is None else _whole_answer(connection, row)
-        return None if row is None else _query_record(row, answer=answer)
+        if row is None:
+            return None
+        stored = AnswerRow(row.answer, row.answer_of, row.answer_at, row.answer_from, row.answer_to)
+        return _query_record(row, answer=self._whole(stored))
 
     def queries(
         self, principal: str | None, *, dataset: str | None = None, after: str | None = None, count: int = 50
@@ -272,8 +275,7 @@ class Reads:
 
     def answer_of(self, query_id: str) -> bytes | None:
         """The stored answer of a query that exists."""
-        with self._read() as connection:
-            return _whole_answer(connection, connection.execute(_ANSWER, {"query": query_id}).one())
+        return self._whole(self._answer_row(query_id))
 
     @contextlib.contextmanager
     def _read(self, *, snapshot: bool = False) -> Iterator[Connection]:
@@ -286,6 +288,24 @@ class Reads:
                 yield connection
         except _UNREACHABLE as error:
             raise LedgerUnavailable(_UNREACHABLE_TEXT) from error
+
+    def _whole(self, row: AnswerRow) -> bytes | None:
+        """The answer of a row, together with what it shares with another query's. Answers never change."""
+        if row.answer is None or row.answer_of is None:
+            return None if row.answer is None else bytes(row.answer)
+        assert row.answer_at is not None
+        assert row.answer_from is not None
+        assert row.answer_to is not None
+        shared = SharedAnswer(query_id=row.answer_of, start=row.answer_from, end=row.answer_to, at=row.answer_at)
+        other = self._answer_row(row.answer_of)
+        assert other.answer is not None, "an answer refers to one that is there"
+        assert other.answer_of is None, "an answer refers to one that is whole"
+        return shared.whole(row.answer, other.answer)
+
+    def _answer_row(self, query_id: str) -> AnswerRow:
+        """The stored answer of a query that exists."""
+        (row,) = self._rows(self._answer, {"query": query_id})
+        return AnswerRow._make(row)
 
     def _rows(self, statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
         """The rows of one compiled statement."""
@@ -342,16 +362,6 @@ def _release(row: Columns | ReleaseRow) -> StoredRelease:
         body=row.body,
         created=from_micros(row.created),
     )
-
-
-def _whole_answer(connection: Connection, row: Columns) -> bytes | None:
-    """The answer of a row, together with what it shares with another query's."""
-    if row.answer is None or row.answer_of is None:
-        return None if row.answer is None else bytes(row.answer)
-    shared = SharedAnswer(query_id=row.answer_of, start=row.answer_from, end=row.answer_to, at=row.answer_at)
-    other = connection.execute(_ANSWER, {"query": row.answer_of}).one()
-    assert other.answer_of is None, "an answer refers to one that is whole"
-    return shared.whole(row.answer, other.answer)
 
 
 def _query_record(row: Columns, *, answer: bytes | None = None) -> QueryRecord:

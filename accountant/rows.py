@@ -15,7 +15,7 @@ from accountant.statements import SPENT_COLUMNS, AccountRow, Values
 from accountant.states import QueryStatus
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["AccountState", "Candidate", "CandidateRow", "QueryState", "ReleaseHead", "ReleaseRow"]
+__all__ = ["AccountState", "AnswerRow", "Candidate", "CandidateRow", "QueryState", "ReleaseHead", "ReleaseRow"]
 
 
 @dataclass(slots=True)
@@ -236,6 +236,16 @@ class ReleaseRow(NamedTuple):
     events: str
     body: bytes
     created: int
+
+
+class AnswerRow(NamedTuple):
+    """What the row of a query has of its answer, in the order of the columns that are read."""
+
+    answer: bytes | None
+    answer_of: str | None
+    answer_at: int | None
+    answer_from: int | None
+    answer_to: int | None
 
 
 class CandidateRow(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -114,9 +115,15 @@ def _plain(value: object) -> Json:
     if isinstance(value, enum.Enum):
         return _plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
     assert value is None or isinstance(value, int | str | bool), "only plain fields are stored"
     return value
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass, which would be looked for again for every value."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _typed(kind: Callable[..., Described], value: Mapping[str, Json]) -> Described:
