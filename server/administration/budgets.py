@@ -1,4 +1,4 @@
-"""Budgets: opening accounts of the ledger and changing their limits. The ledger writes down who did it, and why."""
+"""Budgets: opening accounts of the ledger and changing their limits. The ledger records who did it, and why."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ChangePrincipal:
 
 @dataclass(frozen=True, slots=True)
 class CreateKey:
-    """A new key of a principal. `days` is its life, the server's default when None."""
+    """A new key of a principal. `days` is its lifetime, the server's default when None."""
 
     principal: str
     label: str = ""
@@ -72,7 +72,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The acts on principals and keys. `key_days` is how long a key lives when nobody says. Raises ActRefused."""
+    """The acts on principals and keys. `key_days` is how long a key lives by default. Raises ActRefused."""
 
     registry: Registry
     key_days: int

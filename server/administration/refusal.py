@@ -179,10 +179,10 @@ class DisabledPrincipal(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class LastAdmin(Refusal):
-    """Without this principal nobody could administrate."""
+    """Without this principal nobody could administer the server."""
 
     what = "the last administrator cannot be disabled or lose the role"
-    why = "Nobody could administrate this server any more."
+    why = "Nobody could administer this server any more."
     instead = "Make another administrator first: <create_admin>"
 
 
@@ -200,7 +200,7 @@ class UnsuitablePrincipal(Refusal):
 
 @dataclass(frozen=True, slots=True)
 class UnsuitableKey(Refusal):
-    """The label, the life or one more key is not allowed; `rule` is the one that it breaks."""
+    """The label, the lifetime or one more key is not allowed; `rule` is the one that it breaks."""
 
     rule: str
 

@@ -67,7 +67,7 @@ def create_key(
         "It was made when this command ran before. Its text was shown then and is not stored."
         if made["key"] is None
         else f"\n  {made['key']}\n\nIt is shown once and is not stored.",
-        f"Take it back with:\n  noisegate key revoke {made['id']}",
+        f"Revoke it with:\n  noisegate key revoke {made['id']}",
     ]
     if made["role"] in ("analyst", "owner"):
         lines.append("An analyst also needs a budget:")
@@ -76,7 +76,7 @@ def create_key(
 
 
 def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:
-    """Take a key back. It stops working with the next request; revoking twice changes nothing.
+    """Revoke a key. It stops working with the next request; revoking twice changes nothing.
 
     \b
     examples

@@ -281,7 +281,7 @@ def _star_lines(items: Sequence[Json]) -> Iterator[str]:
 
 
 def _known(value: float | str | None) -> str:
-    """A number with four digits, thousands apart; of large ones the rest are zeros."""
+    """A number with four digits, thousands apart; of large ones the remaining digits are zeros."""
     if value is None:
         return "unknown"
     rounded = float(f"{float(value):.4g}")

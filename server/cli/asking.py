@@ -36,7 +36,7 @@ def _family(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with all its wishes: what `query` and `estimate` have in common."""
+    """A question with all its options: what `query` and `estimate` have in common."""
 
     sql: str | None = option("[SQL]", 'One SELECT statement; "-", or nothing in a pipe, reads it from the input.')
     file: Path | None = option("--file -f FILE", 'Read the statement from this file; "-" is the input.')
@@ -130,7 +130,7 @@ def query(
 
 
 def estimate(question: Question, remote: Remote, here: Here) -> None:
-    """Tell what a question would cost. Free.
+    """Report what a question would cost, for free.
 
     And how exact its answer would be; no row is touched.
 

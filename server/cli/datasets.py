@@ -102,7 +102,7 @@ def upgrade_file(
     check: bool = option("--check", "Change nothing; exit code 1 when the file is of an older version.", False),
     here: Here,
 ) -> None:
-    """Rewrite a dataset file for the format of today, with the same meaning.
+    """Rewrite a dataset file in the current format, with the same meaning.
 
     Comments and order stay. Where they cannot, the file is left as it is and a new one is written beside it.
 

@@ -192,7 +192,7 @@ class OwnFile:
         self.assumed = not self.single and rows_per_unit is None
         self.rows_per_unit = ROWS_PER_UNIT if self.assumed else rows_per_unit
         self._about = replace(about, dataset=self.name, unit_table=self.unit_table)
-        self.text()  # the words of a wrong column or table come now, before anything is made
+        self.text()  # a wrong column or table is refused now, before anything is made
         self.columns = _column_list(self.tables)
 
     def text(self, *, rows_per_unit: int | None = None) -> str:

@@ -125,7 +125,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the edge of the process: no traceback, whose text may hold values
         from server.log import where
 
-        # A fault of this program: its class and the places it passed, which hold no data.
+        # A fault of this program: its class and its path through the code, which hold no data.
         unforeseen = f"""the command failed in a way that nobody foresaw ({type(error).__name__})
             It happened at {where(error) or "an unknown place"}. What was stored is not lost.
             See: noisegate doctor

@@ -85,7 +85,7 @@ def up(
                     lock,
                     prepare=steps.prepare,
                     ready=steps.show,
-                    # People read this terminal; requests of the analyst are not news.
+                    # People read this terminal; requests of the analyst would be noise in it.
                     log_level=None if "NOISEGATE_LOG_LEVEL" in os.environ else "warning",
                 )
             steps.tell("Stopped. Everything is kept; start again with the same command.")

@@ -31,7 +31,7 @@ def is_error(finding: Finding) -> bool:
 
 
 def severity(finding: Finding) -> str:
-    """The finding's weight in a word."""
+    """The finding's severity, "error" or "warning"."""
     return "error" if is_error(finding) else "warning"
 
 

@@ -21,7 +21,7 @@ from server.datasets.source import parts_of
 __all__ = ["DataRefused", "inspect_data", "stem", "subfolders"]
 
 _TABLES_MAX = 64
-"""Most files of a folder that are taken for tables of their own."""
+"""The most files of a folder that are taken as tables of their own."""
 _VALUE = re.compile(r"\s*[-+]?[0-9][0-9.,]*\s*|\s*[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}([ T].*)?")
 """A cell that is a number or a date."""
 _SUFFIXES = re.compile(r"(?<=.)(\.(csv|tsv|parquet|pq|duckdb|db))?(\.gz)?$", re.IGNORECASE)

@@ -99,7 +99,7 @@ def gathered_in(column: ColumnFile, version: int) -> Other | None:
     """Where values outside the keys count; None when there are none, which is verified when data is attached.
 
     In files of version 1 only listed texts were verified. Rows with other values were left out of every group; they
-    count as NULL now, because no row is ever left out in silence.
+    count as NULL now, because no row is ever left out silently.
     """
     keys = column.keys
     if keys is None:

@@ -50,7 +50,7 @@ def _units(dataset: Dataset) -> Table:
 
 
 def _names_rows(dataset: Dataset, table: Table, column: Column) -> bool:
-    """Whether the column is a name of units or rows, or one that SQL reads in quotes only."""
+    """Whether the column names units or rows, or is one that SQL reads in quotes only."""
     from server.datasets.identifiers import RESERVED
 
     keys = {dataset.unit.key, table.key, table.unit_column, *(reference.column for reference in table.references)}
@@ -58,7 +58,7 @@ def _names_rows(dataset: Dataset, table: Table, column: Column) -> bool:
 
 
 def _rank(column: Column) -> int | None:
-    """How good a group the column makes, the least being the best; None for a column that makes none."""
+    """How good the column is as a group, the least being the best; None for a column that is no group."""
     from privacy.policy import ColumnType
 
     if column.keys is not None:

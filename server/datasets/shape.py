@@ -290,7 +290,7 @@ def shown(value: object, *, bare: bool = False) -> str:
 
 
 def _limit(kind: str, context: Mapping[str, object]) -> str:
-    """The words for a limit that was passed; empty for other findings."""
+    """The message for a limit that was exceeded; empty for other findings."""
     match kind:
         case "greater_than_equal":
             return f"must be {context['ge']} or more"

@@ -21,7 +21,7 @@ Step = Callable[[Editing], Iterator[str]]
 
 
 def _say_where_other_values_count(editing: Editing) -> Iterator[str]:
-    """Version 1 verified listed texts alone; of other keys it left rows out of every group, which is over."""
+    """Version 1 verified listed texts alone; of other keys it left rows out of every group, which no longer happens."""
     for name, table in entries(editing.data["tables"]).items():
         for column, declared in entries(entries(table)["columns"]).items():
             path: Path = ("tables", name, "columns", column, "keys")

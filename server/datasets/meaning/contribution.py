@@ -15,7 +15,7 @@ from server.datasets.waiting import text_wait_seconds
 __all__ = ["judge_contribution", "judge_text_lengths"]
 
 _WAIT_SECONDS = 0.1
-"""A text column whose functions let answers wait as long is warned of."""
+"""A text column whose functions delay answers by this much gets a warning."""
 
 _SHORT_TEXT = 50
 
