@@ -71,7 +71,7 @@ class ExpressionLift:
         resolve: Resolver,
         parameters: Mapping[str, ParameterValue],
         tables: Mapping[str, str] = MappingProxyType({}),
-        joins_to: Callable[[str], tuple[str, ...]] = lambda table: (),
+        joins_to: Callable[[str], tuple[str, ...] | None] = lambda table: None,
     ) -> None:
         self.text = text
         self.column = resolve

@@ -95,11 +95,18 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
 
 
 def _joined(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
-    """The join that a subquery over one public table stands for: queries over public tables alone are refused."""
+    """What a subquery over one public table stands for: queries over public tables alone are refused."""
     query = node.this if isinstance(node, exp.Subquery | exp.Exists) else node
     from_ = query.args.get("from_") if isinstance(query, exp.Select) and not query.args.get("joins") else None
-    joins = lifter.joins_to(from_.this.name) if from_ is not None and isinstance(from_.this, exp.Table) else ()
-    return (*joins, "join its table like this, and write its conditions into WHERE") if joins else ()
+    joins = lifter.joins_to(from_.this.name) if from_ is not None and isinstance(from_.this, exp.Table) else None
+    if joins is None:
+        return ()
+    if not joins:
+        return (
+            "write the values, which are public, as a list or as parameters",
+            "ask an administrator to declare a reference to the public table, and join it",
+        )
+    return (*joins, "join its table like this, and write its conditions into WHERE")
 
 
 def unlisted(lifter: Lifter, node: exp.Anonymous) -> Refused:

@@ -36,8 +36,8 @@ class Lifter(Protocol):
         ...
 
     @property
-    def joins_to(self) -> Callable[[str], tuple[str, ...]]:
-        """How a public table is joined to those that are read; none where no reference says so."""
+    def joins_to(self) -> Callable[[str], tuple[str, ...] | None]:
+        """How a public table is joined to those that are read; empty where no reference says so, None for others."""
         ...
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:

@@ -143,11 +143,14 @@ class SourceNames:
             raise self._ambiguous(node, [source for source, _ in found])
         return found[0] if found else None
 
-    def joins_to(self, table: str) -> tuple[str, ...]:
-        """How a public table that no source reads is joined to the sources, by declared references."""
+    def joins_to(self, table: str) -> tuple[str, ...] | None:
+        """How a public table that no source reads is joined to the sources, by declared references.
+
+        None for another table.
+        """
         found = self._dataset.table(table)
         if found is None or found.protected:
-            return ()
+            return None
         return tuple(
             f"{source.table.name} JOIN {found.name} ON {source.table.name}.{r.column} = {found.name}.{r.key}"
             for source in self.sources

@@ -418,3 +418,18 @@ def test_an_interval_is_marked_itself(condition: str, place: str) -> None:
     """Shows that the place of a refused INTERVAL is not the date beside it."""
     found = finding(f"SELECT COUNT(*) FROM people WHERE {condition}")
     assert (found.what, found.position and found.position.text) == ("INTERVAL is refused", place)
+
+
+def test_a_public_table_without_a_reference_is_not_advised_a_query_of_its_own() -> None:
+    """Queries of public tables alone are refused, so the advice led to another refusal."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE sex IN (SELECT region FROM hospitals)"
+    with pytest.raises(Refused) as caught:
+        lift(sql, CLINIC)
+    (finding,) = caught.value.findings
+    assert finding.code == "correlated_subquery"
+    assert not any("query of its own" in line for line in finding.instead)
+    assert "as a list" in finding.instead[0]
+    # Of a table of people the number can be asked for.
+    with pytest.raises(Refused) as caught:
+        lift("SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(age) FROM people)", CLINIC)
+    assert any("query of its own" in line for line in caught.value.findings[0].instead)
