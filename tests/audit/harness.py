@@ -10,7 +10,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -34,6 +34,7 @@ from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from privacy.composition import compose
 from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
 from privacy.exact import Exact
+from privacy.norms import NormPower
 from privacy.policy import ColumnType, Table
 from privacy.refusal import Refused
 from privacy.statement import Statement
@@ -56,8 +57,11 @@ __all__ = [
     "Tally",
     "audit_scene",
     "audit_stores",
+    "check_noise",
+    "check_pair",
     "neighbours_of",
     "price_for",
+    "run",
     "shrunk",
 ]
 
@@ -183,11 +187,23 @@ def price_for(cores: Sequence[BoundedCore], *, gaussian: bool, epsilon: Fraction
     )
 
 
-def run(store: Store, scene: Scene, query: Query, *, gaussian: bool, epsilon: Fraction) -> Side:
-    """The journey's steps 2 to 4, then 6 and 7, with the recorder in the gateway's place. Errors: Refused."""
+def run(
+    store: Store,
+    scene: Scene,
+    query: Query,
+    *,
+    gaussian: bool,
+    epsilon: Fraction,
+    power: NormPower = NormPower.L2,
+    settled: Callable[[BoundedCore], BoundedCore] = lambda core: core,
+) -> Side:
+    """The journey's steps 2 to 4, then 6 and 7, with the recorder in the gateway's place. Errors: Refused.
+
+    `settled` puts cores at the norms that a question chose, where it chooses any of that power.
+    """
     with _running_on(store):
         plan = lifting.lift(query.sql, scene.dataset, query.parameters)
-        cores = bounding.bound(plan)
+        cores = tuple(settled(core) for core in bounding.bound(plan, power=power))
         statements = tuple(lowering.lower(core) for core in cores)
         price = price_for(cores, gaussian=gaussian, epsilon=epsilon)
         calibration = calibrating.calibrate([core.described for core in cores], price)
@@ -252,7 +268,7 @@ def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]
             for row in call.exact:
                 for place, value in enumerate(row):
                     require(abs(value) <= bounds[f"{call.statistic}_{place}"], "a sum beyond the statement's bound")
-            _check_noise(call)
+            check_noise(call)
 
 
 def _check_keys(core: BoundedCore, found: CoreSide, expected: set[tuple[Any, ...]]) -> None:
@@ -271,7 +287,7 @@ def _check_keys(core: BoundedCore, found: CoreSide, expected: set[tuple[Any, ...
         require(not (kept and count == (1,)), f"a group of one person was released: {key}")
 
 
-def _check_noise(call: Call) -> None:
+def check_noise(call: Call) -> None:
     """The noise that was drawn is exactly the noise of the event that is charged."""
     measurement, event = call.measurement, call.event
     grid = measurement.grid

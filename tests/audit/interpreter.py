@@ -15,12 +15,12 @@ from typing import Any
 from privacy.policy import ColumnType
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
-from sql_rewrite.contribution import Bounding
+from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import Core
 from tests.audit.violation import require
 
-__all__ = ["Contributions", "Hasher", "contributions", "encoded", "summed"]
+__all__ = ["Contributions", "Hasher", "contributions", "encoded", "grouped_rows", "summed"]
 
 Key = tuple[Any, ...]
 Vector = tuple[int, ...]
@@ -40,7 +40,28 @@ def contributions(
     owners: Mapping[str, Sequence[Any]],
     hasher: Hasher,
 ) -> Contributions:
-    """What every unit adds to the sums of a core."""
+    """What every unit adds to the sums of a core whose units are held to counts."""
+    contribution = bounded.contribution
+    assert isinstance(contribution, Contribution)
+    grouped = grouped_rows(bounded, rows, owners)
+    if contribution.choose_groups:
+        _choose(grouped, contribution.groups, hasher)
+    result: Contributions = {}
+    for unit, groups in grouped.items():
+        result[unit] = {key: {} for key in groups}
+        for statistic in bounded.statistics:
+            allotted = _allotments(contribution, statistic, groups)
+            for key, members in groups.items():
+                result[unit][key][statistic.statistic.name] = _vector(statistic, members, allotted[key])
+    return result
+
+
+def grouped_rows(
+    bounded: BoundedCore,
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    owners: Mapping[str, Sequence[Any]],
+) -> dict[Any, dict[Key, list[Mapping[tuple[str, str], Any]]]]:
+    """The rows of every unit by group, with the columns of their parents."""
     texts = sum(key.type is ColumnType.TEXT for _, key in bounded.core.keys)
     hidden = any(domain is None for domain in bounded.domains)
     longest = KEY_CHARACTERS // texts if hidden and texts else None
@@ -52,16 +73,7 @@ def contributions(
             _key(evaluate(expression, row), expression.type, longest=longest) for _, expression in bounded.core.keys
         )
         grouped[unit][key].append(row)  # whatever the plan says of its cells: no row is left out for its key
-    if bounded.contribution.choose_groups:
-        _choose(grouped, bounded.contribution.groups, hasher)
-    result: Contributions = {}
-    for unit, groups in grouped.items():
-        result[unit] = {key: {} for key in groups}
-        for statistic in bounded.statistics:
-            allotted = _allotments(bounded, statistic, groups)
-            for key, members in groups.items():
-                result[unit][key][statistic.statistic.name] = _vector(statistic, members, allotted[key])
-    return result
+    return grouped
 
 
 def summed(parts: Contributions, units: frozenset[Any]) -> dict[Key, dict[str, Vector]]:
@@ -134,14 +146,14 @@ def _taken(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], An
 
 
 def _allotments(
-    core: BoundedCore, bounded: BoundedStatistic, groups: Mapping[Key, Sequence[Mapping[tuple[str, str], Any]]]
+    core: Contribution, bounded: BoundedStatistic, groups: Mapping[Key, Sequence[Mapping[tuple[str, str], Any]]]
 ) -> dict[Key, Fraction]:
     """The rows that a unit is allotted in each of its groups: at most `rows`, and `total` over all of them."""
     rows = {key: Fraction(min(len(_taken(bounded, members)), bounded.rows)) for key, members in groups.items()}
     together = sum(rows.values())
-    if not bounded.scaled or together <= core.contribution.total:
+    if not bounded.scaled or together <= core.total:
         return rows
-    return {key: count * core.contribution.total / together for key, count in rows.items()}
+    return {key: count * core.total / together for key, count in rows.items()}
 
 
 def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], Any]], allotted: Fraction) -> Vector:

@@ -1,0 +1,232 @@
+"""Units scaled to norms: random declarations, rows and queries against a second implementation, on neighbouring data.
+
+Sums lie where rational arithmetic says, one unit moves them by no more than is declared in all four norms, each unit is
+in one bin of each histogram, and the noise is that of the event that is charged. Planted bugs are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from privacy.norms import NormOf, NormPower
+from privacy.statistic import StatisticKind
+from sql_rewrite import lower_normed, normed
+from sql_rewrite.bounded import BoundedStatistic
+from sql_rewrite.dialects import duckdb as dialect
+from sql_rewrite.dialects.duckdb import DuckDB
+from sql_rewrite.lower_normed import NormSums
+from sql_rewrite.relations import Binned, Factor, Sum, UnitTotals
+from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Scalar, Whole
+from tests.audit.generate import Query, Scene, make_scene
+from tests.audit.harness import Store, neighbours_of
+from tests.audit.normed import Seen, audit_norms, automatic, check_stores
+from tests.audit.violation import Violation
+
+PARTS, SCENES = 12, 2
+
+TEXTS = [
+    "SELECT kind, COUNT(*) AS n, SUM(days) AS s, AVG(cost) AS a, COUNT(DISTINCT person_id) AS u FROM visits GROUP BY 1",
+    "SELECT kind, SUM(visit_id) AS s, SUM(-visit_id) AS t FROM visits GROUP BY 1",
+    "SELECT urgent, kind, SUM(days) AS s, COUNT(days) AS n, VARIANCE(cost) FILTER (WHERE urgent) AS v FROM visits "
+    "GROUP BY 1, 2",
+    "SELECT urgent, kind, SUM(1 - 2 * (visit_id % 2)) AS s FROM visits GROUP BY 1, 2",
+    "SELECT p.member, COUNT(*) AS n, SUM(v.cost) AS s FROM visits v JOIN people p ON v.person_id = p.person_id "
+    "GROUP BY 1",
+    "SELECT i.code, COUNT(*) AS n, SUM(i.qty) AS s FROM items i JOIN visits v ON i.visit_id = v.visit_id GROUP BY 1",
+    "SELECT COUNT(*) AS n, SUM(days) AS s, COUNT(DISTINCT person_id) AS u FROM visits",
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.sparse(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_one_unit_changes_no_more_than_its_norm(part: int) -> None:
+    """Random triples through lift, bound, at_norms, lower, calibrate, engine and release, compared exactly."""
+    seen = Seen()
+    for seed in range(part * SCENES, (part + 1) * SCENES):
+        audit_norms(seed, queries=8, neighbours=3, seen=seen)
+    assert seen.triples > 10
+    assert seen.cut > 10
+
+
+def with_visits(scene: Scene, rows: int) -> Scene:
+    """The scene where the spare unit has so many visits, spread over all groups."""
+    others = [row for row in scene.rows["visits"] if row["person_id"] != scene.spare]
+    patterns = scene.rows["visits"]
+    first = 1_000_000
+    more = [
+        {**patterns[place % len(patterns)], "visit_id": first + place, "person_id": scene.spare}
+        for place in range(rows)
+    ]
+    return replace(scene, rows={**scene.rows, "visits": [*others, *more], "items": []})
+
+
+def look(scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(NormPower), *, spare: bool) -> Seen:
+    """Each text by each power, on the scene and on neighbours: with the spare unit, or without the heaviest."""
+    seen = Seen()
+    units = frozenset(scene.units)
+    neighbour = units | {scene.spare} if spare else neighbours_of(scene, 0, 1)[0]
+    with ExitStack() as stack:
+        stores = [stack.enter_context(closing(Store(scene, side, seed=1))) for side in (units, neighbour)]
+        for place, text in enumerate(texts):
+            for power in powers:
+                for turn in range(3):
+                    seed = 31 * place + 7 * turn
+                    check_stores(scene, stores, Query(text, {}), power=power, seed=seed, seen=seen)
+    return seen
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 50, 5_000])
+def test_units_of_any_size(rows: int) -> None:
+    """A neighbour with any number of rows moves sums and histograms by no more than is declared."""
+    scene = with_visits(automatic(make_scene(3)), rows)
+    seen = look(scene, TEXTS if rows < 1_000 else TEXTS[:3], spare=True)
+    assert seen.triples > 15
+
+
+# Planted bugs
+
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {}
+
+
+def planted(says: str) -> Callable[[Callable[[pytest.MonkeyPatch], None]], Callable[[pytest.MonkeyPatch], None]]:
+    """Registers a bug, and what the audit must say of it."""
+
+    def register(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+        BUGS[plant.__name__] = plant, says
+        return plant
+
+    return register
+
+
+@planted("expected|changed by")
+def norm_rounded_down(patch: pytest.MonkeyPatch) -> None:
+    """A unit's norm is cut to a whole number, so that its factor is too large."""
+    genuine = dialect.DuckDB._factor
+
+    def factor(self: DuckDB, node: Factor) -> str:
+        return genuine(self, node).replace("sqrt(", "floor(sqrt(").replace(")) AS BIGINT)", "))) AS BIGINT)")
+
+    patch.setattr(DuckDB, "_factor", factor)
+    patch.setitem(DuckDB._writers, Factor, factor)
+
+
+@planted("expected|changed by")
+def negative_sums_rounded_down(patch: pytest.MonkeyPatch) -> None:
+    """What a unit adds is rounded to whole steps, down and not towards zero: a -1/3 in each cell becomes a -1."""
+    genuine = NormSums._times
+
+    def times(self: NormSums, item: BoundedStatistic, value: Scalar) -> Scalar:
+        made = genuine(self, item, value)
+        if item.statistic.kind is not StatisticKind.SUM:
+            return made
+        assert isinstance(made, Sum)
+        whole, offset = Whole(2**item.parts), Cast(Whole(2 ** (40 + item.parts)), EngineType.WIDE)
+        up = Arithmetic("+", Cast(made.value, EngineType.WIDE), offset, EngineType.WIDE)
+        floored = Arithmetic("-", Arithmetic("//", up, whole, EngineType.WIDE), Whole(2**40), EngineType.WIDE)
+        return Sum(Arithmetic("*", floored, whole, EngineType.WIDE))
+
+    patch.setattr(NormSums, "_times", times)
+
+
+@planted("histogram .* changed by 2|another number of units")
+def two_bins_for_one_unit(patch: pytest.MonkeyPatch) -> None:
+    """Each unit counts in its own bin and in the one before."""
+    genuine = DuckDB._binned
+
+    def binned(self: DuckDB, node: Binned) -> str:
+        text = genuine(self, node)
+        return text.replace('FROM "ub"', 'FROM (SELECT * FROM "ub" UNION ALL SELECT * REPLACE (greatest("n0b" - 1, 0) '
+                            'AS "n0b") FROM "ub") AS "uc"')  # fmt: skip
+
+    patch.setitem(DuckDB._writers, Binned, binned)
+
+
+@planted("expected|changed by|another number of units")
+def signed_rows_scaled_by_the_norm_of_their_sum(patch: pytest.MonkeyPatch) -> None:
+    """Positive and negative rows of different cells cancel in the norm, and not in the cells."""
+    patch.setattr(lower_normed, "_additive", lambda norm: norm.norm.of is not NormOf.UNITS)
+
+
+@planted("expected|changed by")
+def norm_of_each_cell(patch: pytest.MonkeyPatch) -> None:
+    """The norm is that of one cell alone: a unit in ten cells adds ten times the norm."""
+
+    def totals(self: DuckDB, node: UnitTotals) -> str:
+        parts = []
+        for output in node.outputs:
+            assert isinstance(output.value, Sum)
+            parts.append(f'{self.write(output.value.value)} AS "{output.name}"')
+        return f'SELECT *, {", ".join(parts)} FROM ({self.write(node.rows)}) AS "{node.alias}"'
+
+    patch.setitem(DuckDB._writers, UnitTotals, totals)
+
+
+@planted("expected|changed by")
+def norm_of_the_rows_with_a_value(patch: pytest.MonkeyPatch) -> None:
+    """Rows are scaled by the norm of something else: of ones in place of rows."""
+    genuine = NormSums._value
+
+    def value(self: NormSums, norm: Any) -> Scalar:
+        return Whole(1) if norm.norm.of is NormOf.ROWS else genuine(self, norm)
+
+    patch.setattr(NormSums, "_value", value)
+
+
+@planted("declared")
+def sensitivity_of_another_norm(patch: pytest.MonkeyPatch) -> None:
+    """The noise is calibrated to the nominal norm, whatever was chosen."""
+    genuine = normed._scaled
+
+    def scaled(item: BoundedStatistic, contribution: Any, norm: Fraction, parts: int) -> BoundedStatistic:
+        made = genuine(item, contribution, norm, parts)
+        nominal = genuine(item, contribution, min(norm, Fraction(1)), parts)
+        return replace(made, statistic=replace(made.statistic, sensitivity=nominal.statistic.sensitivity))
+
+    patch.setattr(normed, "_scaled", scaled)
+
+
+@planted("l1 changed by")
+def l1_as_if_it_were_l2(patch: pytest.MonkeyPatch) -> None:
+    """Laplace noise for an L2 norm forgets the number of cells."""
+    patch.setattr(normed, "_root_up", lambda number: Fraction(1))
+
+
+@planted("expected|changed by")
+def factor_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    """A unit's factor is the next whole number of parts."""
+    genuine = dialect.DuckDB._factor
+
+    def factor(self: DuckDB, node: Factor) -> str:
+        return f"(SELECT ({genuine(self, node)}) + 1)" if node.squared else f"({genuine(self, node)} + 1)"
+
+    patch.setitem(DuckDB._writers, Factor, factor)
+
+
+@planted("expected|changed by")
+def counts_not_scaled(patch: pytest.MonkeyPatch) -> None:
+    """Rows that are counted weigh a whole row, whatever the unit's norm is."""
+    genuine = NormSums._times
+
+    def times(self: NormSums, item: BoundedStatistic, value: Scalar) -> Scalar:
+        if item.statistic.kind is StatisticKind.COUNT:
+            return Sum(Arithmetic("*", value, Whole(2**item.parts), EngineType.INTEGER))
+        return genuine(self, item, value)
+
+    patch.setattr(NormSums, "_times", times)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One deliberate bug per rule: the audit finds it and says why."""
+    plant, says = BUGS[name]
+    scene = with_visits(automatic(make_scene(3)), 60)
+    plant(monkeypatch)
+    with pytest.raises(Violation, match=says):
+        look(scene, TEXTS[:4], spare=True)
