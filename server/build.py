@@ -9,13 +9,15 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 from accountant.ledger import Ledger, utc_now
 from engines.incidents import Incidents
 from engines.private import PrivateEngine
 from engines.shell import ShellEngine
 from mechanisms.randomness import SystemBits
+from server.administration.profiles import Profiles
 from server.answer import Journey
 from server.catalogue import ServedDatasets
 from server.jobs import JobPool
@@ -27,7 +29,7 @@ from server.shutdown import Pause
 from server.store.registry import Registry
 from sql_rewrite.dialects import DIALECTS
 
-__all__ = ["build_services", "open_catalogue"]
+__all__ = ["build_services", "open_catalogue", "open_profiles"]
 
 
 def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
@@ -38,6 +40,34 @@ def open_catalogue(settings: Settings, registry: Registry) -> ServedDatasets:
         snapshots_directory=settings.snapshots_directory,
         draw_secret=settings.own_secret("draw_key"),
     )
+
+
+def _pace(settings: Settings, private: PrivateEngine, *, sleep: Callable[[float], None] = time.sleep) -> Pace:
+    return Pace(
+        tick_seconds=settings.answer_tick_ms / 1000,
+        engine_threads=settings.engine_threads,
+        slowness=lambda: private.probe_nanoseconds() / DIALECTS[private.capabilities.dialect].costs.probe,
+        sleep=sleep,
+    )
+
+
+@contextlib.contextmanager
+def open_profiles(settings: Settings, ledger: Ledger, registry: Registry) -> Iterator[Profiles]:
+    """The act that makes profiles, for a process that serves nothing: with engines of its own, ended afterwards."""
+    with contextlib.ExitStack() as started:
+        private = PrivateEngine(workers=1, threads=settings.engine_threads, memory_limit_mb=settings.engine_memory_mb)
+        started.callback(private.close)
+        shell = ShellEngine(workers=1)
+        started.callback(shell.close)
+        private.measure()
+        yield Profiles(
+            ledger=ledger,
+            served=open_catalogue(settings, registry),
+            private=private,
+            twins=shell,
+            bits=SystemBits(),
+            pace=_pace(settings, private),
+        )
 
 
 def build_services(settings: Settings) -> Services:
@@ -66,19 +96,10 @@ def build_services(settings: Settings) -> Services:
         for dataset in catalogue.all():
             private.warm(catalogue.snapshot(dataset))
         pause = Pause()
-        journey = Journey(
-            ledger=ledger,
-            private=private,
-            shell=shell,
-            served=catalogue,
-            bits=SystemBits(),
-            pace=Pace(
-                tick_seconds=settings.answer_tick_ms / 1000,
-                engine_threads=settings.engine_threads,
-                slowness=lambda: private.probe_nanoseconds() / DIALECTS[private.capabilities.dialect].costs.probe,
-                sleep=pause.sleep,
-            ),
-        )
+        pace = _pace(settings, private, sleep=pause.sleep)
+        bits = SystemBits()
+        journey = Journey(ledger=ledger, private=private, shell=shell, served=catalogue, bits=bits, pace=pace)
+        profiles = Profiles(ledger=ledger, served=catalogue, private=private, twins=shell, bits=bits, pace=pace)
         # Beside the start, which it would lengthen; until it is done, ticks are those of a slow machine.
         threading.Thread(target=private.measure, name="noisegate-probe", daemon=True).start()
         jobs = JobPool(threads=settings.query_threads, queue=settings.query_queue)
@@ -96,6 +117,7 @@ def build_services(settings: Settings) -> Services:
             journey=journey,
             registrar=catalogue,
             jobs=jobs,
+            profiles=profiles,
             checks=(
                 Check("ledger", ledger.check_writable),
                 # Anybody may ask: neither check may take a worker or wait for one, which would reveal running times.

@@ -12,6 +12,7 @@ from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
+from privacy.values import Json
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
@@ -20,9 +21,10 @@ from server.store.versions import EITHER
 
 if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
+    from server.administration.profiles import ProfileDataset
     from server.journey.query import Admitted, ToRun
 
-__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "Registrar", "Services"]
+__all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "ProfileSteps", "Registrar", "Services"]
 
 
 class JourneySteps(Protocol):
@@ -55,6 +57,16 @@ class Catalogue(Protocol):
 
     def unavailable(self) -> Sequence[str]:
         """Names of the datasets that are attached and cannot be served, in order."""
+
+
+class ProfileSteps(Protocol):
+    """Profiles of data (server/administration/profiles.py). Synchronous; called on threads."""
+
+    def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
+        """The published profile of the version of the data that is served, None where there is none."""
+
+    def make(self, request: ProfileDataset, *, actor: str) -> Mapping[str, Json]:
+        """Makes one. Raises ActRefused."""
 
 
 class DatasetRefused(Exception):
@@ -116,6 +128,7 @@ class Services:
     journey: JourneySteps
     registrar: Registrar
     jobs: JobPool
+    profiles: ProfileSteps
     checks: tuple[Check, ...] = ()
     sql_matrix: Mapping[str, object] = field(default_factory=dict)
     incidents: Incidents = field(default_factory=Incidents)

@@ -16,6 +16,7 @@ __all__ = [
     "Binned",
     "ChosenGroups",
     "Count",
+    "Distinct",
     "EndName",
     "EndOf",
     "Extended",
@@ -25,6 +26,9 @@ __all__ = [
     "HiddenKey",
     "JoinOn",
     "KeyText",
+    "KeyedOrder",
+    "LeastPlace",
+    "Listed",
     "NormBin",
     "Output",
     "Projected",
@@ -90,6 +94,32 @@ class EndOf(Scalar):
 
     which: EndName
     value: Scalar
+
+
+@node
+class KeyedOrder(Scalar):
+    """A number that follows from the unit's draw and the places of one of its rows: equal where these are equal."""
+
+    places: tuple[Scalar, ...]
+
+
+@node
+class LeastPlace(Scalar):
+    """The place (0 to 4095, never NULL) of a group's row that comes first; of rows of one order the least place.
+
+    Of the order the first 52 bits count. It is a function of the set of pairs, whatever the order of rows.
+    """
+
+    order: Scalar
+    place: Scalar
+
+
+@node
+class Distinct(Scalar):
+    """How many different places, each from 0 to below `count`, a group has; NULL are left out."""
+
+    place: Scalar
+    count: int
 
 
 @node
@@ -214,6 +244,15 @@ class Grouped(Relation):
     by: tuple[str, ...]
     outputs: tuple[Output, ...]
     dense: bool = False
+
+
+@node
+class Listed(Relation):
+    """One row for each row and each of the columns: the number of the column as `k0`, and its value as `k1`."""
+
+    rows: Relation
+    alias: str
+    columns: tuple[str, ...]
 
 
 @node

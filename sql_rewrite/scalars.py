@@ -53,6 +53,7 @@ __all__ = [
     "IsNull",
     "Junction",
     "JunctionWord",
+    "KeyPlace",
     "Like",
     "Member",
     "Named",
@@ -158,6 +159,13 @@ class Column(Scalar):
 @node
 class Decoded(Scalar):
     """The text of a column that the snapshot stores as one of its declared keys, which sort otherwise than text."""
+
+    value: Scalar
+
+
+@node
+class KeyPlace(Scalar):
+    """The place, from 0, of a column that the snapshot stores as one of its declared keys; NULL for NULL."""
 
     value: Scalar
 

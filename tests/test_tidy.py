@@ -113,6 +113,10 @@ BROAD_ALLOWED = {
         1,
         "after the start of the engine there is one outcome, raised as ExecutionFailed below",
     ),
+    "server/administration/profiles.py": (
+        1,
+        "after the start of the engine there is one outcome, raised as ProfileFailed below",
+    ),
     "server/app.py": (1, "the edge of the process: one constant body"),
     "server/fair.py": (1, "a thread that works for others: whatever the work raises is raised to whom it belongs"),
     "server/routes/operations.py": (1, "readiness: a check that fails in any way is not ready"),

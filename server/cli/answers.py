@@ -11,7 +11,7 @@ from server.cli.wording import as_commands
 
 __all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
            "estimate_lines", "own_words", "part_words", "price_lines",
-           "warning_lines"]  # fmt: skip
+           "profile_lines", "warning_lines"]  # fmt: skip
 
 ROWS_SHOWN = 50
 _KEYS_SHOWN = 6
@@ -326,6 +326,69 @@ def dataset_lines(body: Json) -> Iterator[str]:
                 f"{bounds['groups_per_unit']:,} groups, {bounds['rows_per_unit_and_group']:,} in each"
             )
         yield table(["column", "type", "bounds", "public groups", "description"], map(_column_row, item["columns"]))
+    if body.get("profile") is not None:
+        yield ""
+        yield from profile_lines(body["profile"])
+
+
+def profile_lines(profile: Json) -> Iterator[str]:
+    """A profile: each table with its units and rows, then its columns."""
+    yield (
+        f"Profile of data version {printable(profile['data_version'][:16])}: noisy figures, charged epsilon "
+        f"{short(profile['epsilon'])} on the root. Each unit weighs one; [ ] are the intervals of the noise at "
+        f"{round(float(profile['confidence']) * 100, 4):g} % confidence."
+    )
+    for item in profile["tables"]:
+        yield ""
+        rows = "" if item["rows"] is None else f", rows {_told(item['rows'])}"
+        yield f"{printable(item['name'])}: units {_told(item['units'])}{rows}"
+        if item["rows_per_unit"] is not None:
+            yield f"  rows per unit: {_quantiles(item['rows_per_unit'])}"
+        yield from _profiled_columns(item["columns"])
+
+
+def _profiled_columns(columns: Sequence[Json]) -> Iterator[str]:
+    rows = []
+    for column in columns:
+        missing = "" if column["null"] is None else f"{_percent(column['null'])}"
+        parts: list[str] = []
+        if column["quantiles"] is not None:
+            parts.append(_quantiles(column["quantiles"]))
+        if column["keys"] is not None:
+            shown = column["keys"][:_KEYS_SHOWN]
+            more = "" if len(shown) == len(column["keys"]) else f", ... ({len(column['keys']):,})"
+            sizes = [f"{_cell(one['key'], None, None, key=True)} {_told(one['units'])}" for one in shown]
+            parts.append(", ".join(sizes) + more)
+        for name, words in (("groups_per_unit", "keys per unit"), ("months_per_unit", "months per unit")):
+            if column[name] is not None:
+                parts.append(f"{words}: {_quantiles(column[name])}")
+        if missing or parts:
+            rows.append([column["name"], missing, parts[0] if parts else ""])
+            rows += [["", "", part] for part in parts[1:]]
+    if rows:
+        yield table(["column", "NULL", "values"], rows)
+
+
+def _told(told: Json) -> str:
+    return _cell(told["value"], told["low"], told["high"], derived=True)
+
+
+def _percent(told: Json) -> str:
+    return f"{_digits(100 * told['value'])} % [{_digits(100 * told['low'])}, {_digits(100 * told['high'])}]"
+
+
+def _quantiles(quantiles: Sequence[Json]) -> str:
+    """As in `5 %: 18 [17, 19], median: 44 [43, 45]`."""
+    words = []
+    for one in quantiles:
+        level = "median" if one["level"] == 0.5 else f"{100 * one['level']:g} %"
+        words.append(f"{level}: {_plain(one['value'])} [{_plain(one['low'])}, {_plain(one['high'])}]")
+    return ", ".join(words)
+
+
+def _plain(value: object) -> str:
+    """A number as it is: a year has no thousands apart."""
+    return f"{value:.6g}" if isinstance(value, float) else printable(value)
 
 
 def _column_row(column: Json) -> list[str]:

@@ -167,7 +167,7 @@ def describe(
 ) -> None:
     """Show what a dataset declares: columns, types, bounds.
 
-    And tables, groups and limits. Nothing of it was read from rows.
+    And tables, groups and limits. Nothing of it was read from rows, except for the profile that the owner paid for.
 
     \b
     examples

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.cli.failure import CommandFailed, UsageError
-from server.cli.options import Here, absolute, operator, option
+from server.cli.options import Here, absolute, amount, operator, option
 from server.cli.output import Json, as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
 from server.files import write_whole
@@ -18,7 +19,7 @@ from server.home import Home
 if TYPE_CHECKING:
     from privacy.refusal import Finding
 
-__all__ = ["add", "check_file", "init", "list_datasets", "remove", "upgrade_file"]
+__all__ = ["add", "check_file", "init", "list_datasets", "profile", "remove", "upgrade_file"]
 
 _NOTICED_SECONDS = 15.0
 
@@ -267,6 +268,39 @@ def remove(*, name: str = option("NAME", "The dataset."), here: Here) -> None:
     lines = [f"Dataset {name} is not served any more. What was spent on it stays in the ledger."]
     body = {"dataset": name, "result": "removed", "served": None if noticed is None else not noticed}
     here.show(body, lines + [_NOT_NOTICED] * (noticed is False))
+
+
+def profile(
+    *,
+    name: str = option("NAME", "The dataset."),
+    epsilon: str = option("--epsilon E", "What it takes of the dataset's root account.", ...),
+    here: Here,
+) -> None:
+    """Make a private profile of the data, and publish it to those who may ask.
+
+    Once for each version of the data: how many units and rows there are, shares of NULL, quantiles of numbers and
+    dates, sizes of declared keys, all with noise and error bars. The root account pays, before a row is read.
+
+    \b
+    examples
+      noisegate dataset profile clinic --epsilon 0.1
+      noisegate describe clinic
+    """
+    from privacy.numbers import PICO
+    from server.administration.profiles import ProfileDataset
+    from server.build import open_profiles
+    from server.cli.answers import profile_lines
+
+    wanted = ProfileDataset(name, amount(epsilon, option="--epsilon", maximum=Fraction(10**6), unit=PICO))
+    place = here.place()
+    with (
+        place.opened() as (settings, ledger, registry),
+        open_profiles(settings, ledger, registry) as profiles,
+        progress(f"profiling the data of {name}"),
+    ):
+        made = dict(profiles.make(wanted, actor=operator()))
+    lines = [*profile_lines(made), f"Published: noisegate describe {name} shows it to everyone who may ask."]
+    here.show({"dataset": name, "profile": made}, lines, verbatim=True)
 
 
 def _paragraph(finding: Finding) -> str:

@@ -54,11 +54,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "audit": care.audit, "doctor": doctor.doctor, "completion": completion,
     "dataset check": datasets.check_file, "dataset upgrade": datasets.upgrade_file, "dataset add": datasets.add,
     "dataset list": datasets.list_datasets, "dataset remove": datasets.remove,
+    "dataset profile": datasets.profile,
     "key create": access.create_key, "key revoke": access.revoke_key, "key list": access.list_keys,
     "budget set": access.set_budget, "budget show": access.show_budgets,
 }  # fmt: skip
 GROUPS = {
-    "dataset": "Check, attach, list and remove datasets.",
+    "dataset": "Check, attach, profile, list and remove datasets.",
     "key": "API keys for administrators and analysts.",
     "budget": "How much may be spent, and what has been.",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privacy.refusal import Finding
+from server.administration.profile_refusals import UnpricedProfile
 from server.administration.refusal import ActRefused, FaultyDataset, Refusal
 from server.cli.failure import CommandFailed, UsageError
 from server.datasets import DatasetFileRefused
@@ -20,12 +21,16 @@ _COMMANDS = {
     "change_account": "--account {it.account}",
     "change_other": "noisegate budget set without --account",
     "change_root": "noisegate budget set without --principal and --parent",
+    "change_root_of": "noisegate budget set --dataset {it.dataset} --epsilon MORE --delta D --reason WHY",
     "create_admin": "noisegate key create NAME --role admin",
     "create_key": "noisegate key create {it.name} --role analyst",
     "delta": "--delta",
+    "describe": "noisegate describe {it.dataset}",
     "filter": "--filter",
     "idempotency_key": "--idempotency-key",
     "keys": "noisegate key list",
+    "less": "--epsilon",
+    "open_root_of": "noisegate budget set --dataset {it.dataset} --epsilon 20 --delta 0.00001",
     "open_root": "noisegate budget set --dataset {it.dataset} --epsilon {it.epsilon} --delta {it.delta}",
     "pure": "--filter pure",
     "reason": '--reason "why it changes"',
@@ -46,6 +51,8 @@ def failure_of(refused: Exception | Refusal) -> CommandFailed:
     refusal = refused.refusal if isinstance(refused, ActRefused) else refused
     if isinstance(refusal, FaultyDataset):
         return _findings_failure(refusal.findings)
+    if isinstance(refusal, UnpricedProfile):
+        return CommandFailed(refusal.findings[0])
     assert isinstance(refusal, Refusal)
     return (UsageError if refusal.usage else CommandFailed)(refusal.finding(_COMMANDS))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
 from server.administration.budgets import root_of
 from server.administration.datasets import AttachDataset, Document, ServedFile, attach, remove
+from server.administration.profiles import ProfileDataset
 from server.auth import Caller, roles, services_of
 from server.floor import RUNS, epsilon_min
 from server.once import ONCE_TEXT, once
@@ -26,9 +28,10 @@ from server.store.versions import EITHER, version_tag
 from server.wire.answers import (
     DatasetAnswer,
     DatasetList,
+    ProfileAnswer,
     TableAnswer,
 )
-from server.wire.requests import DatasetBody
+from server.wire.requests import DatasetBody, ProfileBody
 
 __all__ = ["dataset_body", "floor_of", "router"]
 
@@ -114,8 +117,10 @@ def limits_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object
     }
 
 
-def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object]:
-    """Public metadata of a dataset. Never its source, its size or anything read from rows. `floor` is `floor_of`."""
+def dataset_body(
+    dataset: Dataset, *, floor: Fraction | None, profile: Mapping[str, object] | None
+) -> dict[str, object]:
+    """Public metadata of a dataset. Never its source, and of its rows only the profile. `floor` is `floor_of`."""
     return {
         "name": dataset.name,
         "description": dataset.description,
@@ -125,8 +130,14 @@ def dataset_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, objec
         "data_version": dataset.data_version,
         "limits": limits_body(dataset, floor=floor),
         "tables": [table_body(table) for table in dataset.tables],
+        "profile": profile,
         "links": {"self": f"/v1/datasets/{dataset.name}"},
     }
+
+
+def _whole_body(services: Services, dataset: Dataset) -> dict[str, object]:
+    """The dataset with what the ledger knows of it. Reads, so it is called on a thread."""
+    return dataset_body(dataset, floor=floor_of(services, dataset), profile=services.profiles.of(dataset))
 
 
 def _etag(dataset: Dataset) -> str:
@@ -172,7 +183,8 @@ async def list_datasets(request: Request, caller: Annotated[Caller, Depends(role
     **describe(
         "getDataset",
         "Read a dataset's public metadata",
-        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows. "
+        "Tables, columns, types, declared bounds and keys, limits per query, versions. Nothing is read from rows, "
+        "except for `profile`: noisy figures about the data with error bars, null where the owner made none. "
         "`limits.epsilon_min` is the least epsilon of the dataset's root budget that an answer takes which reads rows: "
         f"the declared one, or the share that affords {RUNS:,} such answers; null while there is no budget.",
         tag="Datasets",
@@ -188,8 +200,8 @@ async def get_dataset(
 ) -> Response:
     """GET /v1/datasets/{dataset}."""
     services = services_of(request)
-    floor = await in_thread(lambda: floor_of(services, found))
-    return json_response(dataset_body(found, floor=floor), headers={"ETag": _etag(found)})
+    body = await in_thread(lambda: _whole_body(services, found))
+    return json_response(body, headers={"ETag": _etag(found)})
 
 
 @router.get(
@@ -248,7 +260,7 @@ async def create_dataset(request: Request, caller: Annotated[Caller, Depends(rol
     def create() -> Response:
         dataset = attach(services.registrar, attachment, actor=caller.name)
         headers = {"Location": f"/v1/datasets/{dataset.name}", "ETag": _etag(dataset)}
-        return json_response(dataset_body(dataset, floor=floor_of(services, dataset)), status=201, headers=headers)
+        return json_response(_whole_body(services, dataset), status=201, headers=headers)
 
     return await once(request, caller, raw, create)
 
@@ -278,8 +290,8 @@ async def replace_dataset(
     services = services_of(request)
     attachment = AttachDataset(_source(body), name=name, replaces=EITHER if wanted is None else wanted)
     replaced = await in_thread(lambda: attach(services.registrar, attachment, actor=caller.name))
-    floor = await in_thread(lambda: floor_of(services, replaced))
-    return json_response(dataset_body(replaced, floor=floor), headers={"ETag": _etag(replaced)})
+    changed = await in_thread(lambda: _whole_body(services, replaced))
+    return json_response(changed, headers={"ETag": _etag(replaced)})
 
 
 @router.delete(
@@ -306,6 +318,41 @@ async def remove_dataset(
         lambda: remove(services.registrar, name, served=services.served, actor=caller.name, replaces=replaces)
     )
     return Response(status_code=204, headers={"Cache-Control": "no-store"})
+
+
+@router.post(
+    "/v1/datasets/{dataset}/profile",
+    **describe(
+        "profileDataset",
+        "Make a private profile of the data",
+        "Once for each version of the data: numbers of units and rows, shares of NULL, quantiles, sizes of declared "
+        "keys, with noise. Charged on the dataset's root account, before a row is read; published with the dataset "
+        "to everyone who may ask it. " + ONCE_TEXT,
+        tag="Datasets",
+        body=ProfileBody,
+        body_examples={"tenth": {"epsilon": "0.1"}},
+        answers={201: (ProfileAnswer, None)},
+        headers={"Location": "Address of the dataset, which has the profile."},
+        problems=(
+            *("not_found", "conflict", "idempotency_conflict", "budget_exhausted", "policy_forbids"),
+            *("accuracy_unreachable", "cannot_be_planned", "execution_failed"),
+        ),
+    ),
+)
+async def profile_dataset(
+    request: Request, dataset: str, caller: Annotated[Caller, Depends(roles(Role.ADMIN))]
+) -> Response:
+    """POST /v1/datasets/{dataset}/profile."""
+    name = identifier(dataset, "dataset")
+    body, raw = await body_of(request, ProfileBody)
+    services = services_of(request)
+    wanted = ProfileDataset(name, body.epsilon)
+
+    def create() -> Response:
+        profile = services.profiles.make(wanted, actor=caller.name)
+        return json_response(dict(profile), status=201, headers={"Location": f"/v1/datasets/{name}"})
+
+    return await once(request, caller, raw, create)
 
 
 @router.get(

@@ -15,11 +15,12 @@ from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed, Refused
+from server.administration.profiles import PROFILE
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
-from server.errors import problem_of_execution, problem_of_ledger
-from server.formats import RESULT_HEADERS, Format, answer_table
+from server.errors import Problem, problem_of_execution, problem_of_ledger
+from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
 from server.question import Question
 from server.roles import ASKING, READING
@@ -347,6 +348,13 @@ async def get_query(
     """GET /v1/queries/{query_id}."""
     sent_as = await asked_format(request)
     if record.state is QueryStatus.SETTLED and record.answer is not None:
+        if PROFILE in record.description and sent_as is not JSON:
+            raise Problem(
+                "not_acceptable",
+                what="a profile is sent as JSON only",
+                why="It is no table: it has figures about every table and column of the data.",
+                instead=(f"Read it with its dataset: GET /v1/datasets/{record.dataset}",),
+            )
         body = await sent(sent_as, record.answer, answer_table, record.id)
         return cached_response(request, body.content, media_type=body.media_type, headers=body.headers)
     if record.state is QueryStatus.RESERVED:

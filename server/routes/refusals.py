@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from server.administration.profile_refusals import ProfileFailed, UnpricedProfile
 from server.administration.refusal import Absent, FaultyDataset, Refusal
 from server.errors import Problem
 from server.routes.common import not_found
@@ -17,14 +18,18 @@ _ROUTES = {
     "budgets_of": "GET /v1/budgets",
     "change_account": "PATCH /v1/budgets/{it.account}",
     "change_other": "GET /v1/budgets lists it",
+    "change_root_of": "PATCH the one that GET /v1/budgets lists without principal",
     "change_root": "PATCH the one that GET /v1/budgets lists, or name a principal or a parent",
     "create_admin": "POST /v1/principals",
     "create_key": "POST /v1/principals, then POST /v1/keys",
     "delta": 'field "limit.delta"',
+    "describe": "GET /v1/datasets/{it.dataset}",
     "filter": '"filter"',
     "idempotency_key": "Idempotency-Key",
     "keys": "GET /v1/keys",
+    "less": '"epsilon"',
     "open_root": "POST /v1/budgets without principal",
+    "open_root_of": "POST /v1/budgets without principal",
     "pure": 'the filter "pure"',
     "reason": '"reason": "why it changes"',
     "replace_dataset": "To replace it: PUT /v1/datasets/{it.name},\n"
@@ -42,7 +47,8 @@ def problem_of_act(refusal: Refusal) -> Problem:
     """The problem document of a refused act. Nothing was changed."""
     if isinstance(refusal, Absent):
         return not_found(refusal.thing)
-    if isinstance(refusal, FaultyDataset):
+    if isinstance(refusal, FaultyDataset | UnpricedProfile):
         return Problem.of(refusal.findings)
     found = refusal.finding(_ROUTES)
-    return Problem(found.code, found.what, found.why, found.instead)
+    charged = isinstance(refusal, ProfileFailed) and refusal.charged
+    return Problem(found.code, found.what, found.why, found.instead, charged=charged)

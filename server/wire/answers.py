@@ -27,14 +27,20 @@ __all__ = [
     "IntervalReasonAnswer",
     "KeyAnswer",
     "KeyList",
+    "KeySizeAnswer",
     "MeAnswer",
     "NewKeyAnswer",
     "PrincipalAnswer",
     "PrincipalList",
     "ProblemAnswer",
+    "ProfileAnswer",
+    "ProfiledColumnAnswer",
+    "ProfiledTableAnswer",
+    "QuantileAnswer",
     "QueryAnswer",
     "QueryList",
     "QueryState",
+    "RangeAnswer",
     "ReadinessAnswer",
     "ReleaseAnswer",
     "RunningAnswer",
@@ -307,8 +313,65 @@ class TableAnswer(AnswerModel):
     columns: list[dict[str, object]]
 
 
+class RangeAnswer(AnswerModel):
+    """A noisy figure with the interval of its noise."""
+
+    value: float
+    low: float
+    high: float
+
+
+class QuantileAnswer(AnswerModel):
+    """A noisy quantile: a number, or a date as text."""
+
+    level: float
+    value: float | str
+    low: float | str
+    high: float | str
+
+
+class KeySizeAnswer(AnswerModel):
+    """How many units have this key, one value of each unit."""
+
+    key: str | int | bool | None
+    units: RangeAnswer
+
+
+class ProfiledColumnAnswer(AnswerModel):
+    """What the profile says about a column; null for what it does not, or cannot because of its noise."""
+
+    name: str
+    null: RangeAnswer | None = Field(description="The share of NULL, each unit weighing one.")
+    quantiles: list[QuantileAnswer] | None
+    keys: list[KeySizeAnswer] | None
+    groups_per_unit: list[QuantileAnswer] | None = Field(description="Different keys of a unit.")
+    months_per_unit: list[QuantileAnswer] | None = Field(description="Different calendar months of a unit.")
+
+
+class ProfiledTableAnswer(AnswerModel):
+    """What the profile says about a table."""
+
+    name: str
+    units: RangeAnswer
+    rows: RangeAnswer | None
+    rows_per_unit: list[QuantileAnswer] | None
+    columns: list[ProfiledColumnAnswer]
+
+
+class ProfileAnswer(AnswerModel):
+    """Noisy figures about the data, made once for this version of it and charged on the root."""
+
+    query: str = Field(description="The ledger's name of the charge.")
+    data_version: str
+    created: str
+    epsilon: str = Field(description="What the root was charged.")
+    noise: str
+    confidence: str = Field(description="Of each interval by itself; it covers the noise.")
+    tables: list[ProfiledTableAnswer]
+
+
 class DatasetAnswer(AnswerModel):
-    """Public metadata of a dataset. Never its source, its size or anything read from rows."""
+    """Public metadata of a dataset. Never its source; of its rows only the profile, which is noisy and was paid for."""
 
     name: str
     description: str
@@ -320,6 +383,7 @@ class DatasetAnswer(AnswerModel):
     data_version: str
     limits: dict[str, object]
     tables: list[TableAnswer]
+    profile: ProfileAnswer | None = Field(description="Null where the owner made none of this version of the data.")
     links: dict[str, str]
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "KeyBody",
     "PrincipalBody",
     "PrincipalChangeBody",
+    "ProfileBody",
     "QueryBody",
 ]
 
@@ -307,3 +308,9 @@ class DatasetBody(RequestModel):
         if (self.path is None) == (self.dataset is None):
             raise ValueError("give either path or dataset")
         return self
+
+
+class ProfileBody(RequestModel):
+    """A profile of the data: what it takes of the root's epsilon."""
+
+    epsilon: Epsilon

@@ -17,12 +17,16 @@ from sql_rewrite.relations import (
     Binned,
     ChosenGroups,
     Count,
+    Distinct,
     EndOf,
     Extended,
     Factor,
     Grouped,
     Half,
+    KeyedOrder,
     KeyText,
+    LeastPlace,
+    Listed,
     NormBin,
     Output,
     Projected,
@@ -61,6 +65,7 @@ from sql_rewrite.scalars import (
     Holds,
     IsNull,
     Junction,
+    KeyPlace,
     Like,
     Member,
     Named,
@@ -99,6 +104,8 @@ _DATE_PARTS = {
 }
 _POWER_TESTS = {"not zero": "<>", "positive": ">", "not negative": ">="}
 _SPLIT = 2**62
+_PLACE_BITS = 12
+_WORD = 62
 _NO_ARRAY = "CAST('' AS VARCHAR)"
 _ARRAY_SUMS_MAX = 4
 """Most sums for an array with one entry per unit: 2^22 entries (the engine's setting) then stay below 1 GiB."""
@@ -149,6 +156,10 @@ class DuckDB(Dialect):
     @writes(Decoded)
     def _decoded(self, node: Decoded) -> str:
         return f"CAST({self.write(node.value)} AS VARCHAR)"
+
+    @writes(KeyPlace)
+    def _key_place(self, node: KeyPlace) -> str:
+        return f"CAST(enum_code({self.write(node.value)}) AS BIGINT)"
 
     @writes(Named)
     def _named(self, node: Named) -> str:
@@ -390,6 +401,28 @@ class DuckDB(Dialect):
     def _end_of(self, node: EndOf) -> str:
         return f"{'MIN' if node.which == 'least' else 'MAX'}({self.write(node.value)})"
 
+    @writes(KeyedOrder)
+    def _keyed_order(self, node: KeyedOrder) -> str:
+        return f"hash({', '.join([self.write(place) for place in node.places])})"
+
+    @writes(LeastPlace)
+    def _least_place(self, node: LeastPlace) -> str:
+        """The least of one integer that holds both: `arg_min` would take whichever of two equal rows came first."""
+        order, place = self.write(node.order), self.write(node.place)
+        both = f"((({order} >> {_PLACE_BITS}) << {_PLACE_BITS}) | CAST({place} AS UBIGINT))"
+        return f"CAST(MIN({both}) & {2**_PLACE_BITS - 1} AS BIGINT)"
+
+    @writes(Distinct)
+    def _distinct(self, node: Distinct) -> str:
+        """Bits in words of 62: a set of its own for each unit would take memory that depends on one person's rows."""
+        place = self.write(node.place)
+        words = []
+        for first in range(0, node.count, _WORD):
+            test = f"{place} BETWEEN {first} AND {min(first + _WORD, node.count) - 1}"
+            bit = f"CASE WHEN {test} THEN CAST(1 AS BIGINT) << CAST({place} - {first} AS BIGINT) END"
+            words.append(f"bit_count(COALESCE(bit_or({bit}), CAST(0 AS BIGINT)))")
+        return " + ".join([f"CAST({word} AS BIGINT)" for word in words])
+
     @writes(Half)
     def _half(self, node: Half) -> str:
         return f"CAST({self.write(node.value)} {'//' if node.part == 'high' else '%'} {_SPLIT} AS BIGINT)"
@@ -478,6 +511,15 @@ class DuckDB(Dialect):
         if not node.dense or len(node.outputs) > _ARRAY_SUMS_MAX:
             by.append(_NO_ARRAY)
         return f"{text} GROUP BY {', '.join(by)}"
+
+    @writes(Listed)
+    def _listed(self, node: Listed) -> str:
+        numbers = ", ".join([f"CAST({place} AS BIGINT)" for place in range(len(node.columns))])
+        values = ", ".join([f"CAST({name} AS BIGINT)" for name in _names(node.columns)])
+        return (
+            f'SELECT unnest([{numbers}]) AS "k0", unnest([{values}]) AS "k1" FROM ({self.write(node.rows)}) '
+            f'AS "{node.alias}"'
+        )
 
     @writes(WithTotals)
     def _with_totals(self, node: WithTotals) -> str:

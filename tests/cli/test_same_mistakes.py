@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import text
@@ -19,11 +20,14 @@ from sqlalchemy import text
 from accountant.account import Account, FilterKind, Limit
 from accountant.connection import open_engine
 from accountant.ledger import Ledger, utc_now
+from mechanisms.randomness import SystemBits
 from privacy.refusal import Finding
 from server.administration import budget_refusals as of_budgets
+from server.administration import profile_refusals as of_profiles
 from server.administration import refusal as refused
 from server.administration.budget_refusals import ChangedBudget
 from server.administration.budgets import Budgets
+from server.administration.profiles import Profiles
 from server.administration.refusal import ActRefused, ChangedDataset, KeyUsed, Refusal
 from server.administration.registered import RegisteredDatasets
 from server.app import create_app
@@ -32,6 +36,7 @@ from server.cli.refusals import failure_of
 from server.errors import problem_body
 from server.home import Home
 from server.jobs import JobPool
+from server.journey.pace import Pace
 from server.roles import Role
 from server.routes.refusals import problem_of_act
 from server.services import Services
@@ -97,6 +102,7 @@ def _open(home: Path, *, rooted: bool) -> Iterator[Doors]:
         journey=FakeJourney(ledger, catalogue),
         registrar=catalogue,
         jobs=jobs,
+        profiles=Profiles(ledger, catalogue, Mock(), Mock(), SystemBits(), Pace()),
     )
     with asyncio.Runner() as runner:
         doors = Doors(home, Api(create_app(settings, services=services), runner, {"admin": key}), ledger, registry, {})
@@ -296,6 +302,22 @@ MISTAKES: dict[str, Mistake] = {
         ("dataset", "remove", "old"),
         *(404, "not_found", 1, "NoDataset"),
     ),
+    "a profile of a dataset that never was": Mistake(
+        ("POST", "/v1/datasets/peple/profile", {"epsilon": "0.1"}),
+        ("dataset", "profile", "peple", "--epsilon", "0.1"),
+        *(404, "not_found", 1, "NoDataset"),
+    ),
+    "a profile before the root": Mistake(
+        ("POST", "/v1/datasets/people/profile", {"epsilon": "0.1"}),
+        ("dataset", "profile", "people", "--epsilon", "0.1"),
+        *(409, "conflict", 1, "RootNeeded"),
+        rooted=False,
+    ),
+    "a profile for nothing": Mistake(
+        ("POST", "/v1/datasets/people/profile", {"epsilon": "0"}),
+        ("dataset", "profile", "people", "--epsilon", "0"),
+        *(422, "invalid_request", 2, "", BOTH),
+    ),
     "data that contradict the declarations": Mistake(
         ("POST", "/v1/datasets", {"path": "twice.yaml"}),
         ("dataset", "add", "{home}/datasets/twice.yaml"),
@@ -463,6 +485,12 @@ EXAMPLES: tuple[Refusal, ...] = (
     refused.ChangedDataset("people"),
     refused.OtherDatasetName(),
     refused.StoredVersion(),
+    of_profiles.RootNeeded("people"),
+    of_profiles.ProfiledAlready("people", "d1", "2026-03-01", "0.1"),
+    of_profiles.ProfileRunning("people"),
+    of_profiles.UnpricedProfile("people", (Finding("policy_forbids", "it is too much", "It is.", ("Ask for less.",)),)),
+    of_profiles.UnaffordableProfile("people", "0.1", "0.01"),
+    of_profiles.ProfileFailed("people", charged=True),
     refused.KeyUsed(),
     refused.OutcomeUnknown(),
 )
@@ -483,7 +511,7 @@ def test_the_examples_are_all_refusals() -> None:
     """A new refusal gets an example."""
     kinds = {
         kind
-        for kind in (vars(refused) | vars(of_budgets)).values()
+        for kind in (vars(refused) | vars(of_budgets) | vars(of_profiles)).values()
         if isinstance(kind, type) and issubclass(kind, Refusal)
     }
     assert {type(example) for example in EXAMPLES} == kinds - {Refusal, refused.Absent}

@@ -40,7 +40,7 @@ from server.store.registry import Registry
 from tests.hostile import duck
 from tests.hostile.corpus import Entry, answered, large, refused
 from tests.hostile.good import GOOD
-from tests.server.fakes import FakeRegistrar
+from tests.server.fakes import FakeProfiles, FakeRegistrar
 from tests.sql_rewrite.datasets import CLINIC
 from tests.thinned import thinned
 
@@ -182,6 +182,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         journey=Journey(ledger=ledger, private=engine, shell=shell, served=catalogue, bits=SystemBits()),
         registrar=FakeRegistrar(catalogue),  # type: ignore[arg-type]
         jobs=jobs,
+        profiles=FakeProfiles(),
     )
     yield Served(services, ledger, engine, account.id, key)
     jobs.close(seconds=5)

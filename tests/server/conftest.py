@@ -21,7 +21,7 @@ from server.services import Check, Services
 from server.settings import Settings, load_settings
 from server.store.registry import Registry
 from tests.clocks import Clock
-from tests.server.fakes import Api, FakeCatalogue, FakeJourney, FakeRegistrar, clinic
+from tests.server.fakes import Api, FakeCatalogue, FakeJourney, FakeProfiles, FakeRegistrar, clinic
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = datetime.datetime(2026, 3, 1, 12, 0, tzinfo=datetime.UTC)
@@ -39,6 +39,7 @@ class World:
     journey: FakeJourney
     catalogue: FakeCatalogue
     registrar: FakeRegistrar
+    profiles: FakeProfiles
     clock: Clock[datetime.datetime]
     root: Account
     account: Account
@@ -135,6 +136,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
     catalogue = FakeCatalogue(clinic())
     journey = FakeJourney(ledger, catalogue)
     registrar = FakeRegistrar(catalogue)
+    profiles = FakeProfiles()
     jobs = JobPool(threads=2, queue=8)
     services = Services(
         settings=settings,
@@ -144,6 +146,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
         journey=journey,
         registrar=registrar,
         jobs=jobs,
+        profiles=profiles,
         checks=(Check("ledger", ledger.check_writable),),
     )
     with asyncio.Runner() as runner:
@@ -157,6 +160,7 @@ def world(populated: Populated, clock: Clock[datetime.datetime], settings: Setti
             journey=journey,
             catalogue=catalogue,
             registrar=registrar,
+            profiles=profiles,
             clock=clock,
             root=ledger.account(populated.root),
             account=ledger.account(populated.account),

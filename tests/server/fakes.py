@@ -26,6 +26,8 @@ from privacy.events import LaplaceEvent
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Sharing, Table
 from privacy.refusal import ExecutionFailed, Finding, Position, Refused
 from privacy.unit import PrivacyUnit
+from server.administration.profiles import ProfileDataset
+from server.administration.refusal import ActRefused
 from server.admitted import InFlight, Settled
 from server.question import Question
 from server.services import DatasetRefused, OtherName
@@ -130,6 +132,31 @@ class FakeRegistrar:
         if replaces not in (EITHER, "*", tag):
             raise NotReplaced(name, tag)
         del self.catalogue.datasets[name]
+
+
+class FakeProfiles:
+    """Profiles in a dictionary. The act says what it was asked, and publishes it."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, Any] = {}
+        self.refusal: ActRefused | None = None
+
+    def of(self, dataset: Dataset) -> Any:
+        return self.made.get(dataset.name)
+
+    def make(self, request: ProfileDataset, *, actor: str) -> Any:
+        if self.refusal is not None:
+            raise self.refusal
+        self.made[request.dataset] = {
+            "query": "q_1",
+            "data_version": "d1",
+            "created": "2026-01-01T00:00:00+00:00",
+            "epsilon": str(request.epsilon),
+            "noise": "gaussian",
+            "confidence": "0.95",
+            "tables": [],
+        }
+        return self.made[request.dataset]
 
 
 class FakeJourney:

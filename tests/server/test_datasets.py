@@ -7,9 +7,14 @@ import datetime
 from fractions import Fraction
 
 from accountant.account import FilterKind, Limit
+from accountant.request import CoreCharge, ReserveRequest, Reuse
 from privacy.bounds import ValueBounds
+from privacy.events import LaplaceEvent
 from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, PublicKeys
+from server.administration.profile_refusals import ProfiledAlready, ProfileFailed
+from server.administration.profiles import PROFILE
+from server.administration.refusal import ActRefused
 from server.floor import epsilon_min
 from server.routes.datasets import table_body
 from tests.server.conftest import World
@@ -176,3 +181,44 @@ def test_a_broken_dataset_is_not_told_to_be_unknown(world: World) -> None:
     assert world.api.get("/v1/datasets", who="other").json() == {"datasets": [], "unavailable": []}
     seen = world.api.get("/v1/datasets", who="admin").json()
     assert ([item["name"] for item in seen["datasets"]], seen["unavailable"]) == (["school"], ["clinic"])
+
+
+def test_an_administrator_makes_a_profile_and_everybody_reads_it(world: World) -> None:
+    """POST once, published with the dataset; nobody else may make one, and a refusal is a problem."""
+    path = "/v1/datasets/clinic/profile"
+    assert world.api.get("/v1/datasets/clinic").json()["profile"] is None
+    made = world.api.post(path, json={"epsilon": "0.25"}, who="admin", headers={"Idempotency-Key": "p"})
+    assert (made.status_code, made.headers["location"]) == (201, "/v1/datasets/clinic")
+    profile = world.api.get("/v1/datasets/clinic").json()["profile"]
+    assert profile == made.json()
+    assert Fraction(profile["epsilon"]) == Fraction(1, 4)
+    again = world.api.post(path, json={"epsilon": "0.25"}, who="admin", headers={"Idempotency-Key": "p"})
+    assert again.json() == profile
+    assert world.api.post(path, json={"epsilon": "0.25"}, who="analyst").status_code == 403
+    assert world.api.post(path, json={"epsilon": 0.25}, who="admin").status_code == 422
+    world.profiles.refusal = ActRefused(ProfiledAlready("clinic", "d1", "2026-03-01", "0.25"))
+    second = world.api.post(path, json={"epsilon": "0.25"}, who="admin")
+    assert (second.status_code, second.json()["code"]) == (409, "conflict")
+    world.profiles.refusal = ActRefused(ProfileFailed("clinic", charged=True))
+    failed = world.api.post(path, json={"epsilon": "0.25"}, who="admin")
+    assert (failed.json()["code"], failed.json()["charged"]) == ("execution_failed", True)
+
+
+def test_the_query_of_a_profile_is_sent_as_json_only(world: World) -> None:
+    """It is an entry like any other, and no table."""
+    core = CoreCharge(
+        core_key="0" * 64, quality=Fraction(1), events=(LaplaceEvent(l1_sensitivity=Fraction(1), scale=Fraction(10)),)
+    )
+    request = ReserveRequest(
+        query_id="q_1",
+        principal="admin",
+        account=world.root.id,
+        body_hash="0" * 64,
+        cores=(core,),
+        reuse=Reuse.NONE,
+        description={PROFILE: "d1"},
+    )
+    world.ledger.reserve(request)
+    world.ledger.post("q_1", (), b'{"tables":[]}')
+    as_text = world.api.get("/v1/queries/q_1", who="admin", headers={"Accept": "text/csv"})
+    assert (as_text.status_code, as_text.json()["code"]) == (406, "not_acceptable")

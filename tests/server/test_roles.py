@@ -43,6 +43,7 @@ POST   /v1/datasets                              admin
 DELETE /v1/datasets/{dataset}                    admin
 GET    /v1/datasets/{dataset}                    admin analyst auditor dashboard owner
 PUT    /v1/datasets/{dataset}                    admin
+POST   /v1/datasets/{dataset}/profile            admin
 GET    /v1/datasets/{dataset}/tables/{table}     admin analyst auditor dashboard owner
 GET    /v1/datasets/{dataset}/versions           admin auditor
 POST   /v1/estimates                             admin analyst owner

@@ -17,6 +17,8 @@ from sql_rewrite.dialects.dialect import Dialect, kinds, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
 from sql_rewrite.lower import _Lowering, histogram_tree
 from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.profile import _Lowering as ProfileLowering
+from sql_rewrite.profile import profiled_tables
 from sql_rewrite.scalars import (
     Arithmetic,
     Case,
@@ -35,6 +37,7 @@ from sql_rewrite.value_histogram import _tree, value_histogram
 from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.function_cases import COLUMNS
 from tests.sql_rewrite.statements import cores, expressions
+from tests.sql_rewrite.test_profile import EXAMPLE
 
 ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SELECT |hash\(|md5|getvariable|::|COUNT\(")
 SQL_ROOM = Path(__file__).resolve().parents[2] / "sql_rewrite"
@@ -43,6 +46,7 @@ WRITERS_OF_TREES = (
     "lower_normed.py",
     "lower_units.py",
     "lower_expression.py",
+    "profile.py",
     "relations.py",
     "scalars.py",
 )
@@ -75,6 +79,7 @@ def outlines() -> str:
     trees += [dialect.write(histogram_tree(core, "bin")[0]) for core in normed]
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
     trees.append(dialect.write(_tree(value_histogram("b0", "visits", "cost", CLINIC))))
+    trees += [dialect.write(ProfileLowering(profiled).tree()) for profiled in profiled_tables(EXAMPLE)]
     return "\n".join(trees)
 
 
