@@ -68,8 +68,8 @@ def linear(numbers: Numbers, reads: Sequence[Read]) -> Way | None:
     def way(place: int, identity: Identity) -> CellError:
         if place not in known:
             identities, matrix = weights(place)
-            # Where noisy numbers chose rows, the intervals hold for all that there are.
-            alpha = numbers.alpha / (max(1, len(identities)) if numbers.plan.chosen else 1)
+            # Where noisy numbers chose rows, the intervals hold for all that there are, and for all that were left out.
+            alpha = numbers.alpha / max(numbers.at_once, len(identities) if numbers.plan.chosen else 1)
             if conditional:
                 known[place] = _boxed(numbers, place, identities, matrix, reads, alpha)
             else:

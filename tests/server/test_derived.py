@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -252,6 +253,20 @@ def test_ranks_hold_under_ties(shell: ShellEngine) -> None:
         (key(0), 1, 1),
         (key(1), 2, 2),
     }
+
+
+def test_groups_that_were_left_out_count_among_those_that_might_be_shown(shell: ShellEngine) -> None:
+    """Sums of numbers of several rows were as narrow as if the empty groups had never been there."""
+    pairs = f"SELECT a.n - b.n AS v FROM ({BY_TOWN}) AS a JOIN ({BY_TOWN}) AS b ON a.sex <> b.sex WHERE a.n > 5"
+    table = counted(core(2), [199, 52], "laplace", seed=7)
+    widths = []
+    for cells in (None, 2, 50, 1000):
+        answered = answer(shell, pairs, [replace(table, cells=cells)])
+        low, high = answered.lows[0][0], answered.highs[0][0]
+        assert low is not None
+        assert high is not None
+        widths.append(high - low)
+    assert widths[0] == widths[1] < widths[2] < widths[3]
 
 
 @pytest.mark.parametrize("price", ["laplace", "gaussian", "dear"])
