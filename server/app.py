@@ -25,6 +25,7 @@ from server.administration.refusal import ActRefused
 from server.auth import undeclared_routes
 from server.body import findings_of
 from server.errors import Problem, problem_of_execution, problem_of_ledger, problem_of_refusal, problem_response
+from server.installed import program_version
 from server.limits import RateLimit
 from server.log import coarse_seconds, configure_logs, duration_bucket, logger, where
 from server.methods import allowed_methods, as_get, without_body
@@ -32,7 +33,6 @@ from server.metrics import Metrics
 from server.openapi import cached_document
 from server.routes import budgets, datasets, operations, people, queries, releases
 from server.routes.common import running_response
-from server.routes.operations import server_version
 from server.routes.refusals import problem_of_act
 from server.routes.sight import unseen_routes
 from server.services import Services
@@ -86,7 +86,7 @@ def create_app(settings: Settings, *, services: Services | None = None, build: S
     assert (services is None) != (build is None), "give services or a way to build them"
     app = FastAPI(
         title="Noisegate",
-        version=server_version(),
+        version=program_version(),
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
@@ -143,7 +143,7 @@ def _lifespan(
         configure_logs(level=settings.log_level)
         services = await asyncio.to_thread(build, settings)
         app.state.services = services
-        logger().info("started", version=server_version(), instance=settings.instance)
+        logger().info("started", version=program_version(), instance=settings.instance)
         try:
             with noticing_signals(lambda: services.jobs.stop(seconds=settings.shutdown_seconds)):
                 yield

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,18 @@ class Home:
         record = self.serving()
         url = None if record is None else record.get("url")
         return url if isinstance(url, str) else None
+
+    def wait_served(self, done: Callable[[dict[str, object]], bool], *, seconds: float) -> bool | None:
+        """Whether the server of this home reports datasets that are `done` in time; None when none serves it."""
+        deadline = time.monotonic() + seconds
+        while (record := self.serving()) is not None:
+            served = record.get("datasets")
+            if isinstance(served, dict) and done(served):
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return None
 
     # Ledger and registry
 

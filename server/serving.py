@@ -155,7 +155,7 @@ def serve(
         import uvicorn
 
         from server.app import create_app
-        from server.routes.operations import server_version
+        from server.installed import program_version
         from server.web_server import uvicorn_options
 
         prepare(services)
@@ -168,7 +168,7 @@ def serve(
         watched(services, changed=lambda served: lock.report(url=url, pid=os.getpid(), datasets=served))
         waiter = threading.Thread(target=_when_started, args=(server, url, ready, stopping), daemon=True)
         waiter.start()
-        logger().info("started", version=server_version(), instance=settings.instance)
+        logger().info("started", version=program_version(), instance=settings.instance)
         # What was loaded stays until the end: the collector need not look through it during requests.
         gc.freeze()
         server.run(sockets=[listener])

@@ -12,8 +12,8 @@ import pytest
 from mechanisms.measurement import Measurement
 from privacy.refusal import CODES
 from privacy.warning import WARNINGS
+from server.installed import program_version
 from server.matrix import sql_matrix
-from server.routes.operations import server_version
 from sql_rewrite.functions import INTERNAL, REGISTRY
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -120,7 +120,7 @@ def test_the_version_is_one() -> None:
     """Shows that the package, the server, its description, the image and the changelog say the same version."""
     with (CHECKOUT / "pyproject.toml").open("rb") as stream:
         version = tomllib.load(stream)["project"]["version"]
-    assert server_version() == version
+    assert program_version() == version
     assert json.loads((CHECKOUT / "docs" / "openapi.json").read_text("utf-8"))["info"]["version"] == version
     assert f"image: noisegate:{version}\n" in (CHECKOUT / "docker-compose.yml").read_text("utf-8")
     assert f"\n## {version}\n" in (CHECKOUT / "CHANGELOG.md").read_text("utf-8")

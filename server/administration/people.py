@@ -134,6 +134,15 @@ class People:
         made = self.create_key(CreateKey(request.name, request.label, request.days), actor=actor)
         return Granted(found, made)
 
+    def keys(self, principal: str | None = None) -> list[tuple[StoredKey, str]]:
+        """Every key, or those of one principal, each with its principal's role; by principal, the oldest first."""
+        found: list[StoredKey] = []
+        while page := self.registry.keys(principal=principal, after=found[-1].id if found else "", count=500):
+            found += page
+        owners = {name: self.registry.principal(name) for name in {key.principal for key in found}}
+        roles = {name: "" if owner is None else owner.role.value for name, owner in owners.items()}
+        return [(key, roles[key.principal]) for key in sorted(found, key=lambda key: (key.principal, key.created))]
+
     def revoke_key(self, identifier: str, *, actor: str) -> StoredKey:
         """Revokes a key; it stops working with the next request. Revoking twice changes nothing. Refused: NoKey."""
         try:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from accountant.ledger import Ledger
     from server.administration.budgets import Budgets
     from server.home import Home
-    from server.store.people import StoredKey
     from server.store.registry import Registry
 
 __all__ = ["create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
@@ -101,23 +100,20 @@ def list_keys(*, principal: str | None = option("--principal NAME", "Of this one
       noisegate key list
       noisegate key list --principal research --json
     """
-    with here.place().opened() as (_, ledger, registry):
+    from server.administration.people import People
+
+    with here.place().opened() as (settings, ledger, registry):
         if principal is not None:
             _budgets(ledger, registry).require_principal(principal)
-        found: list[StoredKey] = []
-        while page := registry.keys(principal=principal, after=found[-1].id if found else "", count=500):
-            found += page
-        roles = {owner: "" if (known := registry.principal(owner)) is None else known.role.value
-                 for owner in {key.principal for key in found}}  # fmt: skip
+        found = People(registry, settings.key_days).keys(principal)
     rows = []
-    for key in sorted(found, key=lambda key: (key.principal, key.created)):
+    for key, role in found:
         used, state = key.last_used_day or "never", f"revoked {key.revoked[:10]}" if key.revoked else ""
-        lived = (key.created[:10], key.expires[:10], used, state)
-        rows.append([key.id, key.principal, roles[key.principal], *lived, key.label])
+        rows.append([key.id, key.principal, role, key.created[:10], key.expires[:10], used, state, key.label])
     lines = [table(["id", "principal", "role", "created", "expires", "last used", "state", "label"], rows)]
     if not found:
         lines = [as_typed("There are no keys yet. Make one with: noisegate key create NAME --role analyst")]
-    here.show([{**asdict(key), "role": roles[key.principal]} for key in found], lines, verbatim=True)
+    here.show([{**asdict(key), "role": role} for key, role in found], lines, verbatim=True)
 
 
 # Budgets

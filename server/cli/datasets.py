@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import Here, absolute, amount, operator, option
-from server.cli.output import Json, as_typed, printable, program, progress, say, table
+from server.cli.output import as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
 from server.files import write_whole
-from server.home import Home
 
 if TYPE_CHECKING:
     from privacy.refusal import Finding
@@ -181,7 +178,7 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
             snapshot = open_snapshot(catalogue.snapshot(dataset))
         without_budget = not ledger.accounts(dataset=name)
     version = {"policy_version": dataset.policy_version, "data_version": dataset.data_version}
-    noticed = _wait_served(place, lambda served: served.get(name) == [*version.values()])
+    noticed = place.wait_served(lambda served: served.get(name) == [*version.values()], seconds=_NOTICED_SECONDS)
     left_out = [] if snapshot is None else list(snapshot.report.left_out())
     lines = [
         f"Dataset {name} is attached: policy version {dataset.policy_version}, data version {dataset.data_version}."
@@ -196,19 +193,6 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
                   f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001",
                   f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001"]  # fmt: skip
     here.show({"dataset": name, **version, "served": noticed, "left_out": left_out}, lines)
-
-
-def _wait_served(place: Home, done: Callable[[Json], bool]) -> bool | None:
-    """Whether the server of this home has noticed; None when none serves it."""
-    deadline = time.monotonic() + _NOTICED_SECONDS
-    while (record := place.serving()) is not None:
-        served = record.get("datasets")
-        if isinstance(served, dict) and done(served):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return None
 
 
 _NOT_NOTICED = "The running server has not noticed yet. Several processes do within seconds; else see its log."
@@ -264,7 +248,7 @@ def remove(*, name: str = option("NAME", "The dataset."), here: Here) -> None:
     with place.opened() as (_, _, registry):
         registered = RegisteredDatasets(registry)
         administration.remove(registered, name, served=registered.names, actor=operator())
-    noticed = _wait_served(place, lambda served: name not in served)
+    noticed = place.wait_served(lambda served: name not in served, seconds=_NOTICED_SECONDS)
     lines = [f"Dataset {name} is not served any more. What was spent on it stays in the ledger."]
     body = {"dataset": name, "result": "removed", "served": None if noticed is None else not noticed}
     here.show(body, lines + [_NOT_NOTICED] * (noticed is False))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +19,7 @@ from server.cli.options import Here, option
 from server.cli.output import say
 from server.cli.serving import open_port
 from server.home import Home
+from server.installed import unlocked_packages
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -113,17 +112,10 @@ def _python() -> Result:
 
 def _packages() -> Result:
     """Installed versions against the lock file, or against nothing outside a checkout."""
-    lock = Path(__file__).resolve().parents[2] / "requirements.lock"
-    if not lock.is_file():
+    found = unlocked_packages()
+    if found is None:
         return Result("ok", "installed without a lock file")
-    # A line of the lock is name==version, sometimes with a condition on system or Python.
-    locked = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)( ;)?", lock.read_text("utf-8"), re.MULTILINE)
-    wrong, present = [], 0
-    for name, wanted, condition in locked:
-        version = next((found.version for found in importlib.metadata.distributions(name=name)), None)
-        present += version is not None
-        if version != wanted and not condition:
-            wrong.append(f"{name} is missing" if version is None else f"{name} is {version}, locked is {wanted}")
+    present, wrong = found
     if wrong:
         return Result("fail", "; ".join(wrong[:5]), "Make the environment again: ./noisegate setup")
     return Result("ok", f"{present} packages as locked")

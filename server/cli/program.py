@@ -76,9 +76,9 @@ for _name, _function in COMMANDS.items():
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from server.routes.operations import server_version
+        from server.installed import program_version
 
-        say(f"noisegate {server_version()}")
+        say(f"noisegate {program_version()}")
         raise typer.Exit
 
 

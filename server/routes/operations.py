@@ -6,7 +6,6 @@ import asyncio
 import html
 import time
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from server import formats
 from server.auth import PUBLIC, Access, Caller, roles, services_of
 from server.body import DEPTH_MAX
 from server.floor import RUNS
+from server.installed import program_version
 from server.log import logger
 from server.metrics import CONTENT_TYPE_LATEST
 from server.problem_kinds import PROBLEMS
@@ -33,7 +33,7 @@ from server.wire.answers import CapabilitiesAnswer, HealthAnswer, ReadinessAnswe
 from server.wire.requests import SQL_LENGTH_MAX, WAIT_MS_DEFAULT, WAIT_MS_MAX
 from server.wire.words import Outcome
 
-__all__ = ["router", "server_version"]
+__all__ = ["router"]
 
 router = APIRouter()
 
@@ -47,14 +47,6 @@ _PAGE_POLICY = (
 )
 METRICS = Access(frozenset(OVERSEEING), open_setting="metrics_open")
 """Administrators and auditors; everybody only when the server listens on loopback and the setting says so."""
-
-
-def server_version() -> str:
-    """The version of the installed program."""
-    try:
-        return version("noisegate")
-    except PackageNotFoundError:
-        return "0.3.0"
 
 
 @router.get(
@@ -73,7 +65,7 @@ async def get_capabilities(request: Request, caller: Annotated[Caller, Depends(r
     settings = services.settings
     return json_response(
         {
-            "version": server_version(),
+            "version": program_version(),
             "api": "v1",
             "sql": dict(services.sql_matrix),
             "mechanisms": [{"name": kind.name, "loss": kind.loss, "use": kind.use} for kind in MEASUREMENTS.values()],
