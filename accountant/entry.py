@@ -52,7 +52,10 @@ def from_micros(micros: int) -> datetime.datetime:
 
 def canonical_json(value: Json) -> str:
     """The one text of a JSON value: sorted keys, no spaces, ASCII. NaN and infinity raise ValueError."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class Amounts(NamedTuple):

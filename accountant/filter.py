@@ -205,9 +205,7 @@ def alive_branches(sums: Sums, branches: Branches) -> tuple[Branch, ...]:
         (Branch.GAUSSIAN, sums.mu_squared, branches.mu_squared),
         (Branch.CONCENTRATED, sums.rho, branches.rho),
     )
-    return tuple(
-        branch for branch, spent, budget in amounts if spent is not None and budget is not None and spent <= budget
-    )
+    return tuple(branch for branch, spent, budget in amounts if _within(spent, budget))
 
 
 def least_share(sums: Sums, branches: Branches) -> tuple[int, int]:
@@ -229,4 +227,12 @@ def least_share(sums: Sums, branches: Branches) -> tuple[int, int]:
 
 def fits(sums: Sums, branches: Branches) -> bool:
     """Whether these sums, which include the charge that is asked about, are within the limit."""
-    return sums.delta <= branches.delta and bool(alive_branches(sums, branches))
+    return sums.delta <= branches.delta and (
+        _within(sums.pure, branches.pure)
+        or _within(sums.mu_squared, branches.mu_squared)
+        or _within(sums.rho, branches.rho)
+    )
+
+
+def _within(spent: int | None, budget: int | None) -> bool:
+    return spent is not None and budget is not None and spent <= budget

@@ -68,8 +68,8 @@ def parse_decimal(
 
 def decimal_text(value: Fraction, *, places: int = 18, up: bool = True) -> str:
     """The value as plain decimal text, exact when it has at most `places` decimals, else rounded (up by default)."""
-    scaled = value * 10**places
-    whole = math.ceil(scaled) if up else math.floor(scaled)
+    scaled = value.numerator * 10**places
+    whole = -(-scaled // value.denominator) if up else scaled // value.denominator
     sign = "-" if whole < 0 else ""
     digits = str(abs(whole)).rjust(places + 1, "0")
     text = f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
@@ -78,12 +78,13 @@ def decimal_text(value: Fraction, *, places: int = 18, up: bool = True) -> str:
 
 def units_up(value: Fraction, unit: Fraction) -> int:
     """Whole units that cover the value (rounded up): the direction for everything that is spent."""
-    return math.ceil(value / unit)
+    # In whole numbers, here and below: a quotient of fractions is reduced, which is most of its time.
+    return -(-value.numerator * unit.denominator // (value.denominator * unit.numerator))
 
 
 def units_down(value: Fraction, unit: Fraction) -> int:
     """Whole units within the value (rounded down): the direction for every limit."""
-    return math.floor(value / unit)
+    return value.numerator * unit.denominator // (value.denominator * unit.numerator)
 
 
 def float_up(value: Fraction) -> float:
