@@ -1,6 +1,6 @@
-"""Notices that a ledger went back, or was exchanged, while this process had it open.
+"""Notices that a ledger went backwards, or was replaced, while this process had it open.
 
-A database can lose commits that had returned: a failover to a replica that had not got them, a backup put back under a
+A database can lose commits that had returned: a failover to a replica that lacked them, a backup put back under a
 running server, a file that was removed. What was revealed in between cannot be taken back, but nothing more may be
 spent on the strength of a ledger that has forgotten it. So every batch shows three things before it decides anything:
 

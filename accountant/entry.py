@@ -106,7 +106,7 @@ class Amounts(NamedTuple):
         )
 
     def reversed_sign(self) -> Amounts:
-        """What takes this movement back."""
+        """The movement that reverses this one."""
         return Amounts(*(-amount for amount in self))
 
 

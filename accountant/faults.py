@@ -1,4 +1,4 @@
-"""Named points at which a test may stop the process: between deciding, committing and telling.
+"""Named points at which a test may stop the process: between deciding, committing and answering.
 
 Nothing happens at a point unless a handler was installed by a call from the same process. There is no setting and
 no environment variable, so a running server cannot be made to fail from outside.
@@ -34,7 +34,7 @@ _handler: Callable[[str], None] | None = None
 
 
 def install(handler: Callable[[str], None] | None) -> None:
-    """Calls `handler` with the name of every point from now on; None takes it away. For tests only."""
+    """Calls `handler` with the name of every point from now on; None removes it. For tests only."""
     global _handler
     _handler = handler
 

@@ -58,7 +58,7 @@ class HighWater:
         return _parsed(text)
 
     def write(self, mark: Mark, *, lower: bool = False) -> None:
-        """Writes the mark over the one before, unless that one is higher or another ledger's; `lower` does so anyhow.
+        """Writes the mark over the one before, unless that one is higher or another ledger's; `lower` always writes it.
 
         A failure does not undo a durable commit: `failed` remembers it. One write of one short record of constant
         length: a process that is killed leaves the old mark or the new one.

@@ -4,7 +4,7 @@ Every start of a writing process has a row with a lease that each of its batches
 open queries are failed by whoever recovers next. A process that was only slow finds its query failed when it posts: it
 reveals nothing, and the charge stays, so a wrong guess costs budget and never privacy.
 
-On SQLite the processes are on one machine, and a lock on a file beside the ledger, which the kernel lets go when a
+On SQLite the processes are on one machine, and a lock on a file beside the ledger, which the kernel releases when a
 process ends, shows at once whether there is any other: the first process after a crash does not have to wait for a
 lease.
 """

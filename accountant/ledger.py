@@ -108,7 +108,7 @@ class Ledger(Reads):
             raise
 
     def close(self) -> None:
-        """Finishes the steps that were asked for and lets the database go."""
+        """Finishes the steps that were asked for and closes the database."""
         if self._writer is not None:
             self._writer.close()
         if self._high_water is not None:
@@ -299,7 +299,7 @@ class Ledger(Reads):
         self._recover(all_others=False)
 
     def _lose(self, lost: dict[str, Json]) -> None:
-        """The ledger went back while it was open: nothing is written until somebody acknowledges it."""
+        """The ledger went backwards while it was open: nothing is written until somebody acknowledges it."""
         if self._behind is None:
             self._behind = lost
 

@@ -1,7 +1,7 @@
 """Reading what another account paid for: which release serves, and which of the reader's accounts are charged.
 
 Every account that paid for a release has it in its transcript: those from the payer up to the root. They are the common
-ancestors' part of the reader's path; the accounts below them have it not, and are charged for it like for an answer of
+ancestors' part of the reader's path; the accounts below them do not, and are charged for it like for an answer of
 their own (filter.md, "Reading what another account paid for"). After that they have paid as well.
 """
 

@@ -59,7 +59,7 @@ class CoreCharge:
     included. `quality` is how exact its release will be among the releases of that key, in whole picos (it is about
     accuracy, not about privacy). `serving` are the keys and least qualities of stored releases that serve instead, the
     first that is found; without any it is the core's own key at its own quality.
-    Errors: ValueError when a key is no SHA-256, a quality is not positive or there is no event (a free
+    Errors: ValueError when a key is not a SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
     """
 
