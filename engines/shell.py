@@ -79,10 +79,14 @@ class ShellResult:
 
 
 class ShellInvalid(Exception):
-    """The SQL does not bind on the released tables' names and types. Carries no message of the engine."""
+    """The SQL does not bind on the released tables' names and types. Carries no message of the engine.
 
-    def __init__(self) -> None:
+    `place` is the character of the SQL whose value does not fit, None where it is not known.
+    """
+
+    def __init__(self, place: int | None = None) -> None:
         super().__init__("the outer part of the query does not fit the released columns")
+        self.place = place
 
 
 class ShellSlow(Exception):
@@ -159,7 +163,7 @@ class ShellEngine(Pooled):
         answer = self._pool.call(
             request,
             timeout_seconds=timeout_seconds,
-            parse=_described,
+            parse=_checked,
             owner=owner,
             patience_seconds=_WAIT_SECONDS,
             brief=True,
@@ -170,6 +174,9 @@ class ShellEngine(Pooled):
             raise ShellInvalid
         if isinstance(answer, Failure):
             raise ShellSlow
+        if isinstance(answer, _Misfit):
+            before = None if answer.place is None else sql.encode()[: answer.place]
+            raise ShellInvalid(None if before is None else len(before.decode(errors="ignore")))
         return answer
 
     def plan(
@@ -303,6 +310,23 @@ def _planned(frame: Frame) -> bool | Stopped:
     if stopped is None:
         return known
     return read_stopped(stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """A value that cannot be read as the type that it meets, and the byte of the SQL where it stands."""
+
+    place: int | None
+
+
+def _checked(frame: Frame) -> tuple[tuple[str, str], ...] | _Misfit:
+    """The columns, or what does not fit."""
+    place = frame.header["place"]
+    if frame.header["described"] == []:
+        if place is not None and (type(place) is not int or place < 0):
+            raise FrameFault
+        return _Misfit(place)
+    return _described(frame)
 
 
 def _described(frame: Frame) -> tuple[tuple[str, str], ...]:

@@ -7,20 +7,21 @@ follows from the tokens of the text.
 from __future__ import annotations
 
 import bisect
+import re
 from collections.abc import Sequence
 from typing import Literal
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from privacy.refusal import Refused
+from privacy.refusal import Position, Refused
 from sql_rewrite.hints import FUNCTIONS, instead_of
 from sql_rewrite.kinds import Kind
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import parse
 from sql_rewrite.text import Text
 
-__all__ = ["foreign_text"]
+__all__ = ["foreign_text", "place_of_value"]
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _COMPARISONS = frozenset((Kind.EQ, Kind.NEQ, Kind.LT, Kind.LTE, Kind.GT, Kind.GTE))
@@ -67,6 +68,24 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
     )
 
 
+def place_of_value(sql: str, written: str, place: int | None) -> Position | None:
+    """Where in the analyst's text the constant or column stands that the written outer query has at a place.
+
+    None unless the text has it once.
+    """
+    found = None if place is None else _VALUE.match(written, place)
+    if found is None:
+        return None
+    value = found[0]
+    quote = value[0] if value[0] in "'\"" else ""
+    name = value[1:-1].replace(quote * 2, quote) if quote else value
+    kinds = (Kind.STRING,) if quote == "'" else (Kind.VAR, Kind.IDENTIFIER) if quote else (Kind.NUMBER,)
+    _, text = parse(sql)
+    same = [token for token in text.tokens if token.token_type in kinds and token.text == name]
+    return text.token_position(same[0]) if len(same) == 1 else None
+
+
+_VALUE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?""")
 _CODES = {"read": "parse_error", "bind": "unsupported_sql"}
 _WHY = {
     "read": "A value, a name or an operator is missing beside it, or it has no meaning in this dialect.",

@@ -102,6 +102,7 @@ class ShellHandler:
     def _open(self) -> duckdb.DuckDBPyConnection:
         no_spill = {"temp_directory": "", "max_temp_directory_size": "0MB"}
         connection = duckdb.connect(":memory:", config={**self._settings, **no_spill})
+        connection.execute("SET GLOBAL errors_as_json = true")
         lock_down(connection, local_files=False)
         return connection
 
@@ -118,9 +119,11 @@ class ShellHandler:
                 for sample in asked.samples:
                     if not _tried(cursor, asked.tables, sample, asked.sql, parameters):
                         break
+            except _Unreadable as unreadable:
+                return {"described": [], "place": unreadable.place}
             finally:
                 cursor.execute("ROLLBACK")
-        return {"described": described}
+        return {"described": described, "place": None}
 
     def _run(self, asked: _Asked, received: Sequence[_Received]) -> Answer:
         self._used = connection = self._fresh or self._open()
@@ -148,12 +151,17 @@ def _warm(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("DROP TABLE made")
 
 
+_DESCRIBE = "DESCRIBE "
+
+
 def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Parameter]) -> list[tuple[str, str]]:
     try:
         only_statement(cursor, sql)
-        rows = cursor.execute(f"DESCRIBE {sql}", parameters).fetchall()
+        rows = cursor.execute(_DESCRIBE + sql, parameters).fetchall()
     except _BROKEN:
         raise
+    except duckdb.ConversionException as error:
+        raise _Unreadable(str(error), len(_DESCRIBE)) from None
     except (duckdb.Error, ValueError):
         raise Invalid from None
     return [(str(row[0]), str(row[1])) for row in rows]
@@ -161,6 +169,18 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Para
 
 _UNREADABLE = re.compile(r"Could not convert string|field format|field value out of range|Unimplemented type for cast")
 """What the engine reports of a text that is not of the required type, whatever the other values are."""
+
+
+class _Unreadable(Exception):
+    """A value cannot be read as the type that it meets; `place` is the byte of the SQL at which it stands."""
+
+    def __init__(self, message: str, before: int) -> None:
+        found = _PLACE.search(message)
+        self.place = None if found is None else max(0, int(found[1]) - before)
+
+
+_PLACE = re.compile(r'"position":"(\d{1,9})"')
+"""Nothing else of the engine's message is read."""
 
 
 def _tried(
@@ -175,14 +195,15 @@ def _tried(
         values = ", ".join(f"CAST(? AS {_STORED[kind]})" for _, kind in table.columns)
         cursor.execute(f"DELETE FROM {identifier(table.name)}")
         cursor.execute(f"INSERT INTO {identifier(table.name)} VALUES ({values})", list(row))
+    # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
+    into = f"CREATE OR REPLACE TABLE {identifier('noisegate tried')} AS "
     try:
-        # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
-        cursor.execute(f"CREATE OR REPLACE TABLE {identifier('noisegate tried')} AS {sql}", parameters)
+        cursor.execute(into + sql, parameters)
     except (duckdb.InternalException, duckdb.FatalException):
         raise
     except duckdb.ConversionException as error:
         if _UNREADABLE.search(str(error)):
-            raise Invalid from None
+            raise _Unreadable(str(error), len(into)) from None
         return False
     except (duckdb.Error, ValueError):
         return False

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from engines.protocol import TwinPlanner
 from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
@@ -25,7 +26,7 @@ from server.question import Question
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
-from sql_rewrite.foreign import foreign_text
+from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
@@ -84,8 +85,9 @@ class Preparing:
                     samples=answer_rows.samples(cores, plan.shell),
                     owner=question.principal,
                 )
-            except ShellInvalid:
-                raise Refused([_SHELL_REFUSED]) from None
+            except ShellInvalid as invalid:
+                position = place_of_value(question.sql, plan.shell.sql, invalid.place)
+                raise Refused([replace(_SHELL_REFUSED, position=position)]) from None
             except ShellSlow:
                 raise Refused([_SHELL_SLOW]) from None
             answer_rows.check_types(types, plan.shell)

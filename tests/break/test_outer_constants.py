@@ -14,6 +14,28 @@ GROUPS = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 
 
 @pytest.mark.parametrize(
+    ("sql", "marked"),
+    [
+        (f"{GROUPS} HAVING n > 'a'", "'a'"),
+        (f"{GROUPS} HAVING n > 5 AND n < 'it''s'", "'it''s'"),
+        (f"SELECT SUM(n) AS s FROM ({GROUPS}) AS t HAVING SUM(n) > 'ä' AND SUM(n) > 'x'", "'ä'"),
+        (f"SELECT CASE WHEN n > 10 THEN 'x' ELSE n END AS v FROM ({GROUPS}) AS t", "'x'"),
+        # What stands there twice is not guessed, such as the key here.
+        (f"{GROUPS} HAVING sex = 5", None),
+        (f"{GROUPS} HAVING n > 'a' OR n < 'a'", None),
+    ],
+)
+def test_a_value_that_does_not_fit_is_marked(
+    services: Services, attacker: Callable[..., str], sql: str, marked: str | None
+) -> None:
+    """The refusal of a comparison above the aggregates said neither which nor where."""
+    with pytest.raises(Refused) as caught:
+        services.journey.estimate(question(sql, attacker()))
+    position = caught.value.findings[0].position
+    assert (None if position is None else position.text) == marked
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         f"{GROUPS} HAVING n > 'a'",
