@@ -29,6 +29,7 @@ __all__ = [
     "linear_half_width",
     "linear_standard_error",
     "registered",
+    "rows_of_noise",
     "simulate_column",
 ]
 
@@ -71,6 +72,11 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
 def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: float) -> tuple[ExpectedError, ...]:
     """What `estimate_column` would say in groups of `GROUP_SIZES` rows, without noise. Reads no data."""
     return ESTIMATORS[estimate.kind].expected(measurement, integer=estimate.integer, alpha=alpha)
+
+
+def rows_of_noise(measurement: Measurement, estimate: Estimate, *, alpha: float) -> float | None:
+    """With how many rows an estimate would be noise alone; None for what always says something. Reads no data."""
+    return ESTIMATORS[estimate.kind].rows_of_noise(measurement, alpha=alpha)
 
 
 def simulate_column(measurement: Measurement, estimate: Estimate, noisy: Floats) -> Floats:

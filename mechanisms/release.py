@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import TypeGuard, assert_never
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from privacy.numbers import decimal_text
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
-from privacy.statistic import CoreStatistics, Statistic, StatisticKind
+from privacy.statistic import CoreStatistics, Statistic
 from privacy.values import Cell
 
 __all__ = ["ROWS_MAX", "release"]
@@ -174,18 +174,7 @@ def _recheck(statistic: Statistic, matrix: Integers) -> None:
     """The bounds of the plan, once more outside the engine: a sum beyond them would have unknown sensitivity."""
     if not matrix.size:
         return
-    encoding = statistic.encoding
-    match statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
-            lowest, highest = 0, ROWS_MAX * (1 if encoding is None else encoding.highest)
-        case StatisticKind.SUM:
-            assert encoding is not None
-            lowest, highest = min(encoding.lowest, 0) * ROWS_MAX, max(encoding.highest, 0) * ROWS_MAX
-        case StatisticKind.MOMENTS:
-            assert encoding is not None
-            lowest, highest = 0, encoding.highest**statistic.degree * ROWS_MAX
-        case _:
-            assert_never(statistic.kind)
+    lowest, highest = (ROWS_MAX * end for end in statistic.of_one_row)
     if int(matrix.min()) < lowest or int(matrix.max()) > highest:
         raise ExecutionFailed
     if statistic.coordinates > 1:

@@ -91,17 +91,7 @@ class Described:
     @property
     def beyond(self) -> str:
         """What docs/sql.md says it does with a unit of more rows than are allotted to it in a group."""
-        match self.statistic:
-            case StatisticKind.COUNT:
-                return "counts the allotted rows"
-            case StatisticKind.SUM:
-                return "its whole sum, clipped to what the allotted rows could be worth at the bounds of x"
-            case StatisticKind.MOMENTS:
-                return "its own mean and spread, weighted by the allotted rows: units weigh by rows, never by values"
-            case StatisticKind.UNITS:
-                return "counts once in each of its groups"
-            case _:
-                assert_never(self.statistic)
+        return self.statistic.described.beyond
 
 
 @enum.unique

@@ -113,6 +113,21 @@ class Statistic:
             case _:
                 assert_never(self.kind)
 
+    @property
+    def of_one_row(self) -> tuple[int, int]:
+        """The least and the most that one row adds to a coordinate; the most also to all coordinates together."""
+        match self.kind:
+            case StatisticKind.UNITS | StatisticKind.COUNT:
+                return 0, 1 if self.encoding is None else self.encoding.highest
+            case StatisticKind.SUM:
+                assert self.encoding is not None
+                return min(self.encoding.lowest, 0), max(self.encoding.highest, 0)
+            case StatisticKind.MOMENTS:
+                assert self.encoding is not None
+                return 0, self.encoding.highest**self.degree
+            case _:
+                assert_never(self.kind)
+
     def _require_one_coordinate(self) -> None:
         assert self.degree == 0
         assert not self.raised

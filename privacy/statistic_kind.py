@@ -1,29 +1,72 @@
-"""The kinds of integer sums that noise is added to.
+"""The kinds of integer sums that noise is added to, each described once.
 
-Code that distinguishes them names all and ends in `assert_never`: mypy then finds each place that a new kind needs.
+Whoever tells them apart beyond what is said here names every kind and ends in `assert_never`: mypy then finds each
+place that a new kind needs (docs/recipes/statistic.md).
 """
 
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
+from typing import Self
 
-__all__ = ["StatisticKind"]
+__all__ = ["DescribedKind", "StatisticKind"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedKind:
+    """What is known of a kind of sums without its SQL, its noise and its sensitivity."""
+
+    stored: str
+    """Its identity in stored releases and keys: never changed, and never given to another kind."""
+
+    of_values: bool
+    """Whether it adds up values of an argument: then it is called as NAME(x) of numbers, and a group may have none."""
+
+    beyond: str
+    """What docs/sql.md says an aggregate of it does with a unit of more rows than are allotted to it in a group."""
+
+
+@enum.unique
 class StatisticKind(enum.Enum):
     """What the integer sums of a statistic are."""
 
-    UNITS = "units"
+    UNITS = DescribedKind(
+        stored="units",
+        of_values=False,
+        beyond="counts once in each of its groups",
+    )
     """One coordinate: privacy units present in the cell."""
 
-    COUNT = "count"
+    COUNT = DescribedKind(
+        stored="count",
+        of_values=False,
+        beyond="counts the allotted rows",
+    )
     """One coordinate: rows, bounded per unit."""
 
-    SUM = "sum"
+    SUM = DescribedKind(
+        stored="sum",
+        of_values=True,
+        beyond="its whole sum, clipped to what the allotted rows could be worth at the bounds of x",
+    )
     """One coordinate: sum of T, bounded per unit."""
 
-    MOMENTS = "moments"
+    MOMENTS = DescribedKind(
+        stored="moments",
+        of_values=True,
+        beyond="its own mean and spread, weighted by the allotted rows: units weigh by rows, never by values",
+    )
     """Bernstein sums of T in [0, W]: degree 1 has (W-T, T), degree 2 has ((W-T)^2, 2T(W-T), T^2); with
     `counts_nulls` one more coordinate W^degree for each row whose argument is NULL. Each row adds a vector of
     non-negative integers whose sum is exactly W^degree. With `raised` or `lowered` the sum and the average of T are
     bounded in two ways: those coordinates say how far the clipped sum lies above or below the scaled one."""
+
+    described: DescribedKind
+
+    def __new__(cls, described: DescribedKind) -> Self:
+        """A member whose value is what releases and keys store, and which carries its description."""
+        member = object.__new__(cls)
+        member._value_ = described.stored
+        member.described = described
+        return member

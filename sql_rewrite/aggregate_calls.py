@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
-from privacy.statistic_kind import StatisticKind
 from privacy.unit import PrivacyUnit
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
@@ -40,13 +38,8 @@ _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 def counts_rows(aggregate: Aggregate) -> bool:
     """Whether an aggregate is zero exactly in groups without a row."""
-    match aggregate.function.statistic:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
-            return aggregate.argument is None and aggregate.filter is None
-        case StatisticKind.SUM | StatisticKind.MOMENTS:
-            return False
-        case _:
-            assert_never(aggregate.function.statistic)
+    of_values = aggregate.function.statistic.described.of_values
+    return not of_values and aggregate.argument is None and aggregate.filter is None
 
 
 def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import assert_never
 
 import sqlglot
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
-from privacy.statistic_kind import StatisticKind
 from sql_rewrite.syntax import DIALECT
 
 __all__ = ["BY_NAME", "BY_NODE", "called"]
@@ -18,13 +16,7 @@ __all__ = ["BY_NAME", "BY_NODE", "called"]
 
 def _of_values(function: AggregateFunction) -> bool:
     """Whether it is a call NAME(x) of numbers; the lift reads COUNT by itself, because its forms are grammar."""
-    match function.statistic:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
-            return False
-        case StatisticKind.SUM | StatisticKind.MOMENTS:
-            return True
-        case _:
-            assert_never(function.statistic)
+    return function.statistic.described.of_values
 
 
 def _views() -> tuple[dict[type[exp.Expr], AggregateFunction], dict[str, AggregateFunction]]:

@@ -88,5 +88,12 @@ class Estimator(ABC):
         """The values of simulated noisy sums (... x cells x coordinates), NaN where they are undefined."""
 
     @abstractmethod
+    def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float | None:
+        """With how many rows the interval is as wide as everything that the aggregate could be. Reads no data.
+
+        None for what always says something, as a count does: it could be any number.
+        """
+
+    @abstractmethod
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """The errors in groups of `GROUP_SIZES` rows, without noise. Reads no data."""

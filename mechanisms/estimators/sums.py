@@ -81,6 +81,15 @@ class Linear(Estimator):
         result: Floats = noisy @ floats(tuple(part * measurement.grid for part in form))
         return np.rint(result) if integer else result
 
+    def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float | None:
+        """The half-width of a sum over the greatest magnitude that a row can have; None for counts."""
+        if not self.function.statistic.described.of_values:
+            return None
+        encoding = encoding_of(measurement.statistic)
+        ends = (encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))
+        greatest = float(max(map(abs, ends)))
+        return half_width(measurement, self.form(measurement.statistic), alpha) / greatest if greatest else 0.0
+
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """The same error in groups of any size, whatever the values."""
         form = self.form(measurement.statistic)

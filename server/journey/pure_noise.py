@@ -11,21 +11,16 @@ are counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import assert_never
-
-import numpy as np
 
 from mechanisms.calibrate import Calibration
-from mechanisms.estimates import linear_form, linear_half_width
+from mechanisms.estimates import rows_of_noise
 from mechanisms.families import FAMILIES
 from mechanisms.interval import two_sided_alpha
 from privacy.numbers import decimal_text
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
-from privacy.statistic import Estimate, StatisticKind
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
 from server.pricing import Priced
@@ -36,8 +31,6 @@ __all__ = ["refuse_pure_noise"]
 
 EXPECTED_TIMES = 2
 """How many times the declared number of rows a table is taken to have at most: "about" is no bound."""
-
-_RowsOf = Callable[[Calibration, str, Estimate, Fraction], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +61,8 @@ def refuse_pure_noise(
 def _hopeless(
     prepared: Prepared, core: BoundedCore, calibration: Calibration, question: Question, stored: Stored
 ) -> list[_Hopeless]:
-    columns = [
-        (aggregate, estimate, rows_of)
-        for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
-        if (rows_of := _rows_of(estimate)) is not None
-    ]
-    if not columns:
+    # Counts always say something.
+    if not any(estimate.kind.statistic.described.of_values for estimate in core.described.estimates):
         return []
     limits: list[tuple[float, str]] = []
     expected = core.core.sources[0].table.rows_expected
@@ -89,52 +78,12 @@ def _hopeless(
     rows, source = min(limits)
     rows = max(rows, 1.0)
     found = []
-    for aggregate, estimate, rows_of in columns:
-        needed = rows_of(calibration, core.described.name, estimate, question.confidence)
-        if needed >= rows:
+    alpha, name = two_sided_alpha(question.confidence), core.described.name
+    for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True):
+        needed = rows_of_noise(calibration.measurement(name, estimate.statistic), estimate, alpha=alpha)
+        if needed is not None and needed >= rows:
             found.append(_Hopeless(aggregate.text, needed, rows, source))
     return found
-
-
-def _rows_of(estimate: Estimate) -> _RowsOf | None:
-    """What computes with how many rows an estimate is noise alone; None for counts, which always say something."""
-    match estimate.kind.statistic:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
-            return None
-        case StatisticKind.SUM:
-            return _rows_of_sum
-        case StatisticKind.MOMENTS:
-            return _rows_of_ratio
-        case _:
-            assert_never(estimate.kind.statistic)
-
-
-def _rows_of_sum(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
-    """With that many rows the half-width of a sum is as large as the greatest magnitude that the sum could have."""
-    measurement = calibration.measurement(core, estimate.statistic)
-    encoding = measurement.statistic.encoding
-    form = linear_form(measurement.statistic, estimate.kind)
-    assert encoding is not None
-    assert form is not None
-    ends = (encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))
-    greatest = float(max(map(abs, ends)))
-    return linear_half_width(measurement, form, two_sided_alpha(confidence)) / greatest if greatest else 0.0
-
-
-def _rows_of_ratio(calibration: Calibration, core: str, estimate: Estimate, confidence: Fraction) -> float:
-    """q: with that many rows the interval of an average is at least as wide, to each side, as the range of its values.
-
-    With the true mean c the error is that of (sum of t - c n) / n, with the weights c and 1 - c on two coordinates.
-    Of all such pairs the halves give the most peaked sum (Proschan 1965, Theorem 2.3: symmetric log-concave noise), and
-    the noise of further coordinates only adds. A variance is a ratio over the same n, whose own count is then within
-    its noise.
-    """
-    measurement = calibration.measurement(core, estimate.statistic)
-    encoding, degree = measurement.statistic.encoding, measurement.statistic.degree
-    assert encoding is not None
-    one = float(Fraction(measurement.grid, encoding.highest**degree)) / 2
-    weights = np.array([[one, one]])
-    return float(measurement.quantile(weights, two_sided_alpha(confidence))[0])
 
 
 def _finding(hopeless: _Hopeless, priced: Priced, dataset: Dataset) -> Finding:

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from mechanisms.calibrate import Price, calibrate
-from mechanisms.estimates import estimate_column
+from mechanisms.estimates import estimate_column, rows_of_noise
 from mechanisms.families import NoiseFamily
 from mechanisms.interval import two_sided_alpha
-from server.journey.pure_noise import _rows_of_ratio, _rows_of_sum
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from tests.sql_rewrite.datasets import CLINIC
@@ -36,7 +35,8 @@ def test_fewer_rows_than_that_tell_nothing(call: str, price: Price) -> None:
     statistic = measurement.statistic
     assert statistic.encoding is not None
     size = statistic.encoding.highest**statistic.degree
-    needed = _rows_of_ratio(calibration, "c0", estimate, CONFIDENCE)
+    needed = rows_of_noise(measurement, estimate, alpha=two_sided_alpha(CONFIDENCE))
+    assert needed is not None
 
     def width(rows: float, mean: Fraction) -> float:
         shares = [1 - mean, mean] if statistic.degree == 1 else [(1 - mean) ** 2, 2 * mean * (1 - mean), mean**2]
@@ -74,4 +74,14 @@ def test_a_sum_of_fewer_rows_than_that_is_within_its_own_noise(call: str, price:
     assert low is not None
     assert high is not None
     greatest = 5_000  # of a cost, as declared
-    assert _rows_of_sum(calibration, "c0", estimate, CONFIDENCE) * greatest == pytest.approx((high - low) / 2, rel=1e-3)
+    needed = rows_of_noise(measurement, estimate, alpha=two_sided_alpha(CONFIDENCE))
+    assert needed is not None
+    assert needed * greatest == pytest.approx((high - low) / 2, rel=1e-3)
+
+
+def test_a_count_always_tells_something() -> None:
+    """No number of rows makes a count noise alone: it could be any number, and is near the noisy one."""
+    (core,) = bound(lift("SELECT COUNT(*), COUNT(cost), COUNT(DISTINCT person_id) FROM visits", CLINIC))
+    calibration = calibrate([core.described], Price(NoiseFamily.LAPLACE, Fraction(1, 10), Fraction(0)))
+    for estimate in core.described.estimates:
+        assert rows_of_noise(calibration.measurement("c0", estimate.statistic), estimate, alpha=0.05) is None
