@@ -33,6 +33,7 @@ from server.journey.query import Admitted, ToRun
 from server.journey.repeats import Repeats
 from server.journey.reuse import Stored
 from server.journey.running import Running
+from server.journey.sizes import Sizes
 from server.journey.wire_estimate import estimate
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
@@ -63,6 +64,7 @@ class Journey:
         self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect])
         repeats = Repeats()
         free = free_answers if free_answers is not None else FreeAnswers()
+        self.sizes = Sizes(ledger)
         self.admission = Admission(
             ledger=ledger,
             served=served,
@@ -71,6 +73,7 @@ class Journey:
             repeats=repeats,
             free=free,
             pace=self.pace,
+            sizes=self.sizes,
         )
         self.running = Running(
             ledger=ledger,
@@ -87,7 +90,7 @@ class Journey:
     def estimate(self, question: Question) -> Mapping[str, object]:
         """Steps 1 to 4: the price and the expected errors. Touches no private row, spends nothing. Errors: Refused."""
         prepared, quote = self.admission.quote(question)
-        return estimate(question, prepared, quote)
+        return {**estimate(question, prepared, quote), "expected": self.sizes.expected(prepared, quote, question)}
 
     def admit(self, question: Question) -> Admitted:
         """Steps 1 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""

@@ -16,6 +16,7 @@ __all__ = [
     "above_policy",
     "delta_above_policy",
     "floor_above_policy",
+    "size_not_known",
     "spend_below_floor",
     "too_exact",
     "unreachable",
@@ -99,6 +100,20 @@ def width_not_known() -> Refused:
             'name a spend: "spend": {"epsilon": "..."}, or --epsilon',
             "leave out the condition on noisy numbers, or LIMIT, and choose among the rows of the answer",
             "group by public keys",
+        ),
+    )
+
+
+def size_not_known(why: str) -> Refused:
+    """Of a relative width where nothing released says how large the numbers of the answer are."""
+    return _refused(
+        code="accuracy_unreachable",
+        what="the asked relative accuracy is refused",
+        why=why,
+        instead=(
+            'ask for a width in the unit of the column: "accuracy": {"half_width": "..."}, or --half-width',
+            "ask once with a spend: the stored release then says how large the numbers are",
+            "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1",
         ),
     )
 

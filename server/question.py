@@ -17,11 +17,12 @@ QuestionParameter = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an analyst asks, and what it may cost or how exact it shall be (at most one of the three).
+    """What an analyst asks, and what it may cost or how exact it shall be (in one way at most).
 
     `epsilon` is a part of the paying account, `own_epsilon` what the answer promises by itself. `noise` is the only
     family that may answer, None for the server's choice; `delta` is that of selecting groups, None for the policy's.
-    `nonempty` leaves out public groups whose noisy count may be zero.
+    `relative` is a half width as a part of the smallest number of the answer, as far as that is known beforehand
+    (journey/sizes.py makes a half width of it). `nonempty` leaves out public groups whose noisy count may be zero.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -43,7 +44,10 @@ class Question:
     noise: NoiseFamily | None = None
     delta: Fraction | None = None
     nonempty: bool = False
+    relative: Fraction | None = None
 
     def __post_init__(self) -> None:
-        given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]
+        given = [
+            amount for amount in (self.epsilon, self.own_epsilon, self.half_width, self.relative) if amount is not None
+        ]
         assert len(given) <= 1, "one price, asked for in one way"

@@ -11,18 +11,16 @@ import hashlib
 import json
 import logging
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
-from accountant.request import CoreCharge, QueryRecord, ReserveRequest, Reuse, StoredRelease
+from accountant.request import CoreCharge, ReserveRequest, Reuse, StoredRelease
 from accountant.states import QueryStatus
 from engines.protocol import EngineLease, StatementEngine, TwinPlanner
 from engines.shell import PlanFailed
@@ -53,18 +51,14 @@ from server.journey.wire_amounts import epsilon_text
 from server.log import logger
 from server.price_refusals import unreachable
 from server.profile_body import CONFIDENCE, profiled_table_body
+from server.published import ATTEMPTS_MAX, PROFILE, Published, attempt_id
 from sql_rewrite.dialects import DIALECTS
 from sql_rewrite.profile import ProfiledTable, lower_profile, profile_key, profile_work, profiled_tables
 
-__all__ = ["PROFILE", "ProfileDataset", "Profiles", "ServedDatasets"]
-
-PROFILE = "profile"
-"""The member of a query's description that says that it made a profile."""
+__all__ = ["ProfileDataset", "Profiles", "ServedDatasets"]
 
 _TIMEOUT_SECONDS = 1800.0
 """Time limit of all statements: every row is read, and nobody waits for an answer."""
-_ATTEMPTS_MAX = 1000
-_KEPT = 256
 
 
 class ServedDatasets(Served, Protocol):
@@ -107,22 +101,15 @@ class Profiles:
     twins: TwinPlanner
     bits: BitSource
     pace: Pace
-    _kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _published: Published | None = None
+
+    def __post_init__(self) -> None:
+        self._published = Published(self.ledger)
 
     def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
         """The profile of the version of the data that is served, None where none was made. Never spends."""
-        key = (dataset.name, dataset.data_version)
-        with self._lock:
-            known = self._kept.get(key)
-        if known is None:
-            known = stored_profile(self.ledger, dataset)
-            if known is not None:
-                with self._lock:
-                    self._kept[key] = known
-                    while len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
-        return known
+        assert self._published is not None
+        return self._published.of(dataset)
 
     def make(self, request: ProfileDataset, *, actor: str) -> Mapping[str, Json]:
         """Charges the root, reads every row, and stores the profile.
@@ -153,8 +140,8 @@ class Profiles:
 
     def _unused(self, dataset: Dataset) -> str:
         """The identifier of the next attempt. Refused: ProfiledAlready, ProfileRunning."""
-        for number in range(1, _ATTEMPTS_MAX):
-            query_id = _query_id(dataset, number)
+        for number in range(1, ATTEMPTS_MAX):
+            query_id = attempt_id(dataset, number)
             earlier = self.ledger.query(query_id)
             if earlier is None:
                 return query_id
@@ -316,29 +303,6 @@ class Profiles:
         except LedgerError as error:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
-
-
-def stored_profile(ledger: Ledger, dataset: Dataset) -> Mapping[str, Json] | None:
-    """The published profile of the dataset's version of the data, with its day; None where none was made."""
-    for number in range(1, _ATTEMPTS_MAX):
-        made = ledger.query(_query_id(dataset, number))
-        if made is None:
-            return None
-        if made.state is QueryStatus.SETTLED:
-            return _published(made)
-    return None
-
-
-def _published(made: QueryRecord) -> Mapping[str, Json] | None:
-    if made.answer is None:
-        return None
-    return {**json.loads(made.answer), "created": made.created.isoformat()}
-
-
-def _query_id(dataset: Dataset, attempt: int) -> str:
-    """The ledger takes each identifier once, so that two processes cannot both pay for the same attempt."""
-    text = json.dumps([PROFILE, dataset.name, dataset.data_version, attempt])
-    return f"q_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 _NOT_PLANNED = Finding(

@@ -176,6 +176,7 @@ def estimate_lines(answer: Json) -> Iterator[str]:
         yield "It is the least price of an answer that reads rows: the answer is more exact than was asked for."
     yield from own_words(price.get("own"))
     yield from _error_lines([column for column in answer["columns"] if column["kind"] != "key"])
+    yield from _size_lines(answer.get("expected") or [])
     for item in answer.get("contribution", []):
         if item.get("cut"):
             yield f"{printable(item['table'])}: {printable(item['cut'])}"
@@ -183,6 +184,22 @@ def estimate_lines(answer: Json) -> Iterator[str]:
             yield "Groups with few units are not shown, because the list of groups is not public."
     yield from _curve_lines(answer.get("curve") or [])
     yield from _family_lines(answer.get("families") or [])
+
+
+def _size_lines(expected: Sequence[Json]) -> Iterator[str]:
+    """How large the groups are by the dataset's profile, and how wide the intervals of counts are beside that."""
+    for item in expected:
+        rows = item["rows"]
+        if rows is None:
+            yield f"By the profile of the data the groups of {printable(item['table'])} may all be empty."
+            continue
+        many = f"{rows['least']:,} to {rows['greatest']:,} rows each (median {rows['median']:,})"
+        words = f"{rows['greatest']:,} rows" if item["groups"] == 1 else many
+        empty = f", and {item['perhaps_empty']:,} of {item['groups']:,} may be empty" if item["perhaps_empty"] else ""
+        yield f"By the profile of the data its groups have {words}{empty}."
+        for text, parts in item["relative"].items():
+            ends = f"{_digits(100 * parts['greatest'], 2)} % to {_digits(100 * parts['least'], 2)} %"
+            yield f"  ± of {printable(text)} is {ends if item['groups'] > 1 else ends.split(' to ')[0]} of that."
 
 
 def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:

@@ -22,7 +22,7 @@ __all__ = ["datasets", "describe", "estimate", "query"]
 _SQL_READ_MAX = 65_537
 """One more than the limit of the server, which refuses it in words."""
 
-_PRICES = ("epsilon", "own_epsilon", "half_width")
+_PRICES = ("epsilon", "own_epsilon", "half_width", "relative")
 _bound = functools.partial(option, min=1, max=BOUND_MAX)
 _BOUNDS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 
@@ -44,6 +44,7 @@ class Question:
     epsilon: str | None = option("--epsilon E", "What of your account the answer may cost. Default: the dataset's.")
     own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account.")
     half_width: str | None = option("--half-width W", "How exact: ± of the widest interval; sets the price.")
+    relative: str | None = option("--relative R", "The same as a part of the smallest number, where that is known.")
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
     noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
@@ -61,12 +62,12 @@ class Question:
         prices = [_named(name) for name in _PRICES if getattr(self, name) is not None]
         if len(prices) > 1:
             raise UsageError(f"""{prices[0]} and {prices[1]} are both given
-                --epsilon, --own-epsilon and --half-width are three ways to set one price.
+                --epsilon, --own-epsilon, --half-width and --relative are four ways to set one price.
                 Give one of them, or none for the dataset's default.""")
         wishes = {
             "parameters": _parameters(self.parameter or []),
             "spend": self._amounts("epsilon", "own_epsilon"),
-            "accuracy": self._amounts("half_width", "confidence"),
+            "accuracy": self._amounts("half_width", "relative", "confidence"),
             "contribution": {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None},
             **self._amounts("delta"),
             **{name: getattr(self, name) for name in ("noise", "reuse", "budget", "nonempty", "accept_noise")},
@@ -80,7 +81,7 @@ class Question:
 
         from privacy.numbers import ATTO, PICO
 
-        limits = {"delta": (Fraction(1, 100), ATTO), "confidence": (Fraction(1), PICO)}
+        limits = {"delta": (Fraction(1, 100), ATTO), "confidence": (Fraction(1), PICO), "relative": (Fraction(1), PICO)}
         given = {name: str(text).strip() for name in names if (text := getattr(self, name)) is not None}
         for name, text in given.items():
             maximum, unit = limits.get(name, (Fraction(10**18), PICO))

@@ -29,6 +29,7 @@ from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
+from server.journey.sizes import Sizes
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
 from server.question import Question
@@ -59,6 +60,7 @@ class Admission:
         repeats: Repeats,
         free: FreeAnswers,
         pace: Pace,
+        sizes: Sizes,
     ) -> None:
         self._ledger = ledger
         self._served = served
@@ -67,6 +69,7 @@ class Admission:
         self._repeats = repeats
         self._free = free
         self._pace = pace
+        self._sizes = sizes
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
 
@@ -74,6 +77,7 @@ class Admission:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
         prepared = self._preparing.prepare(question, dataset)
+        question = self._sizes.resolved(question, prepared)
         quoting = Quoting(question, prepared, path)
         repeated = self._repeatable(question, prepared, path)
         if repeated is not None:
@@ -95,6 +99,7 @@ class Admission:
                 return _retried(earlier)
         dataset, path = self._paying(question)
         prepared = self._preparing.prepare(question, dataset)
+        question = self._sizes.resolved(question, prepared)
         query_id = f"q_{secrets.token_hex(12)}"
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:

@@ -15,13 +15,13 @@ from accountant.request import QueryRecord
 from accountant.states import QueryStatus
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed, Refused
-from server.administration.profiles import PROFILE
 from server.admitted import Settled
 from server.auth import Caller, roles, services_of
 from server.body import canonical_hash
 from server.errors import Problem, problem_of_execution, problem_of_ledger
 from server.formats import JSON, RESULT_HEADERS, Format, answer_table
 from server.once import idempotency_key
+from server.published import PROFILE
 from server.question import Question
 from server.roles import ASKING, READING
 from server.routes.common import (
@@ -128,6 +128,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         noise=body.noise,
         delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
+        relative=None if accuracy is None else accuracy.relative,
         confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
         reuse=body.reuse,
         max_staleness_s=body.max_staleness_s,

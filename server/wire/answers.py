@@ -197,6 +197,11 @@ class EstimateAnswer(BaseModel):
     )
     refusal: FindingAnswer | None = Field(description="Why the budget would not cover it, where it would not.")
     warnings: list[FindingAnswer] = Field(description="What the answer will say beside its numbers.")
+    expected: list[dict[str, object]] = Field(
+        default_factory=list,
+        description="Of counts whose groups the dataset's profile knows: rows of the least, median and greatest group "
+        "that is surely not empty, and the half widths of counts as parts of these.",
+    )
 
 
 class ReleaseAnswer(BaseModel):

@@ -92,12 +92,6 @@ def _confidence(value: object) -> Fraction:
     return parsed
 
 
-def _no_relative(_: object) -> None:
-    raise ValueError(
-        "a relative width is not offered: the size of the answer is not known before the price. Use half_width"
-    )
-
-
 def _decimal_schema(description: str, example: str) -> WithJsonSchema:
     return WithJsonSchema(
         {
@@ -136,9 +130,13 @@ Confidence = Annotated[
     ),
 ]
 Relative = Annotated[
-    None,
-    PlainValidator(_no_relative),
-    WithJsonSchema({"type": "null", "description": "Reserved. Not offered yet; a value is refused."}),
+    Fraction,
+    PlainValidator(_amount("relative", maximum=Fraction(1), unit=PICO)),
+    _decimal_schema(
+        "Half the width of the widest confidence interval as a part of the smallest number of the answer, where the "
+        "dataset's profile or a stored release of the caller says how large that is.",
+        "0.05",
+    ),
 ]
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="Small letters, digits, _ . -; begins with a letter.")]
 AccountId = Annotated[str, Field(pattern=ACCOUNT_PATTERN, description="Identifier of a budget.")]
@@ -151,8 +149,14 @@ class AccuracyBody(RequestModel):
     """How exact the answer shall be; the server finds the price."""
 
     half_width: HalfWidth | None = None
-    relative: Relative = None
+    relative: Relative | None = None
     confidence: Confidence = CONFIDENCE_DEFAULT
+
+    @model_validator(mode="after")
+    def _one_width(self) -> AccuracyBody:
+        if self.half_width is not None and self.relative is not None:
+            raise ValueError("half_width and relative are two ways to say one accuracy: give one of them")
+        return self
 
 
 class SpendBody(RequestModel):
@@ -236,10 +240,10 @@ class QueryBody(RequestModel):
 
     @model_validator(mode="after")
     def _one_wish(self) -> QueryBody:
-        if self.spend is not None and self.accuracy is not None and self.accuracy.half_width is not None:
-            raise ValueError(
-                "accuracy.half_width and spend are two ways to set one price: give one of them, or neither"
-            )
+        accuracy = self.accuracy
+        named = "half_width" if accuracy is not None and accuracy.half_width is not None else "relative"
+        if self.spend is not None and accuracy is not None and getattr(accuracy, named) is not None:
+            raise ValueError(f"accuracy.{named} and spend are two ways to set one price: give one of them, or neither")
         return self
 
 

@@ -13,9 +13,9 @@ from privacy.events import LaplaceEvent
 from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, PublicKeys
 from server.administration.profile_refusals import ProfiledAlready, ProfileFailed
-from server.administration.profiles import PROFILE
 from server.administration.refusal import ActRefused
 from server.floor import epsilon_min
+from server.published import PROFILE
 from server.routes.datasets import table_body
 from tests.server.conftest import World
 from tests.server.fakes import clinic

@@ -1,0 +1,61 @@
+"""Published profiles: what everybody who may ask a dataset reads about its data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+from accountant.ledger import Ledger
+from accountant.states import QueryStatus
+from privacy.policy import Dataset
+from privacy.values import Json
+
+__all__ = ["ATTEMPTS_MAX", "PROFILE", "Published", "attempt_id"]
+
+PROFILE = "profile"
+"""The member of a query's description that says that it made a profile."""
+
+ATTEMPTS_MAX = 1000
+_KEPT: Final = 256
+
+
+class Published:
+    """The profiles of the ledger, kept once read: they never change. Safe to use from many threads."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
+        """The profile of this version of the data, None where none was made. Never spends."""
+        key = (dataset.name, dataset.data_version)
+        with self._lock:
+            known = self._kept.get(key)
+        if known is None:
+            known = self._read(dataset)
+            if known is not None:
+                with self._lock:
+                    self._kept[key] = known
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+        return known
+
+    def _read(self, dataset: Dataset) -> Mapping[str, Json] | None:
+        for number in range(1, ATTEMPTS_MAX):
+            made = self._ledger.query(attempt_id(dataset, number))
+            if made is None:
+                return None
+            if made.state is QueryStatus.SETTLED:
+                return None if made.answer is None else {**json.loads(made.answer), "created": made.created.isoformat()}
+        return None
+
+
+def attempt_id(dataset: Dataset, number: int) -> str:
+    """The ledger takes each identifier once, so that two processes cannot both pay for the same attempt."""
+    text = json.dumps([PROFILE, dataset.name, dataset.data_version, number])
+    return f"q_{hashlib.sha256(text.encode()).hexdigest()[:24]}"

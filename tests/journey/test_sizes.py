@@ -1,0 +1,136 @@
+"""Relative accuracy: met where a profile or a stored release says how large the numbers are, else refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from accountant.account import FilterKind, Limit
+from privacy.refusal import Refused
+from server.administration.profiles import ProfileDataset
+from server.services import Services
+from tests.journey.clinic import answer_to, clinic_in, question
+from tests.journey.fixtures import principals
+
+BY_SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A clinic without a profile."""
+    with clinic_in(tmp_path_factory.mktemp("plain")) as (services, _):
+        yield services
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """A clinic with one."""
+    with clinic_in(tmp_path_factory.mktemp("sized")) as (services, _):
+        services.ledger.create_account(
+            dataset="clinic", parent=None, principal=None, name="root",
+            limit=Limit(Fraction(100_000), Fraction(1, 10**5)), filter=FilterKind.APPROXIMATE, actor="test",
+        )  # fmt: skip
+        services.profiles.make(ProfileDataset("clinic", Fraction(100)), actor="owner")
+        yield services
+
+
+def _analyst(services: Services) -> str:
+    return principals(services, "sized")()
+
+
+def _asked(sql: str, principal: str, relative: str, **options: Any) -> Any:
+    return question(sql, principal, epsilon=None, relative=Fraction(relative), **options)
+
+
+def _widths(answer: dict[str, Any], place: int) -> list[float]:
+    return [(high[place] - low[place]) / 2 for low, high in zip(answer["lows"], answer["highs"], strict=True)]
+
+
+def _charged(answer: dict[str, Any]) -> bool:
+    return bool(answer["accounting"]["charged"])
+
+
+def test_without_a_profile_and_a_release_it_is_refused(plain: Services) -> None:
+    """With what to do, and before anything is charged."""
+    principal = _analyst(plain)
+    for relative in ("0.05", "1"):
+        with pytest.raises(Refused) as caught:
+            plain.journey.admit(_asked(BY_SEX, principal, relative))
+        (finding,) = caught.value.findings
+        assert finding.code == "accuracy_unreachable"
+        assert "COUNT(*)" in finding.why
+        assert any("dataset profile" in line for line in finding.instead)
+
+
+def test_a_stored_release_says_the_size(plain: Services) -> None:
+    """The first one names a spend; afterwards a part of its numbers can be asked for, also of a sum."""
+    principal = _analyst(plain)
+    for sql in (BY_SEX, "SELECT sex, SUM(salary) AS s FROM people GROUP BY sex"):
+        first = answer_to(plain, question(sql, principal, epsilon="0.5", accept_noise=True))
+        smallest = min(abs(row[1]) for row in first["rows"] if row[0] is not None)
+        answer = answer_to(plain, _asked(sql, principal, "0.02"))
+        assert max(_widths(answer, 1)) <= 0.02 * smallest * 1.05
+        again = answer_to(plain, _asked(sql, principal, "0.02"))
+        assert again["rows"] == answer["rows"]
+        assert not _charged(again)
+
+
+@pytest.mark.parametrize(
+    ("sql", "least"),
+    [
+        (BY_SEX, 1_400),
+        ("SELECT COUNT(*) AS n FROM people", 2_900),
+        ("SELECT COUNT(DISTINCT person_id) AS n FROM visits", 2_900),
+    ],
+)
+def test_a_profile_says_the_size(profiled: Services, sql: str, least: int) -> None:
+    """Then the first question already gets what it asks for, and its repeat is free."""
+    principal = _analyst(profiled)
+    answer = answer_to(profiled, _asked(sql, principal, "0.1"))
+    assert 0 < max(_widths(answer, len(answer["columns"]) - 1)) <= 0.1 * least * 1.15
+    assert _charged(answer)
+    again = answer_to(profiled, _asked(sql, principal, "0.1"))
+    assert again["rows"] == answer["rows"]
+    assert not _charged(again)
+    wider = answer_to(profiled, _asked(sql, principal, "0.3"))
+    assert wider["rows"] == answer["rows"]
+    finer = answer_to(profiled, _asked(sql, principal, "0.001"))
+    assert _charged(finer)
+    assert max(_widths(finer, len(answer["columns"]) - 1)) < max(_widths(answer, len(answer["columns"]) - 1))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sex, COUNT(*) AS n FROM people WHERE age > 30 GROUP BY sex",
+        "SELECT SUM(salary) AS s FROM people",
+        "SELECT town, COUNT(*) AS n FROM people GROUP BY town",
+        "SELECT sex, COUNT(*) FILTER (WHERE age > 30) AS n FROM people GROUP BY sex",
+    ],
+)
+def test_what_the_profile_does_not_say_is_refused(profiled: Services, sql: str) -> None:
+    """Rows of a condition, sums, and groups that are not public."""
+    with pytest.raises(Refused) as caught:
+        profiled.journey.admit(_asked(sql, _analyst(profiled), "0.1"))
+    assert caught.value.findings[0].code == "accuracy_unreachable"
+
+
+def test_an_estimate_says_expected_sizes_and_relative_errors(
+    profiled: Services, plain: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the profile, where there is one, and for the groups that it knows."""
+    asked: Callable[..., Any] = lambda services, sql: services.journey.estimate(  # noqa: E731
+        question(sql, _analyst(services), epsilon="0.5", accept_noise=True)
+    )
+    (found,) = asked(profiled, BY_SEX)["expected"]
+    assert found["table"] == "people"
+    assert (found["groups"], found["perhaps_empty"]) == (3, 1)
+    assert 1_300 < found["rows"]["least"] <= found["rows"]["greatest"] < 1_700
+    told = found["relative"]["COUNT(*)"]
+    assert 0 < told["greatest"] <= told["median"] <= told["least"] < 1
+    assert asked(plain, BY_SEX)["expected"] == []
+    assert asked(profiled, "SELECT COUNT(*) AS n FROM people WHERE age > 5")["expected"] == []
+    assert asked(profiled, "SELECT 1 AS one")["expected"] == []
