@@ -224,11 +224,12 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     """Time of the expressions that hold what a unit adds to one group, where only units beyond the bounds need them."""
     total = 0.0
     for b in bounded.statistics:
+        scaled = b.scaled or b.statistic.norm is not None
         match b.statistic.kind:
             case StatisticKind.UNITS:
-                total += costs.scattered if b.scaled else 0.0
+                total += costs.scattered if scaled else 0.0
             case StatisticKind.COUNT | StatisticKind.SUM:
-                total += costs.scattered if b.scaled else costs.clipped
+                total += costs.scattered if scaled else costs.clipped
             case StatisticKind.MOMENTS:
                 total += (b.statistic.coordinates + 1) * costs.scattered
             case _:

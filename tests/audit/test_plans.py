@@ -15,8 +15,10 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,14 @@ from engines.handlers.private import run_statement
 from engines.optimizers import PRIVATE_OFF
 from engines.private import PrivateEngine
 from engines.twin import twin_of
+from privacy.bounds import AutomaticContribution
+from privacy.norms import NORM_GRAIN, NORM_MAX, NormPower
 from privacy.refusal import Refused
 from privacy.statement import Statement
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
+from sql_rewrite.norms import at_norms, lower_norms
 from tests.audit.folds import DATASET, PEOPLE, VARIANTS, make_question, write_world
 
 EXPRESSIONS = int(os.environ.get("NOISEGATE_FOLDS", "20000"))
@@ -46,6 +51,13 @@ EACH_PLAN = 10
 """The plan of one question in so many is compared with the twin's."""
 
 World = duckdb.DuckDBPyConnection
+
+SCALED = replace(
+    DATASET,
+    # A person may have several rows in either table.
+    tables=tuple(replace(table, key=None, contribution=AutomaticContribution()) for table in DATASET.tables),
+)
+"""The declarations of the same worlds where questions choose how much a unit may take part."""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +94,18 @@ def twin() -> Iterator[World]:
 def lowered(sql: str) -> list[Statement]:
     """Steps 2 and 3. Errors: Refused."""
     return [lower(core) for core in bound(lift(sql, DATASET, {}))]
+
+
+def scaled(sql: str) -> list[Statement]:
+    """The same where units are scaled to norms: histograms, and sums at the norms at either end. Errors: Refused."""
+    found = []
+    for power in NormPower:
+        for core in bound(lift(sql, SCALED, {}), power=power):
+            names = [item.norm.name for item in core.norms]
+            if names:
+                ends = [at_norms(core, dict.fromkeys(names, norm)) for norm in (NORM_GRAIN, Fraction(NORM_MAX))]
+                found += [lower_norms(core), *(lower(end) for end in ends)]
+    return found
 
 
 def outcome(world: World, statement: Statement) -> str:
@@ -129,7 +153,23 @@ def test_a_sample_of_outcomes_does_not_depend_on_one_person(worlds: dict[str | N
     ask(0, SAMPLE, worlds, twin)
 
 
-def ask(part: int, expressions: float, worlds: dict[str | None, World], twin: World) -> None:
+@pytest.mark.timeout(300)
+@pytest.mark.sparse(PARTS)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_outcomes_of_scaled_units_do_not_depend_on_one_person(
+    part: int, worlds: dict[str | None, World], twin: World
+) -> None:
+    """The same search where units are scaled to norms: histograms of norms, and sums at the least and greatest norm."""
+    ask(part, EXPRESSIONS / PARTS / 100, worlds, twin, statements_of=scaled)
+
+
+def ask(
+    part: int,
+    expressions: float,
+    worlds: dict[str | None, World],
+    twin: World,
+    statements_of: Callable[[str], list[Statement]] = lowered,
+) -> None:
     """Asks so many expressions of one part in both worlds."""
     seen = refused = 0
     for seed in seeds(part):
@@ -137,7 +177,7 @@ def ask(part: int, expressions: float, worlds: dict[str | None, World], twin: Wo
             break
         question = make_question(seed)
         try:
-            statements = lowered(question.sql)
+            statements = statements_of(question.sql)
         except Refused:
             refused += 1
             continue
@@ -149,7 +189,9 @@ def ask(part: int, expressions: float, worlds: dict[str | None, World], twin: Wo
             if seed % EACH_PLAN == 0:
                 expected = shape(twin, statement)
                 assert expected == shape(worlds[None], statement) == shape(worlds[variant], statement), question.sql
-    assert refused <= seen / 100, "too many questions are refused to show anything"
+    assert refused <= seen / (100 if statements_of is lowered else 10), (
+        "too many questions are refused to show anything"
+    )
 
 
 def search(folder: Path, config: Mapping[str, Any], questions: int) -> Counter[str]:

@@ -1,0 +1,132 @@
+"""Statements of units that are scaled to norms, as ratios to DuckDB's own answer to the plain question in one run.
+
+    python -m benchmarks.norms [--rows 10000000] [--units 1000000] [--runs 3]
+
+For each question and power: the plain text under DuckDB's defaults, the statement of the sums at a norm that about half
+of the units are beyond, that of the histogram, and the statement of declared counts. Prints one JSON object:
+milliseconds of the plain text, and ratios to it (the least of the runs each). Engines only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+
+from engines.handlers.connection import private_settings
+from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
+from privacy.norms import NormPower
+from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
+from privacy.statement import Parameter
+from privacy.unit import PrivacyUnit
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from sql_rewrite.norms import at_norms, lower_norms
+
+GROUPS = (50, 1_000)
+
+QUESTIONS = {
+    "COUNT, no groups": "SELECT COUNT(*) AS n FROM visits",
+    "SUM, no groups": "SELECT SUM(amount) AS s FROM visits",
+    "COUNT, 50 groups": "SELECT k50, COUNT(*) AS n FROM visits GROUP BY k50",
+    "SUM, 50 groups": "SELECT k50, SUM(amount) AS s FROM visits GROUP BY k50",
+    "COUNT, 1,000 groups": "SELECT k1000, COUNT(*) AS n FROM visits GROUP BY k1000",
+    "SUM, 1,000 groups": "SELECT k1000, SUM(amount) AS s FROM visits GROUP BY k1000",
+}
+
+COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=20, rows_per_unit_and_group=5)
+
+
+def dataset(contribution: ContributionBound | AutomaticContribution) -> Dataset:
+    """Visits, several of each person."""
+    whole = ColumnType.INTEGER
+    keys = [Column(f"k{n}", whole, keys=PublicKeys(tuple(range(n))), nullable=False) for n in GROUPS]
+    amount = Column("amount", whole, ValueBounds(Fraction(0), Fraction(100)), nullable=False)
+    people = Table(
+        "people",
+        (Column("person_id", whole, nullable=False),),
+        protected=True,
+        key="person_id",
+        unit_column="person_id",
+        contribution=ContributionBound(1, 1, 1),
+    )
+    visits = Table(
+        "visits",
+        (Column("person_id", whole, nullable=False), amount, *keys),
+        protected=True,
+        unit_column="person_id",
+        contribution=contribution,
+    )
+    return Dataset(
+        "benchmark", PrivacyUnit("people", "person_id"), (people, visits), policy_version=1, data_version="v"
+    )
+
+
+def fill(path: Path, rows: int, units: int) -> None:
+    """The table as a snapshot holds it: ordered by unit."""
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("SELECT setseed(0.5)")
+        connection.execute(
+            'CREATE TABLE visits AS SELECT *, CAST(person_id AS INTEGER) AS "unit$id", hash(person_id) AS "unit$draw" '
+            f"FROM (SELECT CAST(random() * {units - 1} AS BIGINT) AS person_id, "
+            "CAST(random() * 100 AS BIGINT) AS amount, CAST(random() * 49 AS BIGINT) AS k50, "
+            f"CAST(random() * 999 AS BIGINT) AS k1000 FROM range({rows})) "
+            "ORDER BY person_id"
+        )
+
+
+def milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Parameter], runs: int) -> float:
+    """The least of some runs."""
+    best = float("inf")
+    for _ in range(runs):
+        start = time.perf_counter()
+        connection.execute(sql, list(parameters)).fetchall()
+        best = min(best, 1000 * (time.perf_counter() - start))
+    return best
+
+
+def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
+    """One question in all its ways."""
+    sql = QUESTIONS[name]
+    with duckdb.connect(str(path), read_only=True, config={"threads": 2}) as plain:
+        least = milliseconds(plain, sql, (), runs)
+    found = {"plain_ms": round(least, 1)}
+    with duckdb.connect(str(path), read_only=True, config=private_settings(threads=2, memory_limit_mb=4096)) as private:
+        statements = {}
+        for power in NormPower:
+            (core,) = bound(lift(sql, dataset(AutomaticContribution()), {}), power=power)
+            half = {item.norm.name: Fraction(10 if "COUNT" in name else 500) for item in core.norms}
+            if power is NormPower.L2 and "groups" in name and "no" not in name:
+                half = {key: norm / 3 for key, norm in half.items()}
+            statements[f"{power.value} sums"] = lower(at_norms(core, half))
+            statements[f"{power.value} histogram"] = lower_norms(core)
+        (counted,) = bound(lift(sql, dataset(COUNTED), {}))
+        statements["counts"] = lower(counted)
+        for shown, statement in statements.items():
+            took = milliseconds(private, statement.sql, statement.parameters, runs)
+            found[shown] = round(took / least, 1)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--units", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "snapshot.duckdb"
+        fill(path, given.rows, given.units)
+        print(json.dumps({name: ratios(name, path, given.runs) for name in QUESTIONS}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

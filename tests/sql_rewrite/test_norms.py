@@ -1,0 +1,212 @@
+"""Cores whose units are scaled to norms: which norms there are, their histograms, and the same core at chosen norms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound
+from privacy.norms import BINS, NORM_GRAIN, NORM_MAX, NormOf, NormPower
+from privacy.policy import ROWS_STORED_MOST, Dataset
+from privacy.refusal import Refused
+from privacy.statistic import StatisticKind
+from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import UNITS_MAX, lower
+from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, parts_at
+from sql_rewrite.norms import at_norms, lower_norms, norm_core, norm_key
+from sql_rewrite.plan_key import core_key
+from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
+
+REGIONS = "FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY 1"
+SEXES = "FROM visits v JOIN people p USING (person_id) GROUP BY 1"
+
+
+def core(sql: str, power: NormPower = NormPower.L2, dataset: Dataset = AUTOMATIC) -> BoundedCore:
+    """The only core of a query."""
+    (found,) = bound(lift(sql, dataset), power=power)
+    return found
+
+
+def chosen(bounded: BoundedCore, norm: Fraction) -> BoundedCore:
+    """The core with all its norms at one number."""
+    return at_norms(bounded, {item.norm.name: norm for item in bounded.norms})
+
+
+@pytest.mark.parametrize(
+    ("sql", "norms"),
+    [
+        ("SELECT COUNT(*) AS n, COUNT(cost) AS c, AVG(cost) AS a, STDDEV(cost) AS s FROM visits", ["rows"]),
+        ("SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits", ["rows", "sum"]),
+        ("SELECT COUNT(DISTINCT person_id) AS n FROM visits", []),
+        (f"SELECT p.sex, COUNT(DISTINCT v.person_id) AS n {SEXES}", []),
+        (f"SELECT h.region, COUNT(DISTINCT v.person_id) AS n {REGIONS}", ["units"]),
+        (f"SELECT h.region, COUNT(*) AS n, COUNT(*) FILTER (WHERE v.cost > 5) AS m {REGIONS}", ["rows", "rows"]),
+        (
+            f"SELECT h.region, SUM(v.visit_id) AS s, SUM(v.cost) AS t, AVG(v.cost) AS a {REGIONS}",
+            ["rows", "sum", "sum"],
+        ),
+    ],
+)
+def test_which_norms_a_core_has(sql: str, norms: list[str]) -> None:
+    """One for the rows under each filter, for the units under each, and for each sum; none where each counts once."""
+    found = core(sql)
+    assert isinstance(found.contribution, NormedContribution)
+    assert sorted(item.norm.of.value for item in found.norms) == norms
+    assert found.described.norms == tuple(item.norm for item in found.norms)
+    histogram = norm_core(found)
+    if not norms:
+        assert histogram is None
+        return
+    assert histogram is not None
+    assert histogram.name == f"{found.described.name}.norms"
+    assert histogram.keys.domain == tuple((place,) for place in range(BINS))
+    for statistic, item in zip(histogram.statistics, found.norms, strict=True):
+        s = statistic.sensitivity
+        assert (statistic.name, s.l0, s.l1, s.l2_squared, s.linf) == (item.norm.name, 1, 1, 1, 1)
+    assert [one.name for one in lower_norms(found).sums] == [f"{item.norm.name}_0" for item in found.norms]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) AS n FROM people",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+    ],
+)
+def test_units_of_one_row_and_hidden_groups_are_counted(sql: str) -> None:
+    """There is nothing to scale where each unit has one row; where groups are hidden a unit has to lose some."""
+    found = core(sql)
+    assert isinstance(found.contribution, Contribution)
+    assert found.norms == ()
+    assert norm_core(found) is None
+    assert chosen(found, Fraction(3)) is found
+
+
+def test_a_sum_of_whole_numbers_needs_no_bounds() -> None:
+    """Under a norm it has a range of its own; numbers that are not whole need bounds for their steps."""
+    assert core("SELECT SUM(visit_id) AS s FROM visits").norms[0].norm.step == 1
+    with pytest.raises(Refused):
+        core("SELECT SUM(visit_id) AS s FROM visits", dataset=CLINIC)
+    with pytest.raises(Refused):
+        core("SELECT AVG(visit_id) AS s FROM visits")
+
+
+@pytest.mark.parametrize("power", NormPower)
+@pytest.mark.parametrize("norm", [NORM_GRAIN, Fraction(1), Fraction(7, 3), Fraction(123_456_789), Fraction(NORM_MAX)])
+def test_sensitivities_follow_the_norm(power: NormPower, norm: Fraction) -> None:
+    """The norm, in units of a row, is the sensitivity; sums of all units stay within 128 bits, in the statement too."""
+    sql = (
+        f"SELECT h.region, COUNT(*) AS n, SUM(v.visit_id) AS s, AVG(v.cost) AS a, VARIANCE(v.cost) FILTER (WHERE "
+        f"v.cost > 1) AS v, COUNT(DISTINCT v.person_id) AS u {REGIONS}"
+    )
+    tables = tuple(replace(t, rows_stored_per_unit=ROWS_STORED_MOST) for t in AUTOMATIC.tables)
+    found = chosen(core(sql, power, replace(AUTOMATIC, tables=tables)), norm)
+    assert isinstance(found.contribution, NormedContribution)
+    for item in found.statistics:
+        s, encoding = item.statistic.sensitivity, item.statistic.encoding
+        assert item.statistic.norm is not None
+        assert encoding is not None
+        used = found.contribution.norm(item.statistic.norm)
+        size = 2**item.parts * (item.row_encoding.highest**item.statistic.degree if item.row_encoding else 1)
+        size = size if item.statistic.degree else 2**item.parts
+        assert PARTS_LEAST <= item.parts <= PARTS_MOST
+        assert s.linf == used * size
+        assert s.l2_squared == s.linf**2
+        assert s.l1 == s.linf if power is NormPower.L1 else s.linf <= s.l1 <= s.linf * 2
+        assert s.l0 == 3 * item.statistic.coordinates
+        assert UNITS_MAX * s.linf < 2**127
+    assert all(0 < one.bound < 2**127 for one in lower(found).sums)
+
+
+def test_norms_are_rounded_up_and_held_to_what_a_unit_can_have() -> None:
+    """A norm beyond what declarations allow would only add noise."""
+    rows = chosen(core("SELECT COUNT(*) AS n FROM visits"), Fraction(NORM_MAX))
+    assert isinstance(rows.contribution, NormedContribution)
+    assert rows.contribution.norm("n0") == 1_000
+    units = chosen(core(f"SELECT h.region, COUNT(DISTINCT v.person_id) AS n {REGIONS}"), Fraction(100))
+    assert isinstance(units.contribution, NormedContribution)
+    assert 3 <= units.contribution.norm("n0") ** 2 < Fraction(3_01, 100)
+    fine = chosen(core("SELECT COUNT(*) AS n FROM visits"), Fraction(1, 3))
+    assert isinstance(fine.contribution, NormedContribution)
+    assert fine.contribution.norm("n0") == 1366 * NORM_GRAIN
+
+
+@pytest.mark.parametrize("norm", [Fraction(0), Fraction(-1), Fraction(NORM_MAX) + 1])
+def test_a_norm_out_of_range_is_an_error(norm: Fraction) -> None:
+    """Nothing is scaled to nothing, and no histogram reaches beyond its last bin."""
+    with pytest.raises(ValueError, match="norm"):
+        chosen(core("SELECT COUNT(*) AS n FROM visits"), norm)
+    with pytest.raises(KeyError):
+        at_norms(core("SELECT COUNT(*) AS n FROM visits"), {})
+
+
+def test_binary_places_of_factors() -> None:
+    """Even, 64 bits where twenty places fit them, and never too few for a step of a norm."""
+    assert parts_at(Fraction(1), 1) == 30
+    assert parts_at(Fraction(2**40), 1) == 22
+    assert parts_at(Fraction(32), 2**30) == 26
+    assert parts_at(Fraction(32), 2**44) == 30
+    assert parts_at(Fraction(2**30), 2**44) == 12
+
+
+def test_identities_of_histograms_are_of_norms_and_not_of_aggregates() -> None:
+    """Equal shapes find one histogram; other rows, cells, filters or powers have another."""
+
+    def key(sql: str, power: NormPower = NormPower.L2, dataset: Dataset = AUTOMATIC) -> str:
+        return norm_key(core(sql, power, dataset), dataset)
+
+    mine = key(f"SELECT h.region, COUNT(*) AS n {REGIONS}")
+    assert mine == key(f"SELECT h.region, AVG(v.cost) AS a, COUNT(*) AS n {REGIONS}")
+    assert mine == key(f"SELECT h.region, COUNT(v.ward) AS n {REGIONS}")
+    others = [
+        key(f"SELECT h.region, COUNT(*) AS n {REGIONS}", NormPower.L1),
+        key(f"SELECT h.region, COUNT(*) FILTER (WHERE v.cost > 3) AS n {REGIONS}"),
+        key(
+            "SELECT h.region, COUNT(*) AS n FROM visits v JOIN hospitals h USING (hospital_id) WHERE v.cost > 3 "
+            "GROUP BY 1"
+        ),
+        key(f"SELECT h.region, SUM(v.cost) AS n {REGIONS}"),
+        key("SELECT COUNT(*) AS n FROM visits"),
+        key(f"SELECT h.region, COUNT(*) AS n {REGIONS}", dataset=replace(AUTOMATIC, data_version="v2")),
+    ]
+    assert len({mine, *others}) == 1 + len(others)
+
+
+def test_identities_of_cores_are_of_nominal_norms() -> None:
+    """Whatever norm is chosen, the same question finds what is stored; the power and the way of bounding are inside."""
+    sql = f"SELECT h.region, COUNT(*) AS n {REGIONS}"
+    keys = [core_key(core(sql, power), AUTOMATIC) for power in NormPower] + [
+        core_key(core(sql, dataset=CLINIC), CLINIC)
+    ]
+    assert len(set(keys)) == len(keys)
+    with pytest.raises(AssertionError):
+        core_key(chosen(core(sql), Fraction(2)), AUTOMATIC)
+
+
+def test_what_a_request_may_ask() -> None:
+    """Automatic bounds where counts are declared, counts where bounds are automatic, and nothing at all."""
+    declared, automatic = ContributionBound(40, 4, 15), AutomaticContribution(ContributionBound(40, 4, 15))
+    assert AskedContribution(automatic=True).over(declared) == automatic
+    assert AskedContribution(automatic=True).over(automatic) == automatic
+    assert AskedContribution(rows_per_unit=10).over(automatic) == ContributionBound(10, 4, 10)
+    assert AskedContribution().over(automatic) == automatic
+    assert AskedContribution().over(declared) == declared
+    asked = AUTOMATIC.bounded_by(AskedContribution(groups_per_unit=3))
+    assert isinstance(core(f"SELECT h.region, COUNT(*) AS n {REGIONS}", dataset=asked).contribution, Contribution)
+    chosen_by = CLINIC.bounded_by(AskedContribution(automatic=True))
+    assert core("SELECT COUNT(*) AS n FROM visits", dataset=chosen_by).norms[0].norm.of is NormOf.ROWS
+    assert [t.rows_stored for t in chosen_by.tables] == [t.rows_stored for t in CLINIC.tables]
+
+
+def test_a_sum_has_a_statistic_of_its_own() -> None:
+    """Whatever stands beside it: the same estimand always."""
+    kinds = {
+        text: [item.statistic.kind for item in core(f"SELECT {text} FROM visits").statistics]
+        for text in ("SUM(cost)", "SUM(cost), COUNT(*)", "SUM(cost), AVG(cost)", "SUM(cost), STDDEV(cost), COUNT(*)")
+    }
+    assert all(found.count(StatisticKind.SUM) == 1 for found in kinds.values())
+    assert kinds["SUM(cost), STDDEV(cost), COUNT(*)"] == [StatisticKind.MOMENTS, StatisticKind.SUM]
