@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from accountant import reads
 from accountant.account import FilterKind
+from accountant.writer import Writer
 from mechanisms.families import NoiseFamily
 from server.journey.repeats import AnswerParts, Repeats
 from server.services import Services
@@ -57,6 +60,37 @@ def test_a_repeat_is_the_same_answer_for_nothing(
     assert record is not None
     assert record.state == "settled"
     assert json.loads(record.answer or b"") == second
+
+
+def test_how_often_a_question_goes_to_the_ledger(
+    services: Services, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows the round trips that bound how fast a question can be: reads beside the transactions, and transactions."""
+    who = analyst()
+    went: Counter[str] = Counter()
+
+    def counted(owner: Any, name: str, label: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            went[label] += 1
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(reads, "read", "reads")
+    counted(reads.Reads, "_read", "other reads")
+    counted(Writer, "submit", "transactions")
+    sql = "SELECT COUNT(*) FROM people WHERE age > 33"
+    asked(services, sql, who)
+    # The accounts before, and what remains after the charge.
+    assert went == {"reads": 2, "transactions": 2}
+    for told, reads_of_it in (("stored", 1), ("told again", 3)):
+        went.clear()
+        _, settled = asked(services, sql, who)
+        assert settled
+        # Told again it is read back: its own part, and the table that it shares with the first answer.
+        assert went == {"reads": reads_of_it, "transactions": 1}, told
 
 
 @pytest.mark.parametrize(
