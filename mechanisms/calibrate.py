@@ -20,18 +20,26 @@ from mechanisms.measurement import Measurement
 from privacy.composition import compose
 from privacy.events import Event
 from privacy.loss import Loss
+from privacy.norms import norms_name
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
+    "HISTOGRAM_SHARE",
     "UNKNOWN_WIDTH",
     "UNPROMISED_WIDTH",
     "Calibration",
     "Price",
+    "at_chosen_norms",
     "calibrate",
     "calibrate_for_half_width",
+    "is_histogram",
     "losses",
+    "part_of",
 ]
+
+HISTOGRAM_SHARE = Fraction(1, 16)
+"""Part of a core's price that buys the histogram of norms by which its question chooses the norm of its sums."""
 
 
 UNKNOWN_WIDTH = "no estimate of the query has a width that is known before the answer"
@@ -75,6 +83,19 @@ class Calibration:
             if measurement.statistic.name == statistic_name:
                 return measurement
         raise KeyError(statistic_name)
+
+    def with_core(self, other: Calibration) -> Calibration:
+        """This calibration with the cores of another one in place of those of the same names."""
+        cores = {core.name: core for core in other.cores}
+        return Calibration(
+            tuple(cores.get(core.name, core) for core in self.cores),
+            tuple(
+                other.measurement(measurement.core, measurement.statistic.name)
+                if measurement.core in cores
+                else measurement
+                for measurement in self.measurements
+            ),
+        )
 
     def predicted_errors(self, core_name: str) -> dict[str, float | None]:
         """The standard error that each estimate will have; None where it depends on the answer (ratios)."""
@@ -120,7 +141,7 @@ class Calibration:
 
 
 def calibrate(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
-    """The measurements that the price buys, shared equally among all statistics of all cores.
+    """The measurements that the price buys, shared equally by all statistics of all cores, less the histograms' part.
 
     Ensures: the events of the result add up to at most the price, and to the price itself when epsilon is rounded up to
     the ledger's unit. The delta is shared equally by the cores that select groups; without one it is not used.
@@ -142,11 +163,58 @@ def losses(cores: Sequence[CoreStatistics], price: Price) -> tuple[Loss, ...]:
     return tuple(compose(calibration.events_of(core.name)) for core in cores)
 
 
+def is_histogram(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> bool:
+    """Whether the core is the histogram of norms of another one among the cores."""
+    return any(other.norms and core.name == norms_name(other.name) for other in cores)
+
+
+def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> Fraction:
+    """The part of a price that a core gets, all its statistics together."""
+    return len(core.statistics) * _parts(cores)[core.name]
+
+
+def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
+    """The part of the price that each statistic of a core gets, by core.
+
+    Statistics share equally. Where a core comes with the histogram of its norms, that takes `HISTOGRAM_SHARE` of the
+    core's part, its norms equally.
+    """
+    histograms = {core.name: core for core in cores if is_histogram(core, cores)}
+    total = sum(len(core.statistics) for core in cores if core.name not in histograms)
+    parts: dict[str, Fraction] = {}
+    for core in cores:
+        if core.name in histograms:
+            continue
+        parts[core.name] = Fraction(1, total)
+        histogram = histograms.get(norms_name(core.name))
+        if histogram is not None:
+            parts[core.name] *= 1 - HISTOGRAM_SHARE
+            parts[histogram.name] = Fraction(len(core.statistics), total * len(histogram.statistics)) * HISTOGRAM_SHARE
+    return parts
+
+
+def at_chosen_norms(calibration: Calibration, core: CoreStatistics) -> Calibration:
+    """A core whose norms were chosen, with the loss of each statistic that it had at the norms it was priced at.
+
+    Ensures: no statistic costs more than its measurement in `calibration` did: its amount is the loss of that, and
+    noise is rounded up. So what was reserved before the choice covers what is drawn after it (norm_choice.md).
+    Errors: ValueError for noise out of range, KeyError for a core that the calibration does not have.
+    """
+    measurements = []
+    for statistic in core.statistics:
+        reserved = calibration.measurement(core.name, statistic.name)
+        family = BY_MECHANISM[reserved.name]
+        amount = family.currency.amount_of(reserved.event().loss())
+        measurement = family.measurement(core.name, statistic, share=reserved.share, amount=amount)
+        measurement.prepare()
+        measurements.append(measurement)
+    return Calibration((core,), tuple(measurements))
+
+
 def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
     """`calibrate` without preparing tables and thresholds."""
     selecting = [core for core in cores if core.keys.selection is not None]
-    total = sum(len(core.statistics) for core in cores)
-    if not total:
+    if not any(core.statistics for core in cores):
         raise ValueError("there is no statistic to spend the price on")
     if len({core.name for core in cores}) != len(cores):
         raise ValueError("two cores have the same name")
@@ -154,8 +222,9 @@ def _shared(cores: Sequence[CoreStatistics], price: Price) -> Calibration:
         raise ValueError("groups that are not public need a delta above zero and below one")
     for core in cores:
         _check(core)
+    parts = _parts(cores)
     measurements = tuple(
-        _measurement(core, statistic, Fraction(1, total), price, delta=price.delta / max(1, len(selecting)))
+        _measurement(core, statistic, parts[core.name], price, delta=price.delta / max(1, len(selecting)))
         for core in cores
         for statistic in core.statistics
     )
@@ -213,6 +282,7 @@ def calibrate_for_half_width(
     linear = [
         estimate
         for core in cores
+        if not is_histogram(core, cores)
         for estimate in core.estimates
         if linear_form(_statistic(core, estimate.statistic), estimate.kind) is not None
     ]
@@ -273,6 +343,7 @@ def _widest(cores: Sequence[CoreStatistics], price: Price, alpha: float) -> floa
     widths = [
         linear_half_width(measurement, form, alpha)
         for core in cores
+        if not is_histogram(core, cores)
         for estimate in core.estimates
         for measurement in [calibration.measurement(core.name, estimate.statistic)]
         for form in [linear_form(measurement.statistic, estimate.kind)]

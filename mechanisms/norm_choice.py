@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
 
-from privacy.norms import BINS, BINS_PER_OCTAVE
+from privacy.norms import BINS, BINS_PER_OCTAVE, NormOf, NormPower
 
 __all__ = ["NormChoice", "bin_of", "choose", "edge", "tails"]
 
@@ -47,12 +48,15 @@ _LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
 class NormChoice:
     """The norm, and what scaling to it is expected to cut from the sum over all cells, with its standard error.
 
-    `cut` and `error` are estimates without a promise: a unit too rare to be seen in the histogram is not in them.
+    `share` and `share_error` are the same as parts of the whole sum (of absolute values), None where too few units are
+    seen to say it. All are estimates without a promise: a unit too rare to be seen in the histogram is not in them.
     """
 
     norm: float
     cut: float
     error: float
+    share: float | None = None
+    share_error: float | None = None
 
 
 def edge(place: int) -> float:
@@ -67,7 +71,15 @@ def bin_of(square: int) -> int:
     return min(BINS - 1, max(0, square * square - 1).bit_length())
 
 
-def choose(counts: Sequence[float], *, deviation: float, cells: int, noise_per_norm: float) -> NormChoice | None:
+def choose(
+    counts: Sequence[float],
+    *,
+    deviation: float,
+    cells: int,
+    noise_per_norm: float,
+    power: NormPower = NormPower.L2,
+    of: NormOf = NormOf.ROWS,
+) -> NormChoice | None:
     """The norm for sums over `cells` cells whose noise has the standard deviation `noise_per_norm` times the norm.
 
     `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`. None when they show
@@ -85,25 +97,63 @@ def choose(counts: Sequence[float], *, deviation: float, cells: int, noise_per_n
     laws, weights = tails(noisy, last, deviation)
     end = last + 1 + laws.shape[1]
     norms = 2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE))
-    lost = _lost(norms, end, cells)
-    cut = lost[:, : last + 1] @ np.maximum(noisy[: last + 1], 0) + laws @ lost[:, last + 1 :].T
+    whole = _whole(end, cells, power, of)
+    lost = _kept_off(norms, end) * whole
+    body = np.maximum(noisy[: last + 1], 0)
+    cut = lost[:, : last + 1] @ body + laws @ lost[:, last + 1 :].T
     loss = (weights @ (cut * cut)) / cells**2 + (noise_per_norm * norms) ** 2
     best = int(np.argmin(loss))
-    mean = float(weights @ cut[:, best])
-    spread = float(weights @ (cut[:, best] - mean) ** 2)
-    return NormChoice(float(norms[best]), mean, math.sqrt(spread))
+    total = whole[: last + 1] @ body + laws @ whole[last + 1 :]
+    mean, spread = _moments(cut[:, best], weights)
+    share, share_spread = _moments(cut[:, best] / total, weights)
+    # Beside the tail, which is unknown, the noise of the bins that are cut.
+    noise = deviation**2 * float(lost[best, : last + 1] @ lost[best, : last + 1])
+    share_noise = noise / float(weights @ total) ** 2
+    return NormChoice(
+        float(norms[best]),
+        mean,
+        math.sqrt(spread + noise),
+        min(share, 1.0),
+        min(math.sqrt(share_spread + share_noise), 1.0),
+    )
 
 
-def _lost(norms: Floats, end: int, cells: int) -> Floats:
-    """What scaling to each norm takes from the sum over all cells of one unit of each bin.
+def _moments(values: Floats, weights: Floats) -> tuple[float, float]:
+    """Mean and variance under weights that add up to one."""
+    mean = float(weights @ values)
+    return mean, float(weights @ (values - mean) ** 2)
 
-    A unit of whole rows with L2 norm n has at most n sqrt(cells) of them, and at most n^2: as if spread evenly.
-    """
-    middle = 2.0 ** ((np.arange(end) - 0.5) / BINS_PER_OCTAVE)
+
+def _kept_off(norms: Floats, end: int) -> Floats:
+    """The part of a unit of each bin that scaling to each norm takes away."""
+    kept_off: Floats = np.maximum(0.0, 1 - norms[:, None] / _middles(end)[None, :])
+    return kept_off
+
+
+def _middles(end: int) -> Floats:
+    """A norm inside each bin."""
+    middle: Floats = 2.0 ** ((np.arange(end) - 0.5) / BINS_PER_OCTAVE)
     middle[0] = 1.0
-    rows = middle * np.minimum(middle, math.sqrt(cells))
-    lost: Floats = np.maximum(0.0, 1 - norms[:, None] / middle[None, :]) * rows[None, :]
-    return lost
+    return middle
+
+
+def _whole(end: int, cells: int, power: NormPower, of: NormOf) -> Floats:
+    """What one unit of each bin adds to the sum over all cells, about.
+
+    An L1 norm is it. A unit of whole rows with L2 norm n has at most n sqrt(cells) of them, and at most n^2: as if
+    spread evenly. Sums lie between n, all in one cell, and n sqrt(cells): their geometric mean.
+    """
+    middle = _middles(end)
+    if power is NormPower.L1:
+        return middle
+    match of:
+        case NormOf.ROWS | NormOf.UNITS:
+            spread: Floats = middle * np.minimum(middle, math.sqrt(cells))
+        case NormOf.SUM:
+            spread = middle * cells**0.25
+        case _:
+            assert_never(of)
+    return spread
 
 
 def tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:

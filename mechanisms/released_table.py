@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from mechanisms.families import NoiseFamily
 from mechanisms.noisy_sums import NoisySums
-from privacy.release import MechanismNote, ReleasedColumn
+from privacy.release import MechanismNote, NormNote, ReleasedColumn
 
 __all__ = ["ReleasedTable"]
 
@@ -29,6 +29,8 @@ class ReleasedTable:
     sums: tuple[NoisySums, ...] | None = field(default=None, compare=False, repr=False)
     cells: int | None = None
     family: NoiseFamily | None = None
+    norms: tuple[NormNote, ...] = ()
+    """The norms that were chosen for its sums."""
 
     def sums_of(self, column: str) -> NoisySums | None:
         """The noisy sums that a column was computed from; None where none are kept."""

@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from privacy.conversions import gaussian_epsilon, gaussian_mu_squared_near
+from privacy.loss import Loss
 from privacy.numbers import PICO
 
 __all__ = ["MU_SQUARED", "PURE", "Currency", "Payer"]
@@ -96,6 +97,10 @@ class Currency(ABC):
         """An epsilon for which an answer of this amount is (epsilon, delta)-DP. Errors: ValueError out of range."""
 
     @abstractmethod
+    def amount_of(self, loss: Loss) -> Fraction:
+        """The amount that a loss is. Errors: ValueError for one without a bound in this currency."""
+
+    @abstractmethod
     def quality(self, amount: Fraction) -> Fraction:
         """How good a release of this amount is: what is inverse to the scale of its noise, rounded down to picos."""
 
@@ -125,6 +130,9 @@ class _Pure(Currency):
 
     def own_epsilon(self, amount: Fraction, *, delta: Fraction) -> Fraction:
         return amount
+
+    def amount_of(self, loss: Loss) -> Fraction:
+        return _bounded(loss.pure)
 
     def quality(self, amount: Fraction) -> Fraction:
         return amount
@@ -170,11 +178,20 @@ class _MuSquared(Currency):
     def own_epsilon(self, amount: Fraction, *, delta: Fraction) -> Fraction:
         return gaussian_epsilon(mu_squared=amount, delta=delta)
 
+    def amount_of(self, loss: Loss) -> Fraction:
+        return _bounded(loss.mu_squared)
+
     def quality(self, amount: Fraction) -> Fraction:
         return Fraction(max(math.isqrt(math.floor(amount * 10**24)), 1), 10**12)
 
     def paid_by(self, *, pure: int, mu_squared: int, rho: int) -> int:
         return max(mu_squared, 2 * rho, 1)
+
+
+def _bounded(amount: Fraction | None) -> Fraction:
+    if amount is None:
+        raise ValueError("this loss has no bound in the currency")
+    return amount
 
 
 PURE: Currency = _Pure(power=1, unpaid=None)

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["BINS", "BINS_PER_OCTAVE", "NORM_GRAIN", "NORM_MAX", "Norm", "NormOf", "NormPower"]
+__all__ = ["BINS", "BINS_PER_OCTAVE", "NORM_GRAIN", "NORM_MAX", "Norm", "NormOf", "NormPower", "norms_name"]
 
 BINS_PER_OCTAVE = 4
 
@@ -61,3 +61,8 @@ class Norm:
     def __post_init__(self) -> None:
         assert self.step > 0
         assert self.of is NormOf.SUM or self.step == 1
+
+
+def norms_name(core: str) -> str:
+    """The name of the core that is the histogram of another core's norms."""
+    return f"{core}.norms"

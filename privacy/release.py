@@ -8,7 +8,7 @@ from enum import StrEnum
 from privacy.policy import ColumnType
 from privacy.values import Cell
 
-__all__ = ["ColumnKind", "MechanismNote", "ReleasedColumn"]
+__all__ = ["ColumnKind", "MechanismNote", "NormNote", "NormSource", "ReleasedColumn"]
 
 
 class ColumnKind(StrEnum):
@@ -61,3 +61,32 @@ class MechanismNote:
     argument: str
     share: str
     estimates: tuple[str, ...]
+
+
+class NormSource(StrEnum):
+    """Where the norm of a release comes from. The values are stored and sent."""
+
+    CHOSEN = "chosen"
+    """A histogram of norms that the same question released and paid for."""
+
+    STORED = "stored"
+    """A histogram of norms that an earlier question released."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormNote:
+    """To which norm units were scaled for some estimates, where it comes from, and what scaling is expected to cut.
+
+    `norm` is decimal text, in rows, units or the unit of the sum; `share` is the part of the sum over all cells that is
+    cut, with its standard error: estimates without a promise. Both are None where nothing is known of these rows: too
+    few units are seen, or the histogram is of older data.
+    """
+
+    estimates: tuple[str, ...]
+    norm: str
+    power: str
+    of: str
+    text: str
+    source: NormSource
+    share: float | None
+    error: float | None

@@ -1,8 +1,8 @@
 """Warnings: what an answer says beside its numbers, where they are right by the rules and may mislead a person.
 
-A warning is a finding (privacy/refusal.py) with one of these codes. It follows from the text and the declarations
-alone, like a refusal, so it reveals nothing about rows and costs nothing. It never replaces a refusal: what cannot be
-answered is refused. Codes are stable.
+A warning is a finding (privacy/refusal.py) with one of these codes. It follows from the text, the declarations and
+released numbers alone, so it reveals nothing about rows that was not paid for. It never replaces a refusal: what
+cannot be answered is refused. Codes are stable.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["WARNINGS"]
 
 WARNINGS: dict[str, str] = {
+    "contribution_cut": "Scaling units to the norm that was chosen cuts a part of the answer which is not small.",
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
     "groups_beyond_bound": "A unit counts in fewer groups than the answer has, so counts and sums are too low.",

@@ -11,10 +11,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from engines.shell import Sample, ShellColumn, ShellEngine, ShellTable
 from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily
@@ -23,7 +23,7 @@ from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_pla
 from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import Finding, Refused
-from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
+from privacy.release import ColumnKind, MechanismNote, NormNote, NormSource, ReleasedColumn
 from privacy.values import Cell
 from server.arranging import arranged
 from server.derived.cells import Errors, IntervalMethod, NoInterval
@@ -289,6 +289,7 @@ def to_stored(table: ReleasedTable) -> bytes:
             ],
             "family": table.family,
             "statistics": sums_to_plain(table.sums or ()),
+            **({"norms": [asdict(note) for note in table.norms]} if table.norms else {}),
         },
         separators=(",", ":"),
     ).encode()
@@ -340,7 +341,13 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
         notes=notes,
         sums=sums,
         family=family,
+        norms=tuple(_norm_note(note) for note in stored.get("norms", ())),
     )
+
+
+def _norm_note(note: Mapping[str, Any]) -> NormNote:
+    """What `to_stored` wrote of a note."""
+    return NormNote(**{**note, "estimates": tuple(note["estimates"]), "source": NormSource(note["source"])})
 
 
 def _family_of(notes: Sequence[MechanismNote]) -> NoiseFamily | None:

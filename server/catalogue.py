@@ -51,6 +51,10 @@ _PUBLIC_KEYS_MAX = 1_000
 """Most values of a public text column that become its keys by themselves; longer lists would make answers of noise."""
 
 
+EARLIER_MAX = 4
+"""Versions of data before the one that is served whose histograms of norms may still choose one."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     dataset: Dataset
@@ -143,6 +147,13 @@ class ServedDatasets:
     def snapshot(self, dataset: Dataset) -> Path:
         """The snapshot of exactly this version of the data."""
         return snapshot_file(self._snapshots_directory / dataset.name, dataset.data_version)
+
+    def earlier_data(self, dataset: Dataset) -> Sequence[str]:
+        """Versions of its data before this one, the latest first: at most `EARLIER_MAX`."""
+        known = dict.fromkeys(
+            version.data_version for version in reversed(self._registry.dataset_versions(dataset.name))
+        )
+        return [version for version in known if version != dataset.data_version][:EARLIER_MAX]
 
     def require_snapshots(self) -> None:
         """Errors: LookupError when the snapshot of a served dataset is missing, or is not as large as it was stored."""

@@ -234,12 +234,16 @@ tables:
     source: {{file: visits.csv}}
     key: visit_id
     references: {{patient_id: patients.patient_id, hospital_id: hospitals.hospital_id}}
-    contribution: {{rows_per_unit: 200, groups_per_unit: 36, rows_per_unit_and_group: 40}}
+    contribution: auto   # each question chooses how much of one patient counts
     columns:
       visit_id: {{type: integer}}
       patient_id: {{type: integer}}
       hospital_id: {{type: integer, keys: {{table: hospitals, column: hospital_id}}, nullable: false}}
-      visit_date: {{type: date, bounds: ["2023-01-01", "2025-12-31"]}}
+      visit_date:
+        type: date
+        bounds: ["2023-01-01", "2025-12-31"]
+        keys: {{range: ["2023-01-01", "2025-12-31"]}}   # so the months are public too
+        nullable: false
       department:
         type: text
         keys: [{", ".join(_DEPARTMENTS)}]

@@ -5,19 +5,16 @@ Functions of declarations and the request alone. mechanisms/bounding.md has the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from privacy.norms import NormOf
+from privacy.release import NormNote
 from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 
 __all__ = ["counts_of", "estimand", "what_is_cut"]
-
-_NORMED = (
-    "A unit with more than the norm is scaled down to it in all of its groups: where units have more, counts and sums "
-    "are too low."
-)
 
 UNITS = "privacy units"
 """What the statistics of units say that they are about."""
@@ -105,9 +102,48 @@ def _statistic_of(core: BoundedCore, estimate: Estimate) -> str | None:
     return next(one.statistic.argument for one in core.statistics if one.statistic.name == estimate.statistic)
 
 
-def what_is_cut(core: BoundedCore) -> str | None:
-    """Which contribution bound may have cut how, and which values are clipped; None where nothing can be cut."""
-    return " ".join(said for said in (_rows_cut(core), _values_clipped(core)) if said) or None
+def what_is_cut(core: BoundedCore, norms: Sequence[NormNote] = ()) -> str | None:
+    """Which contribution bound may have cut how, and which values are clipped; None where nothing can be cut.
+
+    `norms` are those that were chosen.
+    """
+    contribution = core.contribution
+    match contribution:
+        case NormedContribution():
+            cut = _norms_cut(core, norms)
+        case Contribution():
+            cut = _rows_cut(core, contribution)
+        case _:
+            assert_never(contribution)
+    return " ".join(said for said in (cut, _values_clipped(core)) if said) or None
+
+
+def _norms_cut(core: BoundedCore, norms: Sequence[NormNote]) -> str | None:
+    """One sentence for each norm; None where no unit is scaled."""
+    if not core.norms:
+        return None
+    if not norms:
+        return (
+            "Each unit's contribution over all groups is scaled to a norm, which the question chooses from a noisy "
+            "histogram of the units' norms: what is cut and the width of the noise follow from it."
+        )
+    return " ".join(map(_norm_cut, norms))
+
+
+def _norm_cut(note: NormNote) -> str:
+    size = "an L1 norm" if note.power == "l1" else "an L2 norm"
+    begin = (
+        f"Units whose {note.text or note.of} over all groups have {size} above {float(note.norm):,.4g} are scaled down "
+        "to it"
+    )
+    if note.share is None or note.error is None:
+        return f"{begin}; how much that cuts is not known."
+    if not note.share and not note.error:
+        return f"{begin}; no unit has more, so nothing is cut."
+    return (
+        f"{begin}, which cuts about {note.share:.1%} (± {2 * note.error:.1%}) of the whole; the interval is that of "
+        "the noise alone."
+    )
 
 
 def _values_clipped(core: BoundedCore) -> str | None:
@@ -120,11 +156,8 @@ def _end(value: object) -> str:
     return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
 
 
-def _rows_cut(core: BoundedCore) -> str | None:
+def _rows_cut(core: BoundedCore, contribution: Contribution) -> str | None:
     """One sentence on which contribution bound may have cut how; None where each unit has one row."""
-    contribution = core.contribution
-    if isinstance(contribution, NormedContribution):
-        return _NORMED if core.norms else None
     if contribution.one_row:
         return None
     cells = core.described.keys.domain

@@ -21,7 +21,7 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.filter import Sums
 from mechanisms.amounts import least_amount
-from mechanisms.calibrate import losses
+from mechanisms.calibrate import is_histogram, losses, part_of
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.loss import Loss
 from privacy.numbers import PICO
@@ -66,9 +66,9 @@ class Floor:
             rho=math.floor((branches.rho or 0) * share),
         )
 
-    def covered(self, by_core: Sequence[Loss]) -> bool:
-        """Whether each of these runs (one per core) takes as much as it must."""
-        return all(self._missing(Sums.of(loss)) <= 1 for loss in by_core)
+    def covered(self, cores: Sequence[CoreStatistics], by_core: Sequence[Loss]) -> bool:
+        """Whether each of these runs takes as much as it must."""
+        return all(self._missing(Sums.of(loss)) <= 1 for loss in _of_runs(cores, by_core))
 
     def _missing(self, sums: Sums) -> float:
         """By which factor the price must grow in the worst of the branches, at most 1 when it is enough."""
@@ -100,7 +100,7 @@ class Floor:
             return Price(family, amount, delta)
 
         def covers(amount: Fraction) -> bool:
-            return _works(lambda: self.covered(losses(cores, price(amount))))
+            return _works(lambda: self.covered(cores, losses(cores, price(amount))))
 
         def drawn(amount: Fraction) -> bool:
             return _works(lambda: bool(known.get(cores, price(amount))))
@@ -133,19 +133,27 @@ class Floor:
         price: Callable[[Fraction], Price],
     ) -> Fraction:
         """Near the least amount: the noise of one family takes what its core's part is; small Laplace its square."""
-        counts = [len(core.statistics) for core in cores]
-        part = Fraction(min(counts), sum(counts))
+        part = min(part_of(core, cores) for core in cores if not is_histogram(core, cores))
         currency = FAMILIES[family].currency
         amount = currency.paid_by(pure=self.pure, mu_squared=self.mu_squared, rho=self.rho) * PICO / part
         for _ in range(3):
             try:
-                factor = max(self._missing(Sums.of(loss)) for loss in losses(cores, price(amount)))
+                factor = max(self._missing(Sums.of(loss)) for loss in _of_runs(cores, losses(cores, price(amount))))
             except ValueError:
                 factor = 4.0
             if factor <= 1:
                 break
             amount = math.ceil(amount * Fraction(math.sqrt(factor)) / PICO) * PICO
         return amount
+
+
+def _of_runs(cores: Sequence[CoreStatistics], by_core: Sequence[Loss]) -> list[Loss]:
+    """The losses that count as runs.
+
+    A histogram of norms is released in the run of the sums whose norm it chooses, and never alone. The sums take as
+    much as they must without it, because a stored histogram may serve the next run.
+    """
+    return [loss for core, loss in zip(cores, by_core, strict=True) if not is_histogram(core, cores)]
 
 
 AMOUNT_MOST = Fraction(10**10)

@@ -16,6 +16,7 @@ __all__ = [
     "above_policy",
     "delta_above_policy",
     "floor_above_policy",
+    "norm_not_known",
     "size_not_known",
     "spend_below_floor",
     "too_exact",
@@ -114,6 +115,22 @@ def size_not_known(why: str) -> Refused:
             'ask for a width in the unit of the column: "accuracy": {"half_width": "..."}, or --half-width',
             "ask once with a spend: the stored release then says how large the numbers are",
             "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1",
+        ),
+    )
+
+
+def norm_not_known() -> Refused:
+    """Of a half width where the question chooses the norm of contributions, and no stored histogram knows it."""
+    return _refused(
+        code="accuracy_unreachable",
+        what="the asked half_width is refused",
+        why="The width of the noise follows from the norm to which units are scaled, and the question chooses that "
+        "from a histogram of norms which nobody has bought yet.",
+        instead=(
+            "ask once with a spend (--epsilon): its histogram is stored, and a half_width is then priced at the norm "
+            "which it chooses; these are two charges",
+            'name bounds: "contribution": {"rows_per_unit": ..., "groups_per_unit": ..., "rows_per_unit_and_group": '
+            "...}, or --rows-per-unit and the like",
         ),
     )
 

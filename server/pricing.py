@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from accountant.account import Account
 from mechanisms.calibrate import Calibration, calibrate_for_half_width
@@ -383,7 +384,7 @@ def _candidate(
         for one in all_wished
     )
     reduced = 2 * price.amount < nominal.amount
-    sold = sold and floor.covered(known.get(cores, price).by_core)
+    sold = sold and floor.covered(cores, known.get(cores, price).by_core)
     raised = not sold and not wish.named
     if raised:
         price = floor.least(cores, price.family, price.delta, known)
@@ -424,7 +425,7 @@ def _affordable(
         asked=asked,
         power=FAMILIES[nominal.family].currency.power,
         leaf=leaf,
-        covered=floor.covered,
+        covered=partial(floor.covered, cores),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privacy.aggregate import AggregateFunction
-from privacy.norms import BINS
+from privacy.norms import BINS, norms_name
 from privacy.policy import ColumnType
 from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
@@ -36,7 +36,7 @@ def norm_core(bounded: BoundedCore) -> CoreStatistics | None:
     one = Fraction(1)
     relation = bounded.statistics[0].statistic.sensitivity.relation
     return CoreStatistics(
-        name=f"{bounded.described.name}.norms",
+        name=norms_name(bounded.described.name),
         keys=Keys(
             columns=(KeyColumn(BIN, ColumnType.INTEGER),),
             domain=tuple((place,) for place in range(BINS)),

@@ -337,7 +337,12 @@ def dataset_lines(body: Json) -> Iterator[str]:
         for part in item["references"]:
             yield printable(f"  {part['column']} refers to {part['table']}.{part['key']}")
         bounds = item["contribution"]
-        if item["protected"] and bounds != dict.fromkeys(bounds, 1):
+        numbers = {name: bound for name, bound in (bounds or {}).items() if name != "automatic"}
+        if numbers and bounds.get("automatic"):
+            yield "  each question chooses how much of one unit counts, where the list of groups is public; of other"
+            counted, groups = bounds["rows_per_unit"], bounds["groups_per_unit"]
+            yield f"  groups at most {counted:,} of its rows count, in {groups:,} groups"
+        elif numbers and numbers != dict.fromkeys(numbers, 1):
             yield (
                 f"  of one unit count at most {bounds['rows_per_unit']:,} rows, in "
                 f"{bounds['groups_per_unit']:,} groups, {bounds['rows_per_unit_and_group']:,} in each"

@@ -48,6 +48,9 @@ class Question:
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
     noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
+    contribution: Literal["auto"] | None = option(
+        "--contribution", "Let the question choose how much of a unit counts."
+    )
     rows_per_unit: int | None = _bound("--rows-per-unit N", "Rows of one unit that count. Default: the dataset's.")
     groups_per_unit: int | None = _bound("--groups-per-unit N", "Groups in which one unit counts.")
     rows_per_unit_and_group: int | None = _bound("--rows-per-unit-and-group N", "Rows of it that count in one group.")
@@ -64,11 +67,16 @@ class Question:
             raise UsageError(f"""{prices[0]} and {prices[1]} are both given
                 --epsilon, --own-epsilon, --half-width and --relative are four ways to set one price.
                 Give one of them, or none for the dataset's default.""")
+        bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
+        if bounds and self.contribution is not None:
+            raise UsageError(f"""--contribution and {_named(next(iter(bounds)))} exclude each other
+                Either the question chooses how much of one unit counts, or you name it.
+                Give one of them, or none for what the dataset declares.""")
         wishes = {
             "parameters": _parameters(self.parameter or []),
             "spend": self._amounts("epsilon", "own_epsilon"),
             "accuracy": self._amounts("half_width", "relative", "confidence"),
-            "contribution": {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None},
+            "contribution": self.contribution or bounds,
             **self._amounts("delta"),
             **{name: getattr(self, name) for name in ("noise", "reuse", "budget", "nonempty", "accept_noise")},
         }

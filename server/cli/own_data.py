@@ -19,11 +19,9 @@ from server.cli.output import printable, say
 if TYPE_CHECKING:
     from engines.inspected import InspectedTable
 
-__all__ = ["DEMO", "ROWS_PER_UNIT", "About", "OwnData", "OwnFile", "inspect", "renamed_lines"]
+__all__ = ["DEMO", "About", "OwnData", "OwnFile", "inspect", "renamed_lines"]
 
 DEMO = "demo"
-ROWS_PER_UNIT = 20
-"""Rows of one unit that count when a file turns out to have several of one. A fixed number: not read from rows."""
 
 _EACH_ROW = "Where each row is one person and no column names them: --each-row"
 
@@ -90,13 +88,19 @@ class About:
                 Either a column names the unit, or each row is one.
                 Keep --unit where one person may have several rows.""")
 
-    def proposal(self, tables: Sequence[InspectedTable], file: str, rows: int | None = None) -> str:
-        """The text of a dataset file, in which `rows` of one unit count. Errors: UsageError for unknown names."""
-        from privacy.bounds import ContributionBound
+    def proposal(
+        self, tables: Sequence[InspectedTable], file: str, rows: int | None = None, *, several: bool = False
+    ) -> str:
+        """The text of a dataset file, in which `rows` of one unit count, or as many as each question chooses.
+
+        `several` says that a unit may have several rows also in the table of the units. Errors: UsageError for unknown
+        names.
+        """
+        from privacy.bounds import AutomaticContribution, ContributionBound
         from privacy.wording import nearest
         from server.datasets import propose
 
-        bound = None
+        bound: AutomaticContribution | ContributionBound | None = AutomaticContribution() if several else None
         if rows is not None:
             bound = ContributionBound(rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows)
         try:
@@ -190,14 +194,14 @@ class OwnFile:
         # One row of one unit in one table: then the unit's column can turn out to repeat.
         self.single = len(self.tables) == 1
         self.assumed = not self.single and rows_per_unit is None
-        self.rows_per_unit = ROWS_PER_UNIT if self.assumed else rows_per_unit
+        self.rows_per_unit = rows_per_unit
         self._about = replace(about, dataset=self.name, unit_table=self.unit_table)
         self.text()  # a wrong column or table is refused now, before anything is made
         self.columns = _column_list(self.tables)
 
-    def text(self, *, rows_per_unit: int | None = None) -> str:
-        """The dataset file for it."""
-        return self._about.proposal(self.tables, str(self.path), self.rows_per_unit or rows_per_unit)
+    def text(self, *, several: bool = False) -> str:
+        """The dataset file for it; `several` says that a unit has several rows in its only table."""
+        return self._about.proposal(self.tables, str(self.path), self.rows_per_unit, several=several)
 
     def wrong_table(self) -> CommandFailed:
         """The failure when the table of the units turns out to have several rows of one."""
@@ -221,15 +225,15 @@ class OwnFile:
                 "each row counts as one person. That is right when everybody has one row: who has several is protected",
                 "  one row at a time, not as a whole. If a column names the person, use --unit COLUMN instead.",
             ]
-        return lines + (self.assumption(described, "of the tables that refer to it, ") if self.assumed else [])
+        return lines + (self.assumption(described, "in the tables that refer to it, ") if self.assumed else [])
 
     @staticmethod
     def assumption(described: Path, why: str) -> list[str]:
-        """Says how many rows of one unit will count, and where to say otherwise."""
+        """Says how much of one unit will count, and where to say otherwise."""
         return [
-            f"{why}at most {ROWS_PER_UNIT} rows of one unit will count.",
-            "  This is a fixed number, not one that was read from your rows. Choose your own with --rows-per-unit, or",
-            f'  under "contribution" in {described}',
+            f"{why}each question chooses how much of one unit counts, for a small part of its price.",
+            "  Where the list of groups is not public, at most 20 rows in 4 groups do. Choose numbers of your own with",
+            f'  --rows-per-unit, or under "contribution" in {described}',
         ]
 
     def require_same(self, described: Path) -> None:

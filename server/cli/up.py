@@ -14,7 +14,7 @@ from server.cli.answers import answer_table, price_lines
 from server.cli.failure import CommandFailed
 from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
-from server.cli.own_data import DEMO, ROWS_PER_UNIT, About, OwnData, OwnFile
+from server.cli.own_data import DEMO, About, OwnData, OwnFile
 from server.cli.serving import open_port, take_home
 from server.files import write_whole
 from server.home import KEY_NAMES, Home
@@ -228,9 +228,9 @@ class _Up:
                     raise guest.wrong_table() from None
                 if not repeats or guest.rows_per_unit is not None:
                     raise
-            # Whether the column repeats is how the table is built. How often is not read: the bound is fixed.
+            # Whether the column repeats is how the table is built. How often is not read.
             self.tell(*guest.assumption(path, f'"{printable(guest.unit)}" repeats, so one unit has several rows: '))
-            write_whole(path, guest.text(rows_per_unit=ROWS_PER_UNIT))
+            write_whole(path, guest.text(several=True))
             return self._attach(services)
         except BaseException:
             # A file that was never attached would be in the way of the next attempt.

@@ -69,7 +69,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
                 f"If a row was exported twice, correct the data; every reference to {name}.{column} needs it unique.",
             )
         case "unit_not_one_row":
-            return (f"Write in table {name}: {CONTRIBUTION_EXAMPLE}", _NUMBERS)
+            return (f"Write in table {name}: contribution: auto", f"Or {CONTRIBUTION_EXAMPLE}", _NUMBERS)
         case "column_missing":
             return (
                 f'Write in {place} the name that the column has in the data: source_name: "NAME IN THE HEADER"',
@@ -164,7 +164,8 @@ def _several_rows(name: str, table: TableFile | None, unit: UnitFile | None) -> 
     lines = []
     if table is not None and table.key is not None:
         lines.append(f"If one unit may have several rows, remove this line from table {name}: key: {table.key}")
-    lines.append(f"{'and write in its place' if lines else 'Write'}: {CONTRIBUTION_EXAMPLE}")
+    lines.append(f"{'and write in its place' if lines else 'Write'}: contribution: auto")
+    lines.append(f"Or {CONTRIBUTION_EXAMPLE}")
     lines.append(_NUMBERS)
     if name == unit.table:
         lines.append(

@@ -7,13 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from engines.table_source import TableSource
-from privacy.bounds import ContributionBound, ValueBounds
+from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Limits, PublicKeys, Reference, Sharing, Table
 from privacy.refusal import Finding
 from privacy.unit import PrivacyUnit
 from server.datasets.finding import ERROR, DatasetFileRefused
 from server.datasets.keys import KEYS_MAX, gathered_in, key_values, moment_bounds
-from server.datasets.model import ColumnFile, DatasetFile, KeysOfTable, TableFile
+from server.datasets.model import AUTO, ColumnFile, ContributionFile, DatasetFile, KeysOfTable, TableFile
 from server.datasets.routes import routes_to_unit
 from server.datasets.source import source_of
 
@@ -85,7 +85,7 @@ def _table(
     references = tuple(_reference(column, target) for column, target in table.references.items())
     unit_column: str | None = None
     unit_path: tuple[Reference, ...] = ()
-    contribution: ContributionBound | None = None
+    contribution: ContributionBound | AutomaticContribution | None = None
     if not table.public:
         (route,) = routes_to_unit(file.unit, file.tables, name)
         unit_column = route.unit_column
@@ -93,8 +93,10 @@ def _table(
         declared = table.contribution
         if route.one_row:
             contribution = ContributionBound(1, 1, 1)
+        elif declared == AUTO:
+            contribution = AutomaticContribution()
         else:
-            assert declared is not None, "the file was checked"
+            assert isinstance(declared, ContributionFile), "the file was checked"
             contribution = ContributionBound(
                 declared.rows_per_unit, declared.groups_per_unit, declared.rows_per_unit_and_group
             )

@@ -250,6 +250,20 @@ class ContributionFile(_Part):
     rows_per_unit_and_group: Bound = Field(description="Rows of one unit that count in one group.")
 
 
+AUTO = "auto"
+"""The word for bounds that each question chooses."""
+
+
+def _kind_of_contribution(value: object) -> str:
+    return "auto" if isinstance(value, str) else "bounds"
+
+
+Contribution = Annotated[
+    Annotated[Literal["auto"], Tag("auto")] | Annotated[ContributionFile, Tag("bounds")],
+    Discriminator(_kind_of_contribution),
+]
+
+
 class TableFile(_Part):
     """One table. Protected unless it is declared public; a table that is not listed does not exist."""
 
@@ -262,8 +276,10 @@ class TableFile(_Part):
     unit_via: Identifier | None = Field(
         default=None, description="The reference that leads to the privacy unit, when more than one does."
     )
-    contribution: ContributionFile | None = Field(
-        default=None, description="Needed where one unit may have many rows; 1, 1 and 1 where it has one."
+    contribution: Contribution | None = Field(
+        default=None,
+        description="Needed where one unit may have many rows: auto, or bounds. With auto, where groups are public, "
+        "each question chooses from the data how much of one unit counts, at a small part of its price.",
     )
     rows_stored_per_unit: Annotated[int, Field(ge=1, le=ROWS_STORED_MOST)] | None = Field(
         default=None,

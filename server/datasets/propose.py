@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from engines.inspected import InspectedTable
 from engines.table_source import file_format
-from privacy.bounds import ContributionBound
+from privacy.bounds import AutomaticContribution, ContributionBound
 from privacy.policy import ColumnType
 from server.datasets.advice import CONTRIBUTION_EXAMPLE
 from server.datasets.identifiers import identifier_for
@@ -44,7 +44,7 @@ def propose(
     file: str,
     dataset: str | None = None,
     unit_table: str | None = None,
-    contribution: ContributionBound | None = None,
+    contribution: ContributionBound | AutomaticContribution | None = None,
     rows_are_units: bool = False,
 ) -> str:
     """The text of a dataset file for the tables in `file`.
@@ -145,7 +145,7 @@ def _table(
     unit: str | None,
     key: str | None,
     owner: str | None,
-    contribution: ContributionBound | None,
+    contribution: ContributionBound | AutomaticContribution | None,
     referred: bool,
 ) -> list[str]:
     """The lines of one table; `unit` is its column that holds the unit's key, `key` that of the table `owner`.
@@ -184,7 +184,7 @@ def _table(
     if unit is None and not led and owner is not None and name != owner:
         ask = "references: {COLUMN: TABLE.KEY}, or public: true" if key is not None else "public: true, or remove it"
         lines.append(f"    # asked: how do its rows belong to the units? {ask}")
-    if contribution is not None and (unit is not None or led) and not single:
+    if isinstance(contribution, ContributionBound) and (unit is not None or led) and not single:
         bound = (
             f"    contribution: {{rows_per_unit: {contribution.rows_per_unit}, "
             f"groups_per_unit: {contribution.groups_per_unit}, "
@@ -192,8 +192,8 @@ def _table(
         )
         lines.append(bound)
     elif (unit is not None or led) and not (one_row or single):
-        lines.append("    # asked: how much of one unit may count? Numbers that most units stay within")
-        lines.append(f"    # {CONTRIBUTION_EXAMPLE}")
+        lines.append("    contribution: auto   # each question chooses how much of one unit counts")
+        lines.append(f"    # or numbers that most units stay within: {CONTRIBUTION_EXAMPLE}")
     lines.append("    columns:")
     several = not (one_row or single or (name == owner and unit is None))
     for item in named_columns(table):

@@ -224,7 +224,8 @@ _EXAMPLES = {
     "source_name": "Write the name in quotes, as the header of the data file has it.",
     "bounds": "Write the lowest and the highest plausible value: bounds: [0, 110].",
     "keys": "Write keys: [a, b], keys: {range: [0, 110]} or keys: {table: regions, column: name}.",
-    "contribution": "Write: contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}.",
+    "contribution": "Write: contribution: auto, or "
+    "contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15}.",
     "rows_per_unit": "Write a whole number of 1 or more.",
     "groups_per_unit": "Write a whole number of 1 or more.",
     "rows_per_unit_and_group": "Write a whole number of 1 or more.",

@@ -72,6 +72,10 @@ class NoInterval(StrEnum):
         "Noisy numbers choose the rows, so intervals hold for all groups at once, and how many groups are shown is not "
         "known before the answer.",
     )
+    NORM_NOT_CHOSEN = (
+        "norm_not_chosen",
+        "The question itself chooses the norm to which units are scaled, and the width of the noise follows from it.",
+    )
     STORED_WITHOUT_SUMS = (
         "stored_without_sums",
         "The stored release is of a version that did not keep what the interval needs.",

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
@@ -16,23 +19,30 @@ from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import Reserved, Reuse
 from accountant.states import QueryStatus
+from mechanisms.families import FAMILIES
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
+from privacy.release import NormSource
 from server import pricing
 from server.admitted import InFlight, Settled
+from server.answer_rows import from_stored
 from server.errors import Problem
 from server.free_answers import FreeAnswers
-from server.journey.charges import charges_of, repeat_key, request_of
+from server.journey.charges import charges_of, needed_charges, power_of, repeat_key, request_of
+from server.journey.norms import choose_norms
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
+from server.journey.release_key import release_key
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
 from server.journey.sizes import Sizes
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
+from server.price_refusals import norm_not_known
 from server.question import Question
+from sql_rewrite.norms import norm_key
 
 __all__ = ["Admission", "Served"]
 
@@ -45,6 +55,9 @@ class Served(Protocol):
 
     def snapshot(self, dataset: Dataset) -> Path:
         """The file of its rows."""
+
+    def earlier_data(self, dataset: Dataset) -> Sequence[str]:
+        """Versions of its data before this one, the latest first: a few."""
 
 
 class Admission:
@@ -76,19 +89,19 @@ class Admission:
     def quote(self, question: Question) -> tuple[Prepared, Quote]:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
-        prepared = self._preparing.prepare(question, dataset)
-        question = self._sizes.resolved(question, prepared)
+        question, prepared = self._prepared(question, dataset, path)
         quoting = Quoting(question, prepared, path)
         repeated = self._repeatable(question, prepared, path)
         if repeated is not None:
             earlier, reusable = repeated
-            return prepared, quoting.quote(earlier.priced, reusable, [charge.core_key for charge in earlier.charges])
+            keys = [charge.core_key for charge in earlier.charges[: len(prepared.cores)]]
+            return prepared, quoting.quote(earlier.priced, reusable, keys)
         priced = quoting.price()
         charges = charges_of(prepared, priced)
-        reusable = Reusable(self._stored, question, dataset, charges, path[0])
+        reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
         if priced is not None:
             quoting.refuse(priced, self._stored, reusable)
-        return prepared, quoting.quote(priced, reusable, [charge.core_key for charge in charges])
+        return prepared, quoting.quote(priced, reusable, [charge.core_key for charge in charges[: len(prepared.cores)]])
 
     def admit(self, question: Question) -> Admitted:
         """Steps 2 to 5. Errors: Refused, Problem, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
@@ -98,8 +111,7 @@ class Admission:
             if earlier is not None:
                 return _retried(earlier)
         dataset, path = self._paying(question)
-        prepared = self._preparing.prepare(question, dataset)
-        question = self._sizes.resolved(question, prepared)
+        question, prepared = self._prepared(question, dataset, path)
         query_id = f"q_{secrets.token_hex(12)}"
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
@@ -107,10 +119,15 @@ class Admission:
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
         charges = charges_of(prepared, priced)
+        reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
         asked = Asked(
-            query_id=query_id, question=question, prepared=prepared, priced=priced, charges=charges, path=path
+            query_id=query_id,
+            question=question,
+            prepared=prepared,
+            priced=priced,
+            charges=needed_charges(prepared, priced, charges, reusable.serve()),
+            path=path,
         )
-        reusable = Reusable(self._stored, question, dataset, charges, path[0])
         if self._free.wait_seconds(question.principal) and all(reusable.serve()):
             self._refuse_free_answer(question)
         if priced is not None:
@@ -159,6 +176,39 @@ class Admission:
             return False
         return True
 
+    def _prepared(self, question: Question, dataset: Dataset, path: tuple[Account, ...]) -> tuple[Question, Prepared]:
+        """Steps 2 and 3; where a width is asked for, at the norms that stored histograms choose. Errors: Refused.
+
+        The question has a half width in place of a relative one.
+
+        A width is promised before the charge, so its norm must be known by then. There a histogram of older data may
+        choose it as well: then nothing is known of what is cut.
+        """
+        prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
+        question = self._sizes.resolved(question, prepared)
+        if question.half_width is None or not any(prepared.histograms):
+            return question, prepared
+        priced = Quoting(question, prepared, path).priced_by_default()
+        reusable = Reusable(self._stored, question, dataset, (), path[0], cores=0)
+        earlier = [replace(prepared.plan.dataset, data_version=one) for one in self._served.earlier_data(dataset)]
+        chosen = {}
+        for core, histogram in zip(prepared.cores, prepared.histograms, strict=True):
+            if histogram is None:
+                continue
+            keys = [histogram.key, *(norm_key(core, of_data) for of_data in earlier)]
+            found = [
+                (reusable.histogram([release_key(key, family, delta=Fraction(0)) for family in FAMILIES]), key)
+                for key in keys
+            ]
+            release, key = next(((one, key) for one, key in found if one is not None), (None, ""))
+            if release is None:
+                raise norm_not_known()
+            table = from_stored(release.body, histogram.described.name, question.confidence)
+            chosen[core.described.name] = choose_norms(
+                core, priced.calibration, table, source=NormSource.STORED, same_data=key == histogram.key
+            )
+        return question, self._preparing.at_norms(prepared, chosen)
+
     def _repeat(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str
     ) -> Reserved | None:
@@ -171,7 +221,9 @@ class Admission:
         earlier = None if question.reuse is Reuse.NONE else self._repeats.get(key)
         if earlier is None:
             return None
-        reuse = Reusable(self._stored, question, prepared.plan.dataset, earlier.charges, path[0]).reuse
+        reuse = Reusable(
+            self._stored, question, prepared.plan.dataset, earlier.charges, path[0], cores=len(prepared.cores)
+        ).reuse
         if reuse is Reuse.NONE:
             return None
         asked = Asked(
@@ -214,7 +266,9 @@ class Admission:
         earlier = None if question.reuse is Reuse.NONE else self._repeats.get(key)
         if earlier is None:
             return None
-        reusable = Reusable(self._stored, question, prepared.plan.dataset, earlier.charges, path[0])
+        reusable = Reusable(
+            self._stored, question, prepared.plan.dataset, earlier.charges, path[0], cores=len(prepared.cores)
+        )
         same = {key: release.id for key, release in earlier.releases.items()}
         if not same or {key: release.id for key, release in reusable.serving.items()} != same:
             return None

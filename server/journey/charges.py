@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
+from mechanisms.calibrate import part_of
+from mechanisms.families import NoiseFamily
+from privacy.currency import MU_SQUARED
+from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.values import Json
 from server.journey.query import Asked, Prepared
@@ -14,11 +18,17 @@ from server.journey.release_key import quality_of, release_key
 from server.pricing import Priced, Wish
 from server.question import Question
 
-__all__ = ["charges_of", "repeat_key", "request_of", "text_key", "wish_of"]
+__all__ = ["charges_of", "needed_charges", "power_of", "repeat_key", "request_of", "text_key", "wish_of"]
 
 
-def text_key(question: Question, dataset: Dataset) -> Hashable:
-    """What decides steps 2 and 3: the text, its parameters with their types, policy and data."""
+def power_of(question: Question, leaf: Account) -> NormPower:
+    """The norm to which units are scaled where the question chooses it: that of the noise which the account can pay."""
+    gaussian = question.noise is not NoiseFamily.LAPLACE and MU_SQUARED.pays(leaf)
+    return NormPower.L2 if gaussian else NormPower.L1
+
+
+def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable:
+    """What decides steps 2 and 3: the text, its parameters with their types, policy, data, and the power of norms."""
     # By their written form: 0.0 and -0.0 are equal, and not the same question.
     parameters = tuple(sorted((k, type(v).__name__, repr(v)) for k, v in question.parameters.items()))
     bounds = question.contribution
@@ -30,6 +40,7 @@ def text_key(question: Question, dataset: Dataset) -> Hashable:
         dataset.data_version,
         bounds,
         question.nonempty,
+        power,
     )
 
 
@@ -39,7 +50,7 @@ def repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashabl
     The limit of the account is a part of it: what a spend buys there decides which releases are good enough.
     """
     account = (question.principal, leaf.id, leaf.limit, leaf.filter)
-    return (text_key(question, prepared.plan.dataset), wish_of(question), account)
+    return (text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), account)
 
 
 def wish_of(question: Question) -> Wish:
@@ -73,12 +84,12 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     """What the ledger is asked to charge: per core its events, and which stored releases serve instead."""
     if priced is None:
         return ()
-    statistics = sum(len(core.statistics) for core in prepared.described)
+    cores = prepared.priced
     selecting = sum(core.keys.selection is not None for core in prepared.described)
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
     for core, key in zip(prepared.described, prepared.keys, strict=True):
-        part = Fraction(len(core.statistics), statistics)
+        part = part_of(core, cores)
         deltas = [Fraction(0)]
         if core.keys.selection is not None:
             asked = priced.price.delta / selecting
@@ -95,7 +106,42 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                 ),
             )
         )
+    charges.extend(_of_histogram(prepared, priced, key) for key in prepared.histograms_by_key(priced.family))
     return tuple(charges)
+
+
+HISTOGRAM_SERVES = Fraction(1, 4)
+"""Part of the wished quality from which on a stored histogram of norms chooses them."""
+
+
+def _of_histogram(prepared: Prepared, priced: Priced, key: str) -> CoreCharge:
+    """The charge of a histogram of norms: a poorer stored one serves as well, because it only chooses."""
+    histogram = prepared.histograms_by_key(priced.family)[key]
+    part = part_of(histogram.described, prepared.priced)
+    return CoreCharge(
+        core_key=key,
+        quality=quality_of(priced.price, part),
+        events=priced.calibration.events_of(histogram.described.name),
+        serving=tuple(
+            (histogram.release_key(price.family), quality_of(price, part) * HISTOGRAM_SERVES)
+            for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
+        ),
+    )
+
+
+def needed_charges(
+    prepared: Prepared, priced: Priced | None, charges: tuple[CoreCharge, ...], served: Sequence[bool]
+) -> tuple[CoreCharge, ...]:
+    """The charges without histograms whose cores are all `served` by stored releases: nothing is chosen then."""
+    if priced is None:
+        return charges
+    needed = {
+        histogram.release_key(priced.family)
+        for histogram, free in zip(prepared.histograms, served, strict=True)
+        if histogram is not None and not free
+    }
+    cores = len(prepared.cores)
+    return (*charges[:cores], *(charge for charge in charges[cores:] if charge.core_key in needed))
 
 
 def _description(prepared: Prepared, priced: Priced | None) -> Mapping[str, Json]:

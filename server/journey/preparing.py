@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from engines.protocol import TwinPlanner
 from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
 from engines.texts import AskedText, TextRefused
+from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statement import Statement
 from server import answer_rows
+from server.calibrations import Calibrations
 from server.journey.charges import text_key
-from server.journey.query import Prepared
+from server.journey.norms import Chosen, key_at_norms
+from server.journey.query import Histogram, Prepared
 from server.question import Question
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
@@ -30,6 +33,7 @@ from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
+from sql_rewrite.norms import lower_norms, norm_core, norm_key
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
@@ -49,16 +53,16 @@ class Preparing:
         self._kept: OrderedDict[Hashable, Prepared] = OrderedDict()
         self._lock = threading.Lock()
 
-    def prepare(self, question: Question, dataset: Dataset) -> Prepared:
-        """Steps 2 and 3. Errors: Refused."""
+    def prepare(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
+        """Steps 2 and 3; `power` is that of norms which the question chooses. Errors: Refused."""
         # Each analyst's own: how long it takes must not reveal that somebody else asked the same.
-        key = (question.principal, text_key(question, dataset))
+        key = (question.principal, text_key(question, dataset, power))
         with self._lock:
             known = self._kept.get(key)
             if known is not None:
                 self._kept.move_to_end(key)
                 return known
-        prepared = self._prepared(question, dataset.bounded_by(question.contribution))
+        prepared = self._prepared(question, dataset.bounded_by(question.contribution), power)
         with self._lock:
             self._kept[key] = prepared
             while len(self._kept) > PLANS_KEPT:
@@ -70,11 +74,13 @@ class Preparing:
         with self._lock:
             self._kept.clear()
 
-    def _prepared(self, question: Question, dataset: Dataset) -> Prepared:
+    def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
-        cores = bound(plan)
-        # Before anything is written out, which may be long.
-        work = check_work(cores, self._dialect.costs)
+        cores = bound(plan, power=power)
+        histograms = tuple(norm_core(core) for core in cores)
+        # Before anything is written out, which may be long. A histogram does what its core does, and no more.
+        chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
+        work = check_work((*cores, *chosen), self._dialect.costs)
         check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
@@ -92,7 +98,14 @@ class Preparing:
                 raise Refused([_SHELL_SLOW]) from None
             answer_rows.check_types(types, plan.shell)
         statements = tuple(lower(core, self._dialect) for core in cores)
-        self._check_plannable(question, statements, dataset)
+        of_norms = tuple(
+            None
+            if described is None
+            else Histogram(described, lower_norms(core, self._dialect), norm_key(core, dataset))
+            for core, described in zip(cores, histograms, strict=True)
+        )
+        first = [histogram.statement for histogram in of_norms if histogram is not None]
+        self._check_plannable(question, (*statements, *first), dataset)
         return Prepared(
             plan=plan,
             cores=cores,
@@ -101,6 +114,30 @@ class Preparing:
             types=types,
             work=work,
             warnings=plan_warnings(plan, cores),
+            histograms=of_norms,
+            power=power,
+        )
+
+    def at_norms(self, prepared: Prepared, norms: Mapping[str, Chosen]) -> Prepared:
+        """A query whose norms are known before its price, by core: it is priced at them, and chooses none by itself.
+
+        Its releases are others than those of a question that chooses: only these promise a width.
+        """
+        cores = tuple(
+            norms[core.described.name].core if core.described.name in norms else core for core in prepared.cores
+        )
+        return replace(
+            prepared,
+            cores=cores,
+            statements=tuple(lower(core, self._dialect) for core in cores),
+            keys=tuple(
+                key_at_norms(key, norms[core.described.name].norms) if core.described.name in norms else key
+                for core, key in zip(cores, prepared.keys, strict=True)
+            ),
+            work=check_work(cores, self._dialect.costs),
+            calibrations=Calibrations(),
+            histograms=(None,) * len(cores),
+            notes={name: chosen.notes for name, chosen in norms.items()},
         )
 
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:

@@ -9,13 +9,19 @@ from types import MappingProxyType
 
 from accountant.account import Account
 from accountant.request import Charged, CoreCharge, Reserved, StoredRelease
+from mechanisms.calibrate import part_of
+from mechanisms.families import NoiseFamily
+from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
+from privacy.norms import NormPower
 from privacy.refusal import Finding
+from privacy.release import NormNote
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
 from server.derived.at_once import cells_at_once
+from server.journey.release_key import release_key
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
@@ -23,9 +29,23 @@ from sql_rewrite.cost import Work, work_of
 from sql_rewrite.plan import Aggregate, Plan
 from sql_rewrite.plan_key import core_key
 
-__all__ = ["Admitted", "Asked", "Paid", "Prepared", "Quote", "ToRun"]
+__all__ = ["Admitted", "Asked", "Histogram", "Paid", "Prepared", "Quote", "ToRun"]
 
 NONE_SHOWN: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The histogram of a core's norms, by which a question chooses them: released before the core's sums."""
+
+    described: CoreStatistics
+    statement: Statement
+    key: str
+    """What it asks, as the keys of cores."""
+
+    def release_key(self, family: NoiseFamily) -> str:
+        """The key of its releases with this family of noise."""
+        return release_key(self.key, family, delta=Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +63,29 @@ class Prepared:
     warnings: tuple[Finding, ...] = ()
     calibrations: Calibrations = field(default_factory=Calibrations)
     """Calibrations of this plan by price."""
+    histograms: tuple[Histogram | None, ...] = ()
+    """Of each core whose norms the question chooses; None of others."""
+    power: NormPower = NormPower.L2
+    notes: Mapping[str, tuple[NormNote, ...]] = field(default_factory=dict)
+    """On norms that were chosen before the price, by core."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        assert len(self.histograms) == len(self.cores) == len(self.statements) == len(self.keys)
+
+    @property
+    def priced(self) -> tuple[CoreStatistics, ...]:
+        """All that is measured: the statistics of all cores, and the histograms of their norms."""
+        return (*self.described, *(one.described for one in self.histograms if one is not None))
+
+    def histograms_by_key(self, family: NoiseFamily) -> dict[str, Histogram]:
+        """The histograms to release with this family of noise, by their keys: of equal ones that with the most."""
+        cores, found = self.priced, dict[str, Histogram]()
+        for histogram in (one for one in self.histograms if one is not None):
+            known = found.setdefault(histogram.release_key(family), histogram)
+            if part_of(histogram.described, cores) > part_of(known.described, cores):
+                found[histogram.release_key(family)] = histogram
+        return found
 
     @property
     def described(self) -> tuple[CoreStatistics, ...]:
@@ -65,7 +107,7 @@ class Prepared:
         known = self._counting_keys.get(name)
         if known is None:
             count = Aggregate("a0", AggregateFunction.ROWS, None, None, None, "COUNT(*)")
-            counted = bound_core(replace(core.core, aggregates=(count,)), self.plan.dataset)
+            counted = bound_core(replace(core.core, aggregates=(count,)), self.plan.dataset, power=self.power)
             known = self._counting_keys[name] = core_key(counted, self.plan.dataset)
         return known
 
@@ -86,13 +128,16 @@ class Quote:
     least: Fraction | None
     keys: Sequence[str]
     """Keys of the cores, in the order of the plan."""
+    histograms: Mapping[str, ReleasedTable] = field(default_factory=dict)
+    """Stored histograms of norms that would choose them for free, by the name of their core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A query after step 4: who asks what, at which price, and who pays. The first account of `path` is the leaf.
 
-    `priced` is None for a query that reads no rows; `charges` are in the order of the plan's cores.
+    `priced` is None for a query that reads no rows; `charges` are those of the plan's cores, in its order, and then
+    those of the histograms of norms that fresh cores need.
     """
 
     query_id: str
@@ -143,9 +188,17 @@ class ToRun:
         """What the engine does: the cores that no stored release serves."""
         if not self.paid.reused:
             return self.asked.prepared.work
-        charged = zip(self.asked.prepared.cores, self.asked.charges, strict=True)
-        fresh = [core for core, charge in charged if charge.core_key not in self.paid.reused]
-        return work_of(fresh, self.asked.prepared.work.costs)
+        prepared, priced = self.asked.prepared, self.asked.priced
+        charged = {charge.core_key for charge in self.asked.charges} - set(self.paid.reused)
+        cores = zip(prepared.cores, self.asked.charges[: len(prepared.cores)], strict=True)
+        fresh = [core for core, charge in cores if charge.core_key in charged]
+        # A histogram does what its core does, and no more.
+        first = [
+            core
+            for core, histogram in zip(prepared.cores, prepared.histograms, strict=True)
+            if histogram is not None and priced is not None and histogram.release_key(priced.family) in charged
+        ]
+        return work_of([*first, *fresh], prepared.work.costs)
 
 
 Admitted = Settled | InFlight | ToRun

@@ -7,8 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from accountant.account import Account
+from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Refused
 from server import pricing
+from server.answer_rows import from_stored
 from server.journey.charges import wish_of
 from server.journey.pure_noise import refuse_pure_noise
 from server.journey.query import Prepared, Quote
@@ -41,7 +43,7 @@ class Quoting:
         """
         refused = pricing.refusal_of(
             priced,
-            self._prepared.described,
+            self._prepared.priced,
             self._wish,
             path=self._path,
             dataset=self._dataset,
@@ -57,19 +59,40 @@ class Quoting:
         if priced is None:
             return Quote(None, self._path, {}, [], (), None, keys)
         return Quote(
-            priced, self._path, reusable.serving, self._curve(priced), self._families(priced), self._least(priced), keys
+            priced,
+            self._path,
+            reusable.serving,
+            self._curve(priced),
+            self._families(priced),
+            self._least(priced),
+            keys,
+            self._histograms(priced, reusable),
         )
+
+    def _histograms(self, priced: pricing.Priced, reusable: Reusable) -> dict[str, ReleasedTable]:
+        """The stored histograms that serve, by the name of their core."""
+        found = {}
+        for core, histogram in zip(self._prepared.cores, self._prepared.histograms, strict=True):
+            stored = None if histogram is None else reusable.serving.get(histogram.release_key(priced.family))
+            if histogram is not None and stored is not None:
+                name = histogram.described.name
+                found[core.described.name] = from_stored(stored.body, name, self._question.confidence)
+        return found
+
+    def priced_by_default(self) -> pricing.Priced:
+        """The price of a spend in place of a width: what chooses norms before the width is priced."""
+        return self._price(pricing.Wish(noise=self._question.noise, delta=self._question.delta))
 
     def _price(self, wish: pricing.Wish) -> pricing.Priced:
         return pricing.price(
-            self._prepared.described, wish, path=self._path, dataset=self._dataset, known=self._prepared.calibrations
+            self._prepared.priced, wish, path=self._path, dataset=self._dataset, known=self._prepared.calibrations
         )
 
     def _least(self, priced: pricing.Priced) -> Fraction | None:
         """The least spend of a fresh run with this noise, None where no price would do."""
         try:
             return pricing.least_spend(
-                self._prepared.described,
+                self._prepared.priced,
                 priced.family,
                 priced.price.delta,
                 path=self._path,
@@ -83,7 +106,7 @@ class Quoting:
         """The query with each family of noise that is sold for the wish, the chosen one first."""
         try:
             both = pricing.candidates(
-                self._prepared.described,
+                self._prepared.priced,
                 replace(self._wish, noise=None),
                 path=self._path,
                 dataset=self._dataset,

@@ -50,6 +50,18 @@ class Stored:
                     break
         return result
 
+    def free(self, keys: Sequence[str], reuse: Reuse, principal: str, account: Account) -> StoredRelease | None:
+        """The best release of the first of these keys that has one which may be read for free; None without one."""
+        if reuse is Reuse.NONE:
+            return None
+        for key in keys:
+            release = self._ledger.find_release(key, principal=None if reuse is Reuse.ANY else principal)
+            if release is None and reuse is Reuse.CHARGED:
+                release = self._ledger.find_read(account.id, key)
+            if release is not None:
+                return release
+        return None
+
     def most_rows(self, counting_key: str, question: Question) -> float | None:
         """The most rows that any public group has by the asker's own stored count; None without one."""
         for family in FAMILIES:
@@ -66,13 +78,22 @@ class Reusable:
     """The stored releases that may serve one query. They are looked up when somebody asks, and once."""
 
     def __init__(
-        self, stored: Stored, question: Question, dataset: Dataset, charges: Sequence[CoreCharge], account: Account
+        self,
+        stored: Stored,
+        question: Question,
+        dataset: Dataset,
+        charges: Sequence[CoreCharge],
+        account: Account,
+        *,
+        cores: int,
     ) -> None:
+        """`charges` begin with those of the query's cores, so many."""
         self._stored = stored
         self._question = question
         self._dataset = dataset
         self._charges = charges
         self._account = account
+        self._cores = cores
 
     @cached_property
     def found(self) -> Mapping[str, StoredRelease]:
@@ -84,7 +105,9 @@ class Reusable:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
         if self._question.max_staleness_s is not None:
             oldest = self._stored.now() - datetime.timedelta(seconds=self._question.max_staleness_s)
-            if any(release.created is not None and release.created < oldest for release in self.found.values()):
+            # A histogram of norms chooses; it is no answer, and may be of any age.
+            answers = [self.found[c.core_key] for c in self._charges[: self._cores] if c.core_key in self.found]
+            if any(release.created is not None and release.created < oldest for release in answers):
                 return Reuse.NONE
         return self._allowed
 
@@ -93,9 +116,13 @@ class Reusable:
         """Releases that serve for free, by core key."""
         return {} if self.reuse is Reuse.NONE else self.found
 
+    def histogram(self, keys: Sequence[str]) -> StoredRelease | None:
+        """The stored histogram of norms of the first of these keys that has one which may be read for free."""
+        return self._stored.free(keys, self._allowed, self._question.principal, self._account)
+
     def serve(self) -> list[bool]:
         """Of each core, whether a stored release serves it for free."""
-        return [charge.core_key in self.serving for charge in self._charges]
+        return [charge.core_key in self.serving for charge in self._charges[: self._cores]]
 
     @property
     def _allowed(self) -> Reuse:

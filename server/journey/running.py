@@ -15,27 +15,32 @@ from dataclasses import dataclass, field, replace
 
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.request import StoredRelease
+from accountant.request import CoreCharge, StoredRelease
 from accountant.states import QueryStatus
 from engines.protocol import EngineLease, StatementEngine
 from engines.shell import ShellEngine
 from mechanisms import release as releasing
+from mechanisms.calibrate import Calibration
 from mechanisms.randomness import BitSource
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import ExecutionFailed
+from privacy.release import NormSource
 from privacy.statement import Statement
+from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
 from server.journey.nonempty import without_empty
+from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace
-from server.journey.query import Asked, ToRun
+from server.journey.query import ToRun
 from server.journey.repeats import Repeats
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer, parts_of
 from server.log import logger
-from sql_rewrite.bound import BoundedCore
+from sql_rewrite.dialects import DIALECTS
+from sql_rewrite.lower import lower
 
 __all__ = ["Running"]
 
@@ -56,6 +61,8 @@ class _Made:
     kept: list[StoredRelease] = field(default_factory=list)
     used: dict[str, StoredRelease] = field(default_factory=dict)
     """Fresh and stored ones without their bodies, by core key."""
+    histograms: dict[str, tuple[ReleasedTable, NormSource]] = field(default_factory=dict)
+    """Histograms of norms, fresh and stored ones, by core key."""
 
 
 class Running:
@@ -83,6 +90,7 @@ class Running:
         self._pace = pace
         self._repeats = repeats
         self._free = free
+        self._dialect = DIALECTS[private.capabilities.dialect]
 
     def complete(self, query: ToRun) -> bytes:
         """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
@@ -122,7 +130,8 @@ class Running:
                 made.kept.extend(made.fresh)
             return self._post(query, made)
         except ExecutionFailed as failure:
-            untouched = not failure.started and len(query.asked.prepared.cores) == 1
+            # Neither a core nor a histogram before the statement that failed.
+            untouched = not failure.started and not made.fresh and len(query.asked.prepared.cores) == 1
             level, fields = logging.WARNING, {"code": "execution_failed"}
         except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
             untouched = False
@@ -149,22 +158,14 @@ class Running:
         asked = query.asked
         prepared, confidence = asked.prepared, asked.question.confidence
         nonempty = dict(prepared.plan.nonempty)
-        for core, statement, charge in zip(prepared.cores, prepared.statements, asked.charges, strict=True):
+        charges = asked.charges[: len(prepared.cores)]
+        for place, (core, charge) in enumerate(zip(prepared.cores, charges, strict=True)):
             stored = query.paid.reused.get(charge.core_key)
             if stored is not None:
                 table = answer_rows.from_stored(stored.body, core.described.name, confidence)
             else:
-                table = self._fresh(asked, core, statement, lease, visible)
-                stored = StoredRelease(
-                    id=f"r_{secrets.token_hex(12)}",
-                    core_key=charge.core_key,
-                    quality=charge.quality,
-                    principal=asked.question.principal,
-                    dataset=prepared.plan.dataset.name,
-                    query_id=query.query_id,
-                    events=charge.events,
-                    body=answer_rows.to_stored(table),
-                )
+                table = self._fresh(query, place, made, lease, visible)
+                stored = self._stored(query, charge, table)
                 made.fresh.append(stored)
             made.used[charge.core_key] = replace(stored, body=b"")
             count = nonempty.get(core.core.name)
@@ -172,12 +173,77 @@ class Running:
                 table = without_empty(table, count)
             made.tables.append(table)
 
+    def _stored(self, query: ToRun, charge: CoreCharge, table: ReleasedTable) -> StoredRelease:
+        """A fresh release as the ledger keeps it."""
+        return StoredRelease(
+            id=f"r_{secrets.token_hex(12)}",
+            core_key=charge.core_key,
+            quality=charge.quality,
+            principal=query.asked.question.principal,
+            dataset=query.asked.prepared.plan.dataset.name,
+            query_id=query.query_id,
+            events=charge.events,
+            body=answer_rows.to_stored(table),
+        )
+
     def _fresh(
-        self, asked: Asked, core: BoundedCore, statement: Statement, lease: EngineLease | None, visible: VisibleRun
+        self, query: ToRun, place: int, made: _Made, lease: EngineLease | None, visible: VisibleRun
     ) -> ReleasedTable:
-        """One core's noisy table, from rows."""
+        """One core's noisy table, from rows; at the norms that its histogram chooses, where it has one."""
+        prepared, priced = query.asked.prepared, query.asked.priced
+        assert priced is not None
+        core, histogram = prepared.cores[place], prepared.histograms[place]
+        if histogram is None:
+            table = self._measured(
+                query, core.described, prepared.statements[place], priced.calibration, lease, visible
+            )
+            return replace(table, norms=prepared.notes.get(core.described.name, ()))
+        told, source = self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
+        chosen = choose_norms(core, priced.calibration, told, source=source)
+        require_reserved(query.asked.charges[place].events, chosen.calibration.events_of(core.described.name))
+        table = self._measured(
+            query, chosen.core.described, lower(chosen.core, self._dialect), chosen.calibration, lease, visible
+        )
+        return replace(table, norms=chosen.notes)
+
+    def _histogram(
+        self, query: ToRun, key: str, made: _Made, lease: EngineLease | None, visible: VisibleRun
+    ) -> tuple[ReleasedTable, NormSource]:
+        """The histogram of norms of that key: the stored one that serves, or a fresh one, made once for all cores."""
+        known = made.histograms.get(key)
+        if known is not None:
+            return known
+        asked = query.asked
         assert asked.priced is not None
-        dataset = asked.prepared.plan.dataset
+        histogram = asked.prepared.histograms_by_key(asked.priced.family)[key]
+        name, stored = histogram.described.name, query.paid.reused.get(key)
+        if stored is not None:
+            table, source = answer_rows.from_stored(stored.body, name, asked.question.confidence), NormSource.STORED
+        else:
+            charge = next((charge for charge in asked.charges if charge.core_key == key), None)
+            if charge is None:
+                raise ExecutionFailed  # what was not charged is not released
+            table = self._measured(
+                query, histogram.described, histogram.statement, asked.priced.calibration, lease, visible
+            )
+            source = NormSource.CHOSEN
+            stored = self._stored(query, charge, table)
+            made.fresh.append(stored)
+        made.used[key] = replace(stored, body=b"")
+        made.histograms[key] = table, source
+        return table, source
+
+    def _measured(
+        self,
+        query: ToRun,
+        described: CoreStatistics,
+        statement: Statement,
+        calibration: Calibration,
+        lease: EngineLease | None,
+        visible: VisibleRun,
+    ) -> ReleasedTable:
+        """What a statement counts, with its noise."""
+        dataset = query.asked.prepared.plan.dataset
         exact = self._private.run(
             self._served.snapshot(dataset),
             statement,
@@ -185,7 +251,7 @@ class Running:
             lease=lease,
         )
         return releasing.release(
-            core.described, asked.priced.calibration, exact, bits=self._bits, confidence=asked.question.confidence
+            described, calibration, exact, bits=self._bits, confidence=query.asked.question.confidence
         )
 
     def _post(self, query: ToRun, made: _Made) -> bytes:
@@ -205,7 +271,7 @@ class Running:
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.
             raise ExecutionFailed(started=failure.started or bool(made.fresh)) from None
-        parts = parts_of(asked, rows, [table.notes for table in made.tables], made.used)
+        parts = parts_of(asked, rows, made.tables, made.used)
         content = answer(asked, query.paid, parts, self._ledger.standing(asked.path[0].id))
         self._ledger.post(query.query_id, made.fresh, content)
         if not query.paid.charged:

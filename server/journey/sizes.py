@@ -20,6 +20,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.numbers import PICO
 from server.answer_rows import from_stored
+from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
 from server.journey.release_key import release_key
 from server.price_refusals import size_not_known, width_not_known
@@ -200,7 +201,10 @@ def _widths(core: BoundedCore, prepared: Prepared, quote: Quote, question: Quest
     if quote.priced is None or cells is None:
         return {}
     source = core.core.sources[0]
-    widths = quote.priced.calibration.predicted_half_widths(core.described.name, question.confidence, cells=cells)
+    seen = foresee(prepared, quote.priced, quote.histograms)
+    if core.described.name in seen.open:
+        return {}
+    widths = seen.priced.calibration.predicted_half_widths(core.described.name, question.confidence, cells=cells)
     return {
         aggregate.text: width
         for aggregate in core.core.aggregates

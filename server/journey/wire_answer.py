@@ -16,6 +16,7 @@ from fractions import Fraction
 
 from accountant.account import Account
 from accountant.request import SharedAnswer, StoredRelease
+from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
@@ -24,6 +25,7 @@ from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
+from server.journey.wire_norms import cut_warnings, norm_json
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
 
@@ -33,12 +35,12 @@ __all__ = ["answer", "parts_of", "shared_part"]
 def parts_of(
     asked: Asked,
     rows: AnswerRows,
-    notes: Sequence[Sequence[MechanismNote]],
+    tables: Sequence[ReleasedTable],
     releases: Mapping[str, StoredRelease],
 ) -> AnswerParts:
     """What is the same in every answer to a question that these releases (by core key, without bodies) serve.
 
-    `notes` say what was done to the statistics of each core, in their order.
+    `tables` are those of the cores, in their order: their notes say what was done.
     """
     question, prepared, priced = asked.question, asked.prepared, asked.priced
     table = {
@@ -61,16 +63,30 @@ def parts_of(
         ],
         "confidence": float(question.confidence),
         "warnings": [
-            finding_body(warning) for warning in (*prepared.warnings, *answer_warnings(prepared.cores, len(rows.rows)))
+            finding_body(warning)
+            for warning in (
+                *prepared.warnings,
+                *answer_warnings(prepared.cores, len(rows.rows)),
+                *cut_warnings([table.norms for table in tables]),
+            )
         ],
     }
     provenance = {
         "releases": [release.id for release in releases.values()],
         "noise": None if priced is None else priced.family,
-        "mechanisms": _mechanisms(prepared, notes),
+        "mechanisms": _mechanisms(prepared, [table.notes for table in tables]),
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
-        "cut": [cut for core in prepared.cores if (cut := what_is_cut(core)) is not None],
+        "cut": [
+            cut
+            for core, of_core in zip(prepared.cores, tables, strict=True)
+            if (cut := what_is_cut(core, of_core.norms)) is not None
+        ],
+        "norms": [
+            norm_json(core, note)
+            for core, of_core in zip(prepared.cores, tables, strict=True)
+            for note in of_core.norms
+        ],
         "intervals": "noise only; clipping and contribution bounds may bias an answer beside it",
     }
     return AnswerParts(
@@ -100,11 +116,11 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> by
                 for charged in paid.charged
                 if charged.account in own
             ],
-            "reused": bool(prepared.cores) and len(paid.reused) == len(prepared.cores),
+            "reused": bool(prepared.cores) and len(paid.reused) == len(asked.charges),
             "share": share_text(spent, account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": own_json(events, account, prepared.plan.dataset),
-            "saved": _saved(priced, len(paid.reused) - len(paid.read), len(prepared.cores), account),
+            "saved": _saved(priced, _free_cores(asked, paid), len(prepared.cores), account),
             "remaining": remaining_json(account),
         },
     }
@@ -153,6 +169,12 @@ def _mechanisms(prepared: Prepared, notes: Sequence[Sequence[MechanismNote]]) ->
             }
             result.append(shown)
     return result
+
+
+def _free_cores(asked: Asked, paid: Paid) -> int:
+    """How many cores were served for free."""
+    charges = asked.charges[: len(asked.prepared.cores)]
+    return sum(charge.core_key in paid.reused and charge.core_key not in paid.read for charge in charges)
 
 
 def _saved(priced: Priced | None, reused: int, cores: int, account: Account) -> dict[str, str]:

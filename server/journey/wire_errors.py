@@ -12,6 +12,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
 from server.derived.at_once import why_none
 from server.derived.cells import NoInterval
+from server.journey.norms import Foreseen
 from server.journey.query import Prepared
 from server.pricing import Priced
 from server.question import Question
@@ -35,9 +36,11 @@ class _ColumnError:
 
 
 def expected_columns(
-    prepared: Prepared, priced: Priced | None, question: Question, stored: Mapping[str, ReleasedTable]
+    prepared: Prepared, seen: Foreseen | None, question: Question, stored: Mapping[str, ReleasedTable]
 ) -> list[dict[str, object]]:
     """The error of each column: that of the stored release where one serves, otherwise the expected one.
+
+    There is none where the question chooses a norm that no stored histogram tells.
 
     The expected one of a ratio, which depends on how many rows a group has, is given for some numbers.
     """
@@ -49,8 +52,8 @@ def expected_columns(
         table = stored.get(name)
         if table is not None:
             errors |= {(name, column): error for column, error in _stored_errors(table, question, cells).items()}
-        elif priced is not None:
-            errors |= {(name, column): error for column, error in _fresh_errors(priced, name, question, cells).items()}
+        elif seen is not None:
+            errors |= {(name, column): error for column, error in _fresh_errors(seen, name, question, cells).items()}
     result: list[dict[str, object]] = []
     for output in shell.outputs:
         error = _of_output(shell, output, errors, selected)
@@ -112,8 +115,14 @@ def _stored_errors(table: ReleasedTable, question: Question, cells: int | None) 
     return found
 
 
-def _fresh_errors(priced: Priced, core: str, question: Question, cells: int | None) -> dict[str, _ColumnError]:
+def _fresh_errors(seen: Foreseen, core: str, question: Question, cells: int | None) -> dict[str, _ColumnError]:
     """The errors that a fresh release of a core would have, by column."""
+    priced = seen.priced
+    if core in seen.open:
+        return {
+            column: _ColumnError(reason=NoInterval.NORM_NOT_CHOSEN)
+            for column in priced.calibration.predicted_errors(core)
+        }
     widths: Mapping[str, float | None] = {}
     if cells is not None:
         widths = priced.calibration.predicted_half_widths(core, question.confidence, cells=cells)

@@ -13,12 +13,15 @@ from privacy.events import Event
 from privacy.loss import Loss
 from privacy.numbers import decimal_text
 from privacy.refusal import Finding
+from privacy.release import NormNote
 from server.answer_rows import from_stored
 from server.errors import exhausted_words, finding_body
 from server.estimands import counts_of, estimand, what_is_cut
+from server.journey.norms import Foreseen, foresee
 from server.journey.query import Prepared, Quote
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns
+from server.journey.wire_norms import norm_json, open_norms_json
 from server.pricing import Priced, cost_on, delta_that_fits
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
@@ -38,7 +41,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
     priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
     dataset = prepared.plan.dataset
-    free = priced is None or len(reusable) == len(prepared.cores)
+    free = priced is None or all(key in reusable for key in quote.keys)
     verdict = Verdict.FREE
     if priced is not None and not free:
         verdict = Verdict.AFFORDABLE if priced.admitted else Verdict.REJECTED_BUDGET
@@ -46,6 +49,8 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     cost = Fraction(0)
     if loss is not None and priced is not None:
         cost = cost_on(leaf, loss) if reusable else priced.cost
+    seen = None if priced is None else foresee(prepared, priced, quote.histograms)
+    notes = prepared.notes if seen is None else seen.notes
     delta = Fraction(0) if loss is None else loss.delta
     return {
         "verdict": verdict,
@@ -61,29 +66,35 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         },
         "refusal": _exhausted(quote) if verdict is Verdict.REJECTED_BUDGET else None,
         "noise": None if priced is None else priced.family,
-        "families": [_family(family, prepared, question, leaf, chosen=family is priced) for family in quote.families],
+        "families": [
+            _family(foresee(prepared, family, quote.histograms), prepared, question, leaf, chosen=family is priced)
+            for family in quote.families
+        ],
         "warnings": [finding_body(warning) for warning in prepared.warnings],
-        "columns": expected_columns(prepared, priced, question, _stored_tables(prepared, quote, question)),
+        "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
-        "contribution": [_contribution(core) for core in prepared.cores],
+        "contribution": [_contribution(core, notes.get(core.described.name, ()), priced) for core in prepared.cores],
         "remaining": remaining_json(leaf),
         "remaining_after": {
             "epsilon": epsilon_text(max(leaf.remaining_epsilon() - cost, Fraction(0)), leaf, up=False),
             "delta": decimal_text(max(leaf.remaining_delta() - delta, Fraction(0)), up=False),
         },
-        "curve": [_point(point, prepared, question, leaf) for point in quote.curve],
+        "curve": [
+            _point(foresee(prepared, point, quote.histograms), prepared, question, leaf) for point in quote.curve
+        ],
         "reusable": [f"/v1/releases/{release.id}" for release in reusable.values()],
         "policy_version": prepared.plan.dataset.policy_version,
         "data_version": prepared.plan.dataset.data_version,
     }
 
 
-def _contribution(core: BoundedCore) -> dict[str, object]:
+def _contribution(core: BoundedCore, notes: tuple[NormNote, ...], priced: Priced | None) -> dict[str, object]:
     """The contribution bounds of a core, and what they may cut."""
     return {
         "table": core.core.sources[0].table.name,
         **counts_of(core),
-        "cut": what_is_cut(core),
+        "norms": [norm_json(core, note) for note in notes] or open_norms_json(core, priced),
+        "cut": what_is_cut(core, notes),
         "estimands": {
             aggregate.text: estimand(core, estimate)
             for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
@@ -94,28 +105,34 @@ def _contribution(core: BoundedCore) -> dict[str, object]:
 
 
 def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
+    """What the price buys: each core's statistics, and the histograms of norms with no column of the answer."""
+    cores = {core.described.name: core for core in prepared.cores}
     result = []
     for measurement in priced.calibration.measurements:
-        core = next(c for c in prepared.cores if c.described.name == measurement.core)
+        core = cores.get(measurement.core)
         result.append(
             {
                 "core": measurement.core,
                 "argument": measurement.statistic.argument,
                 "mechanism": measurement.name,
                 "share": decimal_text(measurement.share, places=6),
-                "answers": [
+                "answers": []
+                if core is None
+                else [
                     aggregate.text
                     for aggregate, e in zip(core.core.aggregates, core.described.estimates, strict=True)
                     if e.statistic == measurement.statistic.name
                 ],
-                "selects_groups": core.described.keys.selection == measurement.statistic.name,
+                "selects_groups": core is not None and core.described.keys.selection == measurement.statistic.name,
             }
         )
     return result
 
 
-def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account) -> dict[str, object]:
+def _point(seen: Foreseen, prepared: Prepared, question: Question, leaf: Account) -> dict[str, object]:
     """The query at another spend: what it would cost, and how exact it would be."""
+    point = seen.priced
+    known = [core for core in prepared.cores if core.described.name not in seen.open]
     return {
         "epsilon": epsilon_text(point.cost, leaf),
         "share": share_text(point.cost, leaf),
@@ -127,13 +144,15 @@ def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account)
             for core in prepared.cores
             for aggregate, error in zip(
                 core.core.aggregates,
-                point.calibration.predicted_errors(core.described.name).values(),
+                point.calibration.predicted_errors(core.described.name).values()
+                if core in known
+                else [None] * len(core.core.aggregates),
                 strict=True,
             )
         },
         "by_rows": {
             aggregate.text: by_rows_json(expected[aggregate.name])
-            for core in prepared.cores
+            for core in known
             for expected in [errors_by_rows(point, core.described.name, question, prepared.at_once())]
             for aggregate in core.core.aggregates
             if aggregate.name in expected
@@ -142,9 +161,10 @@ def _point(point: Priced, prepared: Prepared, question: Question, leaf: Account)
 
 
 def _family(
-    priced: Priced, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool
+    seen: Foreseen, prepared: Prepared, question: Question, leaf: Account, *, chosen: bool
 ) -> dict[str, object]:
     """What one family of noise would give for the wish, and what it would leave for later questions."""
+    priced = seen.priced
     after = leaf.after(priced.loss)
     dataset = prepared.plan.dataset
     return {
@@ -159,7 +179,7 @@ def _family(
         },
         "columns": [
             {key: column[key] for key in ("name", "standard_error", "half_width", "by_rows")}
-            for column in expected_columns(prepared, priced, question, {})
+            for column in expected_columns(prepared, seen, question, {})
             if column["kind"] != "key"
         ],
         "remaining_after": remaining_json(after),
@@ -182,23 +202,32 @@ def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
     return left
 
 
+def _fresh(prepared: Prepared, quote: Quote) -> list[str]:
+    """The names of what no stored release answers: of cores, and of the histograms of norms that they need."""
+    assert quote.priced is not None
+    fresh = {c.described.name for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable}
+    needed = {
+        histogram.release_key(quote.priced.family)
+        for core, histogram in zip(prepared.cores, prepared.histograms, strict=True)
+        if histogram is not None and core.described.name in fresh
+    }
+    histograms = prepared.histograms_by_key(quote.priced.family)
+    return [*fresh, *(histograms[key].described.name for key in needed if key not in quote.reusable)]
+
+
 def _loss(prepared: Prepared, quote: Quote) -> Loss:
-    """The loss of the cores that no stored release answers: what would be charged."""
+    """The loss of what no stored release answers: what would be charged."""
     assert quote.priced is not None
     calibration = quote.priced.calibration
-    fresh = [c for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable]
-    return compose([event for core in fresh for event in calibration.events_of(core.described.name)])
+    return compose([event for name in _fresh(prepared, quote) for event in calibration.events_of(name)])
 
 
 def _used(prepared: Prepared, quote: Quote) -> list[Event]:
     """The events of everything that the answer would use: stored releases where they serve, fresh ones elsewhere."""
     if quote.priced is None:
         return []
-    events: list[Event] = []
-    for core, key in zip(prepared.cores, quote.keys, strict=True):
-        stored = quote.reusable.get(key)
-        events.extend(quote.priced.calibration.events_of(core.described.name) if stored is None else stored.events)
-    return events
+    events = [event for name in _fresh(prepared, quote) for event in quote.priced.calibration.events_of(name)]
+    return [*events, *(event for stored in quote.reusable.values() for event in stored.events)]
 
 
 def _stored_tables(prepared: Prepared, quote: Quote, question: Question) -> dict[str, ReleasedTable]:

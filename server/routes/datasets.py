@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from privacy.bounds import date_at, timestamp_at
+from privacy.bounds import AutomaticContribution, date_at, timestamp_at
 from privacy.numbers import decimal_text
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
 from server.administration.budgets import root_of
@@ -68,7 +68,6 @@ def _column(column: Column) -> dict[str, object]:
 
 def table_body(table: Table) -> dict[str, object]:
     """Public metadata of a table: what was declared, nothing that was counted."""
-    contribution = table.counted
     return {
         "name": table.name,
         "description": table.description,
@@ -79,14 +78,21 @@ def table_body(table: Table) -> dict[str, object]:
             {"column": reference.column, "table": reference.table, "key": reference.key}
             for reference in table.references
         ],
-        "contribution": None
-        if contribution is None
-        else {
-            "rows_per_unit": contribution.rows_per_unit,
-            "groups_per_unit": contribution.groups_per_unit,
-            "rows_per_unit_and_group": contribution.rows_per_unit_and_group,
-        },
+        "contribution": _contribution(table),
         "columns": [_column(column) for column in table.columns],
+    }
+
+
+def _contribution(table: Table) -> dict[str, object] | None:
+    """How much of one unit counts. `automatic`: of public groups the question chooses, and counts hold for others."""
+    counted = table.counted
+    if counted is None:
+        return None
+    return {
+        "automatic": isinstance(table.contribution, AutomaticContribution),
+        "rows_per_unit": counted.rows_per_unit,
+        "groups_per_unit": counted.groups_per_unit,
+        "rows_per_unit_and_group": counted.rows_per_unit_and_group,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from accountant.errors import BudgetExhausted, LedgerError
 from accountant.request import QueryRecord
 from accountant.states import QueryStatus
+from privacy.bounds import AskedContribution
 from privacy.numbers import decimal_text
 from privacy.refusal import CODES, ExecutionFailed, Refused
 from server.admitted import Settled
@@ -40,7 +41,7 @@ from server.routes.common import (
 from server.routes.sight import absent_dataset, account_visible, seen_query, visible_query
 from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
-from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, QueryBody
+from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, QueryBody
 from server.wire.words import State
 
 __all__ = ["router"]
@@ -116,6 +117,13 @@ def _asked(raw: dict[str, object]) -> dict[str, object]:
     return asked
 
 
+def _contribution(body: ContributionBody | Literal["auto"] | None) -> AskedContribution | None:
+    """As the journey reads it."""
+    if body is None:
+        return None
+    return AskedContribution(automatic=True) if body == "auto" else body.asked()
+
+
 def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: str | None) -> Question:
     accuracy = body.accuracy
     return Question(
@@ -133,7 +141,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         reuse=body.reuse,
         max_staleness_s=body.max_staleness_s,
         account=body.budget,
-        contribution=None if body.contribution is None else body.contribution.asked(),
+        contribution=_contribution(body.contribution),
         accept_noise=body.accept_noise,
         nonempty=body.nonempty,
         idempotency_key=key,

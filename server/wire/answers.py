@@ -314,7 +314,9 @@ class TableAnswer(AnswerModel):
     key: str | None
     unit_column: str | None
     references: list[dict[str, str]]
-    contribution: dict[str, int] | None
+    contribution: dict[str, int | bool] | None = Field(
+        description="Counts that bound one unit; with `automatic`, questions about public groups choose a norm instead."
+    )
     columns: list[dict[str, object]]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
@@ -207,7 +207,13 @@ class QueryBody(RequestModel):
     ] = {}
     accuracy: AccuracyBody | None = None
     spend: SpendBody | None = None
-    contribution: ContributionBody | None = None
+    contribution: Annotated[
+        ContributionBody | Literal["auto"] | None,
+        Field(
+            description="Contribution bounds for this question alone, or auto: where groups are public the question "
+            "chooses a norm, to which each unit's whole contribution is scaled."
+        ),
+    ] = None
     accept_noise: Annotated[
         bool, Field(description="Whether an average or a sum that would surely be noise alone is answered and charged.")
     ] = False

@@ -131,16 +131,16 @@ def test_own_data_reaches_a_first_answer(people: Path, tmp_path: Path) -> None:
     assert (home / "datasets" / "people.yaml").is_file()
     assert sorted(item.name for item in (home / "datasets").iterdir()) == ["people.yaml"], "no demo beside it"
 
-    # Again with several rows per person: the unit repeats, so a fixed bound is declared and said.
+    # Again with several rows per person: the unit repeats, so its bound is chosen by questions, which is said.
     visits = tmp_path / "visits.csv"
     visits.write_text("person_id,city\n" + "".join(f"{number // 3},A\n" for number in range(90)))
     changed = ("up", "--home", str(home), "--port", "0", "--data", str(visits), "--unit", "person_id", "--no-sample")
     with Serving(*changed) as serving:
         told = serving.until("Ctrl-C")
-        assert "at most 20 rows of one unit" in " ".join(told.split())
+        assert "each question chooses how much of one unit counts" in " ".join(told.split())
         assert "Price:" not in told
         assert serving.stop().code == 0
-    assert "rows_per_unit: 20" in (home / "datasets" / "visits.yaml").read_text()
+    assert "contribution: auto" in (home / "datasets" / "visits.yaml").read_text()
     refused(
         cli(*arguments[:5], "--data", str(visits), "--unit", "person_id", "--dataset", "people"),
         'a dataset "people" already, of other data',

@@ -255,7 +255,7 @@ def test_a_unit_with_several_rows_is_told_the_lines_to_write() -> None:
     file = load_text(EXAMPLE)
     found = advice(SnapshotFinding("key_not_unique", "patients", "patient_id", 3), file.tables["patients"], file.unit)
     assert found[0].endswith("remove this line from table patients: key: patient_id")
-    assert found[1] == f"and write in its place: {CONTRIBUTION_EXAMPLE}"
+    assert found[1:3] == ("and write in its place: contribution: auto", f"Or {CONTRIBUTION_EXAMPLE}")
     visits = EXAMPLE.replace("key: visit_id\n", "key: patient_id\n").replace(f"    {CONTRIBUTION_EXAMPLE}\n", "", 1)
     file = DatasetFile.model_validate(yaml.safe_load(visits))
     found = advice(SnapshotFinding("key_not_unique", "visits", "patient_id", 3), file.tables["visits"], file.unit)

@@ -83,7 +83,6 @@ def test_several_tables_refer_to_the_first_with_the_unit() -> None:
     people = Table("people", PEOPLE.columns)
     text = propose([people, visits, shops], unit="person_id", file="all.duckdb")
     assert {
-        'table "visits" has no contribution bounds',
         'table "shops" does not reach the privacy unit',
     } == {problem.what for problem in check_text(text) if is_error(problem)}
     assert "references: {person_id: people.person_id}" in text
@@ -227,7 +226,7 @@ def test_keys_and_references_of_a_database_are_proposed() -> None:
     assert "references: {patient: patients.id, ward: wards.id}" in text
     assert "key: visit_id   # says" in text
     own = text.index("  bills:")
-    assert "asked: how much of one unit may count" in text[own : text.index("  visits:")]
+    assert "contribution: auto   # each question chooses" in text[own : text.index("  visits:")]
     assert "asked: how do its rows belong" not in text[own : text.index("  wards:")]
 
 

@@ -49,6 +49,7 @@ DOORS = {
     "sql_rewrite/lift.py": "step 2",
     "sql_rewrite/lower.py": "statements",
     "sql_rewrite/memory.py": "what rows may grow to",
+    "sql_rewrite/norms.py": "which norms a question chooses",
     "sql_rewrite/plan_key.py": "the identity of a core's release",
     "sql_rewrite/plan_warnings.py": "what is said beside the answer",
 }

@@ -219,7 +219,7 @@ def test_a_price_that_the_server_chooses_is_raised_to_the_floor() -> None:
     path = (account(10, "1e-6"),)
     wide = ask(Wish(half_width=Fraction(10**8)), path)
     assert wide.raised
-    assert Floor.of(DATASET, path[0]).covered([wide.loss])
+    assert Floor.of(DATASET, path[0]).covered([core_of("count")], [wide.loss])
     default = ask(Wish(), path, dataset=with_limits(epsilon_default=Fraction(1, 10**9)))
     assert default.raised
     assert not ask(Wish(half_width=Fraction(50)), path).raised

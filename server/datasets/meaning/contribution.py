@@ -8,7 +8,7 @@ from privacy.policy import LENGTH_MAX_DEFAULT, ROWS_STORED_DEFAULT, ColumnType
 from server.datasets.finding import WARNING, Path
 from server.datasets.keys import range_values
 from server.datasets.meaning.judged import Judged
-from server.datasets.model import KeysRange, TableFile
+from server.datasets.model import ContributionFile, KeysRange, TableFile
 from server.datasets.routes import Route
 from server.datasets.waiting import text_wait_seconds
 
@@ -23,6 +23,7 @@ _SHORT_TEXT = 50
 def judge_contribution(judged: Judged, path: Path, name: str, table: TableFile, route: Route) -> None:
     bound = table.contribution
     stored = table.rows_stored_per_unit
+    counted = bound if isinstance(bound, ContributionFile) else None
     if stored is not None and route.one_row:
         judged.problem(
             (*path, "rows_stored_per_unit"),
@@ -30,19 +31,19 @@ def judge_contribution(judged: Judged, path: Path, name: str, table: TableFile, 
             why="Each unit has one row there.",
             instead="Remove rows_stored_per_unit.",
         )
-    elif stored is not None and bound is not None and stored < bound.rows_per_unit:
+    elif stored is not None and counted is not None and stored < counted.rows_per_unit:
         judged.problem(
             (*path, "rows_stored_per_unit"),
             what=f'table "{name}" keeps fewer rows of a unit than may count',
-            why=f"rows_per_unit says that {bound.rows_per_unit} rows count, and {stored} are kept.",
-            instead=f"Raise rows_stored_per_unit to {bound.rows_per_unit} at least, or lower rows_per_unit.",
+            why=f"rows_per_unit says that {counted.rows_per_unit} rows count, and {stored} are kept.",
+            instead=f"Raise rows_stored_per_unit to {counted.rows_per_unit} at least, or lower rows_per_unit.",
         )
     if route.one_row:
-        if bound is not None and (bound.rows_per_unit, bound.groups_per_unit, bound.rows_per_unit_and_group) != (
-            1,
-            1,
-            1,
-        ):
+        if counted is not None and (
+            counted.rows_per_unit,
+            counted.groups_per_unit,
+            counted.rows_per_unit_and_group,
+        ) != (1, 1, 1):
             judged.problem(
                 (*path, "contribution"),
                 what=f'the contribution of table "{name}" is larger than its key allows',
@@ -61,11 +62,15 @@ def judge_contribution(judged: Judged, path: Path, name: str, table: TableFile, 
                 what=f'table "{name}" has no contribution bounds',
                 why="One unit may have any number of its rows, so the noise would have to be endless; with bounds, "
                 "a unit beyond them is scaled down.",
-                instead="Add contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15} "
+                instead="Add contribution: auto, and each question chooses the bound at a small part of its price; or "
+                "contribution: {rows_per_unit: 40, groups_per_unit: 4, rows_per_unit_and_group: 15} "
                 "with numbers that most units stay within; they come from what you know, not from the rows."
                 + (f" Where each unit has one row, add key: {route.unit_column}." if route.unit_column else ""),
             )
         return
+    if counted is None:
+        return  # chosen by each question
+    bound = counted
     if bound.rows_per_unit_and_group > bound.rows_per_unit or bound.groups_per_unit > bound.rows_per_unit:
         judged.problem(
             (*path, "contribution"),
@@ -106,7 +111,8 @@ def _declared_groups(judged: Judged, path: Path, name: str, table: TableFile, gr
 def judge_text_lengths(judged: Judged, path: Path, name: str, table: TableFile) -> None:
     """Warns where texts of unknown length make every answer wait that has a function of them."""
     bound = table.contribution
-    rows = table.rows_stored_per_unit or max(ROWS_STORED_DEFAULT, 0 if bound is None else bound.rows_per_unit)
+    counted = bound.rows_per_unit if isinstance(bound, ContributionFile) else 0
+    rows = table.rows_stored_per_unit or max(ROWS_STORED_DEFAULT, counted)
     seconds = text_wait_seconds(rows=rows, characters=LENGTH_MAX_DEFAULT)
     short = text_wait_seconds(rows=rows, characters=_SHORT_TEXT)
     if seconds < _WAIT_SECONDS:

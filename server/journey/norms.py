@@ -1,0 +1,169 @@
+"""Norms that a question chooses: from a histogram of its units' norms, released by itself or by an earlier question.
+
+Whatever is chosen here is a function of released numbers (mechanisms/norm_choice.md). What it costs was reserved
+before: at the chosen norm each statistic has the loss that it was priced with (`at_chosen_norms`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechanisms.calibrate import Calibration, at_chosen_norms
+from mechanisms.measurement import plain_text
+from mechanisms.norm_choice import NormChoice, choose
+from mechanisms.released_table import ReleasedTable
+from privacy.composition import compose
+from privacy.events import Event
+from privacy.norms import BINS, Norm, NormPower
+from privacy.refusal import ExecutionFailed
+from privacy.release import NormNote, NormSource
+from server.journey.query import Prepared
+from server.pricing import Priced
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.contribution import NormedContribution
+from sql_rewrite.norms import at_norms
+
+__all__ = [
+    "Chosen",
+    "Foreseen",
+    "choose_norms",
+    "estimates_of",
+    "foresee",
+    "key_at_norms",
+    "noise_per_norm",
+    "require_reserved",
+]
+
+UNSEEN = Fraction(16)
+"""The norm where a histogram shows no unit: there are few, and whatever they add drowns in the noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The norms of a core, what an answer says of them, and the core at these norms."""
+
+    core: BoundedCore
+    calibration: Calibration
+    norms: Mapping[str, Fraction]
+    notes: tuple[NormNote, ...]
+
+
+def choose_norms(
+    core: BoundedCore, calibration: Calibration, histogram: ReleasedTable, *, source: NormSource, same_data: bool = True
+) -> Chosen:
+    """The norms of a core from the histogram of them, and its noise at these norms, at the loss of `calibration`.
+
+    `same_data` says that the histogram is of the data that the sums are made from; otherwise nothing is known of what
+    is cut. Errors: ValueError for noise out of range; ExecutionFailed for a histogram that is not of these norms.
+    """
+    choices = {item.norm.name: _choice(core, item.norm, calibration, histogram) for item in core.norms}
+    at = at_norms(core, {name: UNSEEN if choice is None else Fraction(choice.norm) for name, choice in choices.items()})
+    assert isinstance(at.contribution, NormedContribution)
+    notes = []
+    for item in at.norms:
+        norm, value, choice = item.norm, at.contribution.norm(item.norm.name), choices[item.norm.name]
+        share, error = (None, None) if choice is None or not same_data else (choice.share, choice.share_error)
+        if value >= item.most:
+            share, error = 0.0, 0.0  # no unit can have more
+        notes.append(
+            NormNote(
+                estimates=estimates_of(core, norm),
+                norm=plain_text(value * norm.step),
+                power=norm.power.value,
+                of=norm.of.value,
+                text=norm.text,
+                source=source,
+                share=_rounded(share),
+                error=_rounded(error),
+            )
+        )
+    return Chosen(at, at_chosen_norms(calibration, at.described), dict(at.contribution.norms), tuple(notes))
+
+
+def require_reserved(reserved: Sequence[Event], drawn: Sequence[Event]) -> None:
+    """Errors: ExecutionFailed when noise at chosen norms would lose more than was reserved before they were known."""
+    before, after = compose(reserved), compose(drawn)
+    for most, loss in ((before.pure, after.pure), (before.rho, after.rho), (before.mu_squared, after.mu_squared)):
+        if most is not None and (loss is None or loss > most):
+            raise ExecutionFailed
+    if after.delta > before.delta:
+        raise ExecutionFailed
+
+
+def key_at_norms(key: str, norms: Mapping[str, Fraction]) -> str:
+    """The identity of a core's release at norms that were known before its price, which promises a width at them."""
+    body = {"core": key, "norms": {name: str(value) for name, value in norms.items()}, "version": 1}
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What an estimate knows of norms: the price with the noise at norms that are known, and notes on them, by core.
+
+    `open` are the cores whose norm the question itself will choose.
+    """
+
+    priced: Priced
+    notes: Mapping[str, tuple[NormNote, ...]]
+    open: frozenset[str]
+
+
+def foresee(prepared: Prepared, priced: Priced, histograms: Mapping[str, ReleasedTable]) -> Foreseen:
+    """The price at the norms that stored histograms choose, by the name of their core."""
+    calibration, notes, unknown = priced.calibration, dict(prepared.notes), set()
+    for core, histogram in zip(prepared.cores, prepared.histograms, strict=True):
+        if histogram is None:
+            continue
+        name = core.described.name
+        table = histograms.get(name)
+        if table is None:
+            unknown.add(name)
+            continue
+        chosen = choose_norms(core, calibration, table, source=NormSource.STORED)
+        notes[name] = chosen.notes
+        calibration = calibration.with_core(chosen.calibration)
+    return Foreseen(replace(priced, calibration=calibration), notes, frozenset(unknown))
+
+
+def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: ReleasedTable) -> NormChoice | None:
+    found = next((one for one in histogram.sums or () if one.measurement.statistic.name == norm.name), None)
+    if found is None or found.values.shape != (BINS, 1):
+        raise ExecutionFailed
+    grid, domain = found.measurement.grid, core.described.keys.domain
+    assert domain is not None, "only public groups have norms"
+    return choose(
+        [float(count) * grid for count in found.values[:, 0].tolist()],
+        deviation=math.sqrt(found.measurement.variance()) * grid,
+        cells=max(1, len(domain)),
+        noise_per_norm=noise_per_norm(core, norm, calibration),
+        power=norm.power,
+        of=norm.of,
+    )
+
+
+def noise_per_norm(core: BoundedCore, norm: Norm, calibration: Calibration) -> float:
+    """The standard deviation of a sum for each unit of the norm: the greatest of the statistics that have the norm."""
+    found = []
+    for statistic in core.described.statistics:
+        if statistic.norm != norm.name:
+            continue
+        measurement = calibration.measurement(core.described.name, statistic.name)
+        held = statistic.sensitivity
+        length = float(held.l1) if norm.power is NormPower.L1 else math.sqrt(held.l2_squared)
+        found.append(math.sqrt(measurement.variance()) * measurement.grid / length)
+    return max(found)
+
+
+def estimates_of(core: BoundedCore, norm: Norm) -> tuple[str, ...]:
+    """The names of the estimates whose units are scaled to a norm."""
+    held = {statistic.name for statistic in core.described.statistics if statistic.norm == norm.name}
+    return tuple(estimate.name for estimate in core.described.estimates if estimate.statistic in held)
+
+
+def _rounded(part: float | None) -> float | None:
+    return None if part is None else round(part, 6)
