@@ -93,14 +93,12 @@ class NormSums:
         """The sums per group. `vectors` has what one row adds to each statistic, which the rows' shape scales."""
         match self.shape:
             case Shape.ALONE:
-                partial: Relation = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
-                layer = self._valued(partial)
+                layer = self._valued(self._by_unit(rows))
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
                 layer = Extended(layer, "q", factors) if factors else layer
                 return Grouped(layer, "p", self.keys, self.keys, self._products())
             case Shape.CELLS:
-                partial = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
-                totals = UnitTotals(self._valued(partial), "w", self._totals())
+                totals = UnitTotals(self._valued(self._by_unit(rows)), "w", self._totals())
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
                 return Grouped(Extended(totals, "q", factors), "p", self.keys, self.keys, self._products())
             case Shape.ROWS:
@@ -113,6 +111,11 @@ class NormSums:
                 return Grouped(joined, "p", self.keys, self.keys, self._row_products(vectors))
             case _:
                 assert_never(self.shape)
+
+    def _by_unit(self, rows: Relation) -> Relation:
+        """One row for each unit and cell."""
+        by = ("u", *self.keys)
+        return Grouped(rows, "r", by, by, self._partial(), dense=not self.keys)
 
     def _partial(self) -> tuple[Output, ...]:
         """Per unit and cell: rows under each filter, and per statistic its rows with a value and its sums."""
@@ -182,9 +185,21 @@ class NormSums:
         return Factor(
             Function("abs", (total,)) if signed else total,
             squared=self._squared,
+            wide=self._wide(norm),
             norm=self.contribution.norm(_name(norm)),
             parts=self.owners[_name(norm)].parts,
         )
+
+    def _wide(self, norm: BoundedNorm) -> bool:
+        """Whether the sum of absolute values over all cells, or over all rows, may leave 64 bits."""
+        match norm.norm.of:
+            case NormOf.ROWS | NormOf.UNITS:
+                return False
+            case NormOf.SUM:
+                terms = self.contribution.rows if self.shape is Shape.ROWS else self.contribution.cells
+                return terms * NORM_MAX >= _NARROW
+            case _:
+                assert_never(norm.norm.of)
 
     def _products(self) -> tuple[Output, ...]:
         """Per group: each coordinate of each unit times its factor, summed."""
@@ -275,7 +290,7 @@ class NormSums:
                 case _:
                     assert_never(norm.norm.of)
             outputs.append(Output(value, f"{_name(norm)}m"))
-        return Grouped(rows, "r", ("u",), ("u",), tuple(outputs))
+        return Grouped(rows, "r", ("u",), ("u",), tuple(outputs), dense=True)
 
     def _row_products(self, vectors: dict[str, list[Scalar]]) -> tuple[Output, ...]:
         columns = []
@@ -301,8 +316,7 @@ class NormSums:
                     else self._signed_norms(rows)
                 )
             case Shape.CELLS:
-                partial = Grouped(rows, "r", ("u", *self.keys), ("u", *self.keys), self._partial())
-                units = Grouped(self._valued(partial), "w", ("u",), ("u",), self._totals())
+                units = Grouped(self._valued(self._by_unit(rows)), "w", ("u",), ("u",), self._totals(), dense=True)
             case _:
                 assert_never(self.shape)
         bins = tuple(
@@ -313,7 +327,7 @@ class NormSums:
 
     def _signed_norms(self, rows: Relation) -> Relation:
         """One row for each unit, which is in one cell: absolute values of its held sums."""
-        partial = Grouped(rows, "r", ("u",), ("u",), self._partial())
+        partial = Grouped(rows, "r", ("u",), ("u",), self._partial(), dense=True)
         outputs = []
         for norm in self.norms:
             value: Scalar = Named(f"{_name(norm)}v")

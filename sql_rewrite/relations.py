@@ -134,12 +134,13 @@ class Half(Scalar):
 class Factor(Scalar):
     """floor(2^parts min(1, norm / N)) or a little less, exactly 2^parts where N <= norm: a unit's factor.
 
-    `value` is an integer, N or with `squared` its square, not negative and never NULL. With N > norm the factor times N
-    is at most 2^parts norm, in exact arithmetic, however the engine rounds.
+    `value` is an integer, N or with `squared` its square, not negative and never NULL; with `wide` it may be of 128
+    bits. With N > norm the factor times N is at most 2^parts norm, in exact arithmetic, however the engine rounds.
     """
 
     value: Scalar
     squared: bool
+    wide: bool
     norm: Fraction
     parts: int
 

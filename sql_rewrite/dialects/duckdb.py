@@ -436,7 +436,8 @@ class DuckDB(Dialect):
         """
         value, most = self._operand(node.value, _ADDED), 2**node.parts * node.norm
         if not node.squared:
-            exact = f"CAST({self._operand(node.value, _MULTIPLIED)} AS HUGEINT)"
+            # Divisions of 64 bits take a tenth of the time.
+            exact = f"CAST({self._operand(node.value, _MULTIPLIED)} AS {'HUGEINT' if node.wide else 'BIGINT'})"
             return (
                 f"CASE WHEN {value} <= {math.floor(node.norm)} THEN {2**node.parts} "
                 f"ELSE CAST({math.floor(most)} // {exact} AS BIGINT) END"
