@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
-from accountant.ledger import Ledger
+from accountant.reads import Reads
 from accountant.states import QueryStatus
 from privacy.policy import Dataset
 from privacy.values import Json
@@ -26,18 +26,22 @@ _KEPT: Final = 256
 class Published:
     """The profiles of the ledger, kept once read: they never change. Safe to use from many threads."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Reads) -> None:
         self._ledger = ledger
         self._kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
         """The profile of this version of the data, None where none was made. Never spends."""
-        key = (dataset.name, dataset.data_version)
+        return self.find(dataset.name, dataset.data_version)
+
+    def find(self, name: str, data_version: str) -> Mapping[str, Json] | None:
+        """The same, by the names of dataset and version."""
+        key = (name, data_version)
         with self._lock:
             known = self._kept.get(key)
         if known is None:
-            known = self._read(dataset)
+            known = self._read(name, data_version)
             if known is not None:
                 with self._lock:
                     self._kept[key] = known
@@ -45,9 +49,9 @@ class Published:
                         self._kept.popitem(last=False)
         return known
 
-    def _read(self, dataset: Dataset) -> Mapping[str, Json] | None:
+    def _read(self, name: str, data_version: str) -> Mapping[str, Json] | None:
         for number in range(1, ATTEMPTS_MAX):
-            made = self._ledger.query(attempt_id(dataset, number))
+            made = self._ledger.query(attempt_id(name, data_version, number))
             if made is None:
                 return None
             if made.state is QueryStatus.SETTLED:
@@ -55,7 +59,7 @@ class Published:
         return None
 
 
-def attempt_id(dataset: Dataset, number: int) -> str:
+def attempt_id(name: str, data_version: str, number: int) -> str:
     """The ledger takes each identifier once, so that two processes cannot both pay for the same attempt."""
-    text = json.dumps([PROFILE, dataset.name, dataset.data_version, number])
+    text = json.dumps([PROFILE, name, data_version, number])
     return f"q_{hashlib.sha256(text.encode()).hexdigest()[:24]}"

@@ -141,7 +141,7 @@ class Profiles:
     def _unused(self, dataset: Dataset) -> str:
         """The identifier of the next attempt. Refused: ProfiledAlready, ProfileRunning."""
         for number in range(1, ATTEMPTS_MAX):
-            query_id = attempt_id(dataset, number)
+            query_id = attempt_id(dataset.name, dataset.data_version, number)
             earlier = self.ledger.query(query_id)
             if earlier is None:
                 return query_id

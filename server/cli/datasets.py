@@ -15,6 +15,7 @@ from server.files import write_whole
 
 if TYPE_CHECKING:
     from privacy.refusal import Finding
+    from server.home import Home
 
 __all__ = ["add", "check_file", "init", "list_datasets", "profile", "remove", "upgrade_file"]
 
@@ -32,7 +33,8 @@ def init(
     """Propose a dataset file from a data file.
 
     From its names and types. Bounds of numbers and lists of groups are asked for in the text and never read from rows:
-    what is read from rows reveals something about people.
+    what is read from rows reveals something about people. Where this home has published a profile of a dataset of that
+    name, its noisy figures stand as comments at the end.
 
     \b
     examples
@@ -55,6 +57,8 @@ def init(
     named = replace(about, dataset=about.dataset or stem(file))
     text = named.proposal(tables, _relative(absolute(file), folder))
     text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
+    advised = _advised(here.place(), named.dataset or "")
+    text = "".join([text.rstrip("\n"), "\n", *(f"# {printable(line)}\n" for line in advised)])
     if output is not None:
         write_whole(output, text)
     lines = [text.rstrip("\n")]
@@ -73,7 +77,8 @@ def _relative(file: Path, folder: Path) -> str:
 def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) -> None:
     """Report every finding in a dataset file at once; exit code 1 when there is an error.
 
-    Of data files it looks at the kind and the names of the columns, not at rows.
+    Of data files it looks at the kind and the names of the columns, not at rows. Where this home has published a
+    profile of the dataset, it says which declarations do not suit the data.
 
     \b
     examples
@@ -81,7 +86,7 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
       noisegate dataset check people.yaml --json
     """
     from engines.inspect import source_columns
-    from server.datasets import check, is_error, listed
+    from server.datasets import check, is_error, listed, load
 
     with progress("reading the heads of the data files"):
         findings = check(file, headers=source_columns)
@@ -90,8 +95,19 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
     verdict = f'"{file}" is in order{warnings}. Attach it with: noisegate dataset add {file}'
     if errors:
         verdict = f'"{file}" has {_count(len(errors), "error")}{warnings}.'
-    body = {"ok": not errors, "findings": [listed(finding) for finding in findings]}
-    here.show(body, [*map(_paragraph, findings), verdict], failed=bool(errors))
+    advised = [] if errors else _advised(here.place(), load(file).dataset, file)
+    body = {"ok": not errors, "findings": [listed(finding) for finding in findings], "profile": advised}
+    here.show(body, [*map(_paragraph, findings), *map(printable, advised), verdict], failed=bool(errors))
+
+
+def _advised(place: Home, name: str, file: Path | None = None) -> list[str]:
+    """What the profile that this home has published of a dataset advises about its file."""
+    from server.cli.profiled import published_profile
+    from server.datasets import load
+    from server.datasets.profiled import profile_advice
+
+    profile = published_profile(place, name)
+    return [] if profile is None else profile_advice(profile, None if file is None else load(file))
 
 
 def upgrade_file(

@@ -264,3 +264,21 @@ def test_upgrade_of_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     refused(cli("dataset", "upgrade", str(path)), "not UTF-8")
     refused(cli("dataset", "upgrade", str(tmp_path / "none.yaml")), "none.yaml")
+
+
+def test_a_profile_advises_checks_and_proposals(home: Path, people: Path, tmp_path: Path) -> None:
+    """Made by the command, shown by it, and a comment of what is proposed for the same dataset afterwards."""
+    rooted = cli("budget", "set", "--dataset", "people", "--epsilon", "2000", "--delta", "0.00001", "--home", str(home))
+    assert rooted.code == 0, rooted.err
+    made = cli("dataset", "profile", "people", "--epsilon", "1", "--home", str(home))
+    assert made.code == 0, made.err
+    assert "people: units" in made.out
+    refused(cli("dataset", "profile", "people", "--epsilon", "1", "--home", str(home)), "has a profile")
+    proposed = cli("init", str(people), "--unit", "person_id", "--home", str(home))
+    assert "# By the profile of data version" in proposed.out
+    assert "people.age" in proposed.out
+    described = tmp_path / "people.yaml"
+    described.write_text(proposed.out)
+    checked = cli("dataset", "check", str(described), "--home", str(home), "--json")
+    assert checked.code == 0, checked.err
+    assert any("people.age" in line for line in checked.json["profile"])
