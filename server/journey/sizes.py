@@ -198,7 +198,8 @@ def _told(key: object) -> str:
 def _widths(core: BoundedCore, prepared: Prepared, quote: Quote, question: Question) -> dict[str, float]:
     """The half widths that a fresh release of the core would have, by the text of its counts."""
     cells = prepared.at_once()
-    if quote.priced is None or cells is None:
+    if quote.priced is None or cells is None or core.norms:
+        # The width of a question that chooses its norm is that of the norm.
         return {}
     source = core.core.sources[0]
     seen = foresee(prepared, quote.priced, quote.histograms)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from accountant.account import FilterKind, Limit
+from privacy.bounds import AskedContribution
 from privacy.refusal import Refused
 from server.administration.profiles import ProfileDataset
 from server.services import Services
@@ -134,3 +135,14 @@ def test_an_estimate_says_expected_sizes_and_relative_errors(
     assert asked(plain, BY_SEX)["expected"] == []
     assert asked(profiled, "SELECT COUNT(*) AS n FROM people WHERE age > 5")["expected"] == []
     assert asked(profiled, "SELECT 1 AS one")["expected"] == []
+
+
+def test_an_open_norm_has_no_relative_error(profiled: Services) -> None:
+    """Where the question chooses its norm the width follows from it: the sizes are said without it."""
+    by_all = "SELECT COUNT(*) AS n FROM visits"
+    chosen = question(by_all, _analyst(profiled), epsilon="0.5", contribution=AskedContribution(automatic=True))
+    (found,) = profiled.journey.estimate(chosen)["expected"]
+    assert found["rows"]["least"] > 6_000
+    assert found["relative"] == {}
+    (counted,) = profiled.journey.estimate(question(by_all, _analyst(profiled), epsilon="0.5"))["expected"]
+    assert counted["relative"]["COUNT(*)"]["least"] > 0
