@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import assert_never
 
 from accountant.account import Account, FilterKind, Limit
+from privacy.currency import MU_SQUARED
+from privacy.norms import NormPower
 from privacy.numbers import decimal_text
 from privacy.own import own_figure
 from privacy.policy import Dataset
@@ -37,6 +39,7 @@ from sql_rewrite.cost import check_work
 from sql_rewrite.expressions import describe
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
+from sql_rewrite.norms import lower_norms, norm_core
 from sql_rewrite.plan import Core
 from sql_rewrite.plan_key import core_key
 
@@ -50,21 +53,27 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
     for core in plan.cores:
         yield from _core(core)
     yield f"  shell: {'none, the core is the answer' if plan.shell.trivial else plan.shell.sql}"
-    cores = bound(plan)
+    cores = bound(plan, power=NormPower.L2 if MU_SQUARED.pays(account) else NormPower.L1)
     yield "3 bound: what one unit can change"
     for bounded in cores:
         yield from _bounds(bounded)
         yield f"    identity {core_key(bounded, dataset)[:16]}"
     for bounded in cores:
+        histogram = norm_core(bounded)
+        if histogram is not None:
+            yield f"  two stages: {histogram.name} chooses the norms of {bounded.described.name}, nominal here"
+            yield from _statement(histogram.name, lower_norms(bounded))
         yield from _statement(bounded.described.name, lower(bounded))
-    work = check_work(cores)
+    # A histogram of norms does what its core does, and no more.
+    work = check_work((*cores, *(bounded for bounded in cores if bounded.norms)))
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "
         f"({work.costliest or 'no operators'}); "
         f"tick {moments.tick * 1e3:.1f} ms, first moment {moments.first * 1e3:.1f} ms"
     )
-    described = [bounded.described for bounded in cores]
+    histograms = [histogram for bounded in cores if (histogram := norm_core(bounded)) is not None]
+    described = [*(bounded.described for bounded in cores), *histograms]
     if not described:
         yield "4 calibrate: nothing is read, nothing is paid"
         return
@@ -81,7 +90,8 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
         widths = priced.calibration.predicted_half_widths(bounded.described.name, Fraction(95, 100))
         for aggregate in bounded.core.aggregates:
             width = widths[aggregate.name]
-            yield f"  {aggregate.text}: {'depends on the answer' if width is None else f'±{width:.4g} at 95 %'}"
+            each = " for each unit of the norm" if bounded.norms else ""
+            yield f"  {aggregate.text}: {'depends on the answer' if width is None else f'±{width:.4g} at 95 %{each}'}"
     own = own_figure(priced.calibration.events(), **pricing.own_deltas(account, dataset))
     yield (
         f"  price: epsilon {decimal_text(priced.cost)} of {decimal_text(account.limit.epsilon)}, delta "

@@ -40,6 +40,19 @@ def test_a_pure_account_and_a_file_of_ones_own(tmp_path: Path, capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "laplace noise" in shown
     assert "c0.s0: laplace" in shown
+    assert "scaled to norms of: rows (l1)" in shown
+
+
+def test_both_stages_of_a_chosen_norm_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The statement of the histogram before that of the sums, its sixteenth of the price, and widths by the norm."""
+    assert main(["SELECT department, COUNT(*) FROM visits GROUP BY department"]) == 0
+    shown = capsys.readouterr().out
+    parts = (
+        "scaled to norms of: rows (l2)", "statement of c0.norms", "statement of c0,",
+        "c0.norms.n0: gaussian, share 0.0625", "for each unit of the norm",
+    )  # fmt: skip
+    places = [shown.index(part) for part in parts]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(("sql", "word"), [("SELECT COUNT(*) FROM nobody", "nobody"), ("SELECT SUM(", "parse_error")])
