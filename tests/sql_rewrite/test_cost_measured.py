@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from fractions import Fraction
 
 import duckdb
 import pytest
 
 from engines.handlers.connection import private_settings
 from engines.handlers.speed import probe_nanoseconds
+from privacy.bounds import AutomaticContribution
+from privacy.norms import NormPower
+from privacy.policy import PublicKeys, Table
 from privacy.statement import Statement
 from sql_rewrite.bound import bound
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
+from sql_rewrite.norms import at_norms, lower_norms
 from tests.sql_rewrite.test_cost import CONDITIONAL, DEAR, USUAL, dataset
 
 ROWS = 1_000
@@ -57,16 +63,17 @@ class World:
     def __init__(self) -> None:
         self.connection = duckdb.connect(":memory:", config=private_settings(threads=1, memory_limit_mb=2048))
 
-    def fill(self, person: str | None) -> None:
-        """Makes the table anew; `person` is SQL for the person's texts."""
+    def fill(self, person: str | None, *, spread: int | None = None) -> None:
+        """Makes the table anew; `person` is SQL for the person's texts, and `spread` how many groups they are in."""
         self.connection.execute(
             f"CREATE OR REPLACE TABLE messages AS SELECT CAST(k % {OTHERS} AS BIGINT) AS person_id, k % 90 + 0.5 AS x, "
             f"CAST(k % 6 AS BIGINT) AS n, 'memo' AS memo, CAST(k % {OTHERS} AS INTEGER) AS \"unit$id\", "
             f'hash(k % {OTHERS}) AS "unit$draw" FROM range({4 * OTHERS}) r(k)'
         )
         if person is not None:
+            group = f"k % {spread}" if spread else "7"
             self.connection.execute(
-                f"INSERT INTO messages SELECT {OTHERS}, 99.25 + k * 1.13, 7, {person}, {OTHERS}, 777 "
+                f"INSERT INTO messages SELECT {OTHERS}, 99.25 + k * 1.13, {group}, {person}, {OTHERS}, 777 "
                 f"FROM range({ROWS}) r(k)"
             )
 
@@ -78,6 +85,42 @@ class World:
             self.connection.execute(statement.sql, list(statement.parameters)).fetchall()
             best = min(best, time.process_time_ns() - start)
         return best
+
+
+SCALED = [
+    "SELECT COUNT(*) AS c FROM messages",
+    "SELECT SUM(x) AS s FROM messages",
+    "SELECT n, COUNT(*) AS c FROM messages GROUP BY n",
+    "SELECT n, COUNT(*) AS c, SUM(x) AS s, AVG(x) AS a, COUNT(DISTINCT person_id) AS u FROM messages GROUP BY n",
+    "SELECT n, STDDEV(x) AS d FROM messages GROUP BY n",
+]
+"""Texts under automatic bounds."""
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("power", NormPower)
+@pytest.mark.parametrize("sql", SCALED)
+def test_a_scaled_units_rows_take_no_longer_than_the_model_says(sql: str, power: NormPower) -> None:
+    """The same of the histogram and the sums together, for a unit that is in every group and beyond the norm."""
+    slowness = max(1.0, probe_nanoseconds() / DUCKDB.costs.probe)
+    declared = dataset(rows_stored=ROWS, length_max=LENGTH)
+    tables = tuple(_automatic(table) if table.name == "messages" else table for table in declared.tables)
+    (core,) = bound(lift(sql, replace(declared, tables=tables), {}), power=power)
+    work = check_work([core])
+    statements = lower_norms(core), lower(at_norms(core, {item.norm.name: Fraction(3) for item in core.norms}))
+    world = World()
+    world.fill(None)
+    without = sum(map(world.nanoseconds, statements))
+    world.fill("'memo'", spread=101)
+    took = sum(map(world.nanoseconds, statements)) - without
+    assert took <= work.unit_nanoseconds * slowness + 400_000
+
+
+def _automatic(table: Table) -> Table:
+    keys = PublicKeys(tuple(range(101)))
+    columns = tuple(replace(column, keys=keys) if column.name == "n" else column for column in table.columns)
+    return replace(table, contribution=AutomaticContribution(), columns=columns)
 
 
 @pytest.mark.nightly
