@@ -52,7 +52,7 @@ _ENDED = {"q_void": "failed_void", "q_fail": "failed_charged"}
 
 
 def _left_by_0_2(revision: str, left_open: str) -> Left:
-    """Both versions 0.2 were asked the same."""
+    """Versions 0.2 and 0.3 were asked the same."""
     paid = (*_PAID, "wide")
     ended = {**_ENDED, left_open: "failed_charged"}
     return Left(revision, 3, 10, 5, (*paid, "repeated", "read"), paid, ended, (*_BALANCE, "membership_guess"))
@@ -64,6 +64,7 @@ LEFT = {
     ),
     "0.2.0": _left_by_0_2("0007", "q_running"),
     "0.2.1": _left_by_0_2("0008", "q_reserved"),
+    "0.3.0": _left_by_0_2("0008", "q_reserved"),
 }
 
 

@@ -9,13 +9,15 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.2.0 0.2.0 tests/upgrade/home-0.2.0.tar.gz
     git worktree add --detach ../noisegate-0.2.1 8d12600
     python tests/upgrade/make_home.py ../noisegate-0.2.1 0.2.1 tests/upgrade/home-0.2.1.tar.gz
+    git worktree add --detach ../noisegate-0.3.0 e4fbeda
+    python tests/upgrade/make_home.py ../noisegate-0.3.0 0.3.0 tests/upgrade/home-0.3.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
 AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query, made through the ledger, since no
 client can make an engine fail. That of 0.1.0 has a second account of anna, side by side with the first, which paid too.
-Those of 0.2 have a release that ben was charged for reading, and a query that was left open: in the ledger's state
-"running" by 0.2.0, reserved by 0.2.1, which has no such state.
+Those of 0.2 and 0.3 have a release that ben was charged for reading, and a query that was left open: in the ledger's
+state "running" by 0.2.0, reserved by the later ones, which have no such state.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -130,6 +132,7 @@ RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
     "0.2.1": replace(OF_0_2, left_open=RESERVED),
+    "0.3.0": replace(OF_0_2, left_open=RESERVED),
 }
 
 

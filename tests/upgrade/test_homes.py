@@ -14,7 +14,7 @@ from tests.upgrade.homes import LEFT, OldHome, archive_of
 ARCHIVE_MAX = 1_000_000
 
 of_0_1 = pytest.mark.parametrize("version", ["0.1.0"], indirect=True, scope="module")
-of_0_2 = pytest.mark.parametrize("version", ["0.2.0", "0.2.1"], indirect=True, scope="module")
+of_0_2 = pytest.mark.parametrize("version", ["0.2.0", "0.2.1", "0.3.0"], indirect=True, scope="module")
 
 
 @pytest.mark.parametrize("left", LEFT)
