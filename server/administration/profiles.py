@@ -57,6 +57,9 @@ from sql_rewrite.profile import ProfiledTable, lower_profile, profile_key, profi
 
 __all__ = ["ProfileDataset", "Profiles", "ServedDatasets"]
 
+TABLES_MAX = 64
+"""Most tables of a profile: as many cores as one reservation has."""
+
 _TIMEOUT_SECONDS = 1800.0
 """Time limit of all statements: every row is read, and nobody waits for an answer."""
 
@@ -158,6 +161,8 @@ class Profiles:
     def _price(self, dataset: Dataset, root: Account, epsilon: Fraction) -> _Priced:
         dialect = DIALECTS[self.private.capabilities.dialect]
         tables = profiled_tables(dataset)
+        if len(tables) > TABLES_MAX:
+            raise ActRefused(UnpricedProfile(dataset.name, (_TOO_MANY_TABLES,)))
         statements = tuple(lower_profile(table, dialect) for table in tables)
         try:
             self.twins.plan(dataset, statements, owner="profile")
@@ -305,6 +310,12 @@ class Profiles:
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
 
+_TOO_MANY_TABLES = Finding(
+    code="too_large",
+    what="the profile is refused",
+    why=f"The dataset has more than {TABLES_MAX} tables with rows of units, the most that one charge may name.",
+    instead=("split the data into several datasets",),
+)
 _NOT_PLANNED = Finding(
     code="cannot_be_planned",
     what="the profile is refused",

@@ -18,6 +18,7 @@ from accountant.states import QueryStatus
 from engines.private import PrivateEngine
 from privacy.refusal import ExecutionFailed
 from server.administration import profile_refusals as refusals
+from server.administration import profiles as profiles_module
 from server.administration.budgets import root_of
 from server.administration.profiles import ProfileDataset, Profiles
 from server.administration.refusal import ActRefused, NoDataset, Refusal
@@ -197,7 +198,7 @@ def test_a_pure_account_pays_in_epsilon(small: Callable[[str], Services]) -> Non
     assert services.ledger.standing(root).remaining_epsilon() == 199
 
 
-def test_refusals_before_a_charge(small: Callable[[str], Services]) -> None:
+def test_refusals_before_a_charge(small: Callable[[str], Services], monkeypatch: pytest.MonkeyPatch) -> None:
     """No dataset, no root, more than the policy allows or than is left: nothing is charged."""
     services = small("1,2,3,a,2020-01-01\n")
     make = services.profiles.make
@@ -210,6 +211,10 @@ def test_refusals_before_a_charge(small: Callable[[str], Services]) -> None:
         make(ProfileDataset("small", Fraction(50)), actor="owner")
     with _refused(refusals.UnpricedProfile):
         make(ProfileDataset("small", Fraction(1, 10**12)), actor="owner")
+    with monkeypatch.context() as few:
+        few.setattr(profiles_module, "TABLES_MAX", 0)
+        with _refused(refusals.UnpricedProfile):
+            make(ProfileDataset("small", Fraction(1)), actor="owner")
     services.ledger.change_limit(root, Limit(Fraction(1, 2), Fraction(1, 10**5)), actor="test", reason="less")
     with _refused(refusals.UnaffordableProfile):
         make(ProfileDataset("small", Fraction(1)), actor="owner")
