@@ -62,6 +62,7 @@ __all__ = [
     "own_deltas",
     "price",
     "refusal_of",
+    "spend_for",
 ]
 
 
@@ -282,9 +283,18 @@ def least_spend(
 
     Rounded up to four digits, so that what is named here is accepted. Errors: ValueError when there is none.
     """
-    floor = Floor.of(dataset, path[-1]).least(cores, family, delta, known)
-    least, currency = floor.amount, FAMILIES[family].currency
-    cost = cost_on(path[0], known.get(cores, floor).loss)
+    return spend_for(cores, Floor.of(dataset, path[-1]).least(cores, family, delta, known), path=path, known=known)
+
+
+def spend_for(
+    cores: Sequence[CoreStatistics], price: Price, *, path: Sequence[Account], known: Calibrations
+) -> Fraction:
+    """The least spend that buys this price, in nominal epsilon of the paying account, rounded up to four digits.
+
+    Errors: ValueError as `calibrate`.
+    """
+    least, currency = price.amount, FAMILIES[price.family].currency
+    cost = cost_on(path[0], known.get(cores, price).loss)
     nominal = _rounded(max(currency.nominal_epsilon(least, path[0]), cost))
     return _raised(nominal, lambda epsilon: currency.nominal_amount(epsilon, path[0]) >= least)
 

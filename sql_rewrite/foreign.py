@@ -69,23 +69,77 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
 
 
 def place_of_value(sql: str, written: str, place: int | None) -> Position | None:
-    """Where in the analyst's text the constant or column stands that the written outer query has at a place.
+    """Where in the analyst's text that stands which the written outer query has at a place.
 
-    None unless the text has it once.
+    A constant, a column, a call, or what a column is compared with: released columns have names there that the analyst
+    did not write. None unless the text has it once.
     """
-    found = None if place is None else _VALUE.match(written, place)
+    if place is None:
+        return None
+    _, text = parse(sql)
+    direct = _VALUE.match(written, place)
+    if direct is not None:
+        same = [at for at, token in enumerate(text.tokens) if _is(token, direct[0])]
+        if len(same) == 1:
+            return text.token_position(text.tokens[same[0]])
+    called = _CALL.match(written, place)
+    if called is not None:
+        same = [at for at, token in enumerate(text.tokens[:-1]) if _called(text.tokens, at, called[1])]
+        return text.token_position(text.tokens[same[0]], text.tokens[text.closing(same[0])]) if len(same) == 1 else None
+    return _compared(text, written, place)
+
+
+def _compared(text: Text, written: str, place: int) -> Position | None:
+    """Where a comparison with a constant stands, of which the written query has the column at a place."""
+    after = _AFTER.match(written, place)
+    found = after or _BEFORE.search(written[max(0, place - _NEAR) : place])
     if found is None:
         return None
-    value = found[0]
+    operator, tokens = found["operator"].rstrip(" ("), text.tokens
+    # How far the constant is from its operator, and the column.
+    constant, column = (2 if operator == "IN" else 1, -1) if after else (-1, 1)
+    same = [
+        at
+        for at, token in enumerate(tokens)
+        if _operator(token) == operator
+        and 0 < at < len(tokens) - max(constant, column)
+        and _is(tokens[at + constant], found["value"])
+    ]
+    if len(same) != 1:
+        return None
+    (at,) = same
+    named = tokens[at + column].token_type in (Kind.VAR, Kind.IDENTIFIER)
+    ends = [at, at + constant, *((at + column,) if named else ()), *((text.closing(at),) if operator == "IN" else ())]
+    return text.token_position(tokens[min(ends)], tokens[max(ends)])
+
+
+def _is(token: Token, value: str) -> bool:
+    """Whether a token is a constant or a name that is written so."""
     quote = value[0] if value[0] in "'\"" else ""
-    name = value[1:-1].replace(quote * 2, quote) if quote else value
     kinds = (Kind.STRING,) if quote == "'" else (Kind.VAR, Kind.IDENTIFIER) if quote else (Kind.NUMBER,)
-    _, text = parse(sql)
-    same = [token for token in text.tokens if token.token_type in kinds and token.text == name]
-    return text.token_position(same[0]) if len(same) == 1 else None
+    return token.token_type in kinds and token.text == (value[1:-1].replace(quote * 2, quote) if quote else value)
 
 
-_VALUE = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?""")
+def _called(tokens: Sequence[Token], at: int, name: str) -> bool:
+    """Whether a call of a function begins at a token."""
+    return tokens[at].text.lower() == name.lower() and tokens[at + 1].token_type is Kind.L_PAREN
+
+
+def _operator(token: Token) -> str:
+    """An operator as outer queries are written."""
+    return {"!=": "<>", "==": "="}.get(token.text, token.text.upper())
+
+
+_CONSTANT = r"""'(?:[^']|'')*'|\d+(?:\.\d+)?"""
+_NAME = r'''"(?:[^"]|"")*"'''
+_OPERATOR = r"(?P<operator>=|<>|<=|>=|<|>|\+|-|\*|/|IN \()"
+_NEAR = 300
+"""Characters before a column in which a constant is looked for: a longer one is not found."""
+
+_VALUE = re.compile(f"{_CONSTANT}|{_NAME}")
+_CALL = re.compile(r"([A-Za-z_]\w*)\(", re.ASCII)
+_AFTER = re.compile(rf"(?:{_NAME}\.)?{_NAME} {_OPERATOR} ?(?P<value>{_CONSTANT})")
+_BEFORE = re.compile(rf"(?P<value>{_CONSTANT}) {_OPERATOR} \Z")
 _CODES = {"read": "parse_error", "bind": "unsupported_sql"}
 _WHY = {
     "read": "A value, a name or an operator is missing beside it, or it has no meaning in this dialect.",

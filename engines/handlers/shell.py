@@ -160,7 +160,7 @@ def _describe(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: list[Para
         rows = cursor.execute(_DESCRIBE + sql, parameters).fetchall()
     except _BROKEN:
         raise
-    except duckdb.ConversionException as error:
+    except (duckdb.ConversionException, duckdb.BinderException) as error:
         raise _Unreadable(str(error), len(_DESCRIBE)) from None
     except (duckdb.Error, ValueError):
         raise Invalid from None
@@ -172,7 +172,7 @@ _UNREADABLE = re.compile(r"Could not convert string|field format|field value out
 
 
 class _Unreadable(Exception):
-    """A value cannot be read as the type that it meets; `place` is the byte of the SQL at which it stands."""
+    """A value cannot be read as the type that it meets, or a name does not bind; `place` is its byte in the SQL."""
 
     def __init__(self, message: str, before: int) -> None:
         found = _PLACE.search(message)

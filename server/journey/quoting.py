@@ -52,7 +52,9 @@ class Quoting:
         if refused is not None and not all(reusable.serve()):
             raise refused
         if not self._question.accept_noise:
-            refuse_pure_noise(self._prepared, priced, self._question, stored=stored, reusable=reusable)
+            refuse_pure_noise(
+                self._prepared, priced, self._question, self._price, path=self._path, stored=stored, reusable=reusable
+            )
 
     def quote(self, priced: pricing.Priced | None, reusable: Reusable, keys: Sequence[str]) -> Quote:
         """All that an estimate says about prices. `keys` are those of the cores, in the order of the plan."""
