@@ -23,11 +23,13 @@ from privacy.loss import Loss
 from privacy.norms import norms_name
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 from privacy.unit import Neighbouring
+from privacy.value_grid import is_values_name
 
 __all__ = [
     "HISTOGRAM_SHARE",
     "UNKNOWN_WIDTH",
     "UNPROMISED_WIDTH",
+    "VALUES_SHARE",
     "Calibration",
     "Price",
     "at_chosen_norms",
@@ -41,6 +43,8 @@ __all__ = [
 HISTOGRAM_SHARE = Fraction(1, 16)
 """Part of a core's price that buys the histogram of norms by which its question chooses the norm of its sums."""
 
+VALUES_SHARE = Fraction(1, 4)
+"""Part of a question's price that buys the histograms of values by which it chooses the bounds of columns."""
 
 UNKNOWN_WIDTH = "no estimate of the query has a width that is known before the answer"
 """Why no half width can be promised, at any price."""
@@ -164,8 +168,8 @@ def losses(cores: Sequence[CoreStatistics], price: Price) -> tuple[Loss, ...]:
 
 
 def is_histogram(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> bool:
-    """Whether the core is the histogram of norms of another one among the cores."""
-    return any(other.norms and core.name == norms_name(other.name) for other in cores)
+    """Whether the core is a histogram of values, or that of norms of another one among the cores."""
+    return is_values_name(core.name) or any(other.norms and core.name == norms_name(other.name) for other in cores)
 
 
 def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> Fraction:
@@ -176,20 +180,22 @@ def part_of(core: CoreStatistics, cores: Sequence[CoreStatistics]) -> Fraction:
 def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
     """The part of the price that each statistic of a core gets, by core.
 
-    Statistics share equally. Where a core comes with the histogram of its norms, that takes `HISTOGRAM_SHARE` of the
-    core's part, its norms equally.
+    Statistics share equally. Histograms of values take `VALUES_SHARE` of the whole, equally. Where a core comes with
+    the histogram of its norms, that takes `HISTOGRAM_SHARE` of the core's part, its norms equally.
     """
     histograms = {core.name: core for core in cores if is_histogram(core, cores)}
     total = sum(len(core.statistics) for core in cores if core.name not in histograms)
-    parts: dict[str, Fraction] = {}
+    values = [core.name for core in cores if is_values_name(core.name)]
+    parts = dict.fromkeys(values, VALUES_SHARE / max(1, len(values)))
     for core in cores:
         if core.name in histograms:
             continue
-        parts[core.name] = Fraction(1, total)
+        parts[core.name] = Fraction(1, total) * (1 - VALUES_SHARE if values else 1)
         histogram = histograms.get(norms_name(core.name))
         if histogram is not None:
+            whole = parts[core.name] * len(core.statistics)
             parts[core.name] *= 1 - HISTOGRAM_SHARE
-            parts[histogram.name] = Fraction(len(core.statistics), total * len(histogram.statistics)) * HISTOGRAM_SHARE
+            parts[histogram.name] = whole * HISTOGRAM_SHARE / len(histogram.statistics)
     return parts
 
 
@@ -203,6 +209,9 @@ def at_chosen_norms(calibration: Calibration, core: CoreStatistics) -> Calibrati
     measurements = []
     for statistic in core.statistics:
         reserved = calibration.measurement(core.name, statistic.name)
+        if statistic == reserved.statistic:
+            measurements.append(reserved)
+            continue
         family = BY_MECHANISM[reserved.name]
         amount = family.currency.amount_of(reserved.event().loss())
         measurement = family.measurement(core.name, statistic, share=reserved.share, amount=amount)

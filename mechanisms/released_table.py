@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from mechanisms.families import NoiseFamily
 from mechanisms.noisy_sums import NoisySums
-from privacy.release import MechanismNote, NormNote, ReleasedColumn
+from privacy.release import BoundsNote, MechanismNote, NormNote, ReleasedColumn
 
 __all__ = ["ReleasedTable"]
 
@@ -31,6 +32,10 @@ class ReleasedTable:
     family: NoiseFamily | None = None
     norms: tuple[NormNote, ...] = ()
     """The norms that were chosen for its sums."""
+    bounds: tuple[BoundsNote, ...] = ()
+    """The value bounds that were chosen for its sums."""
+    steps: tuple[tuple[str, Fraction], ...] = ()
+    """Of a histogram of norms, what one unit of each norm was worth."""
 
     def sums_of(self, column: str) -> NoisySums | None:
         """The noisy sums that a column was computed from; None where none are kept."""

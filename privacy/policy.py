@@ -252,7 +252,7 @@ class Limits:
     """What one query of this dataset may ask. Amounts of epsilon and delta are exact.
 
     `epsilon_min` is the least that a fresh run takes, in epsilon of the dataset's root; None for a share of the root
-    (server/floor.py).
+    (server/floor.py). With `automatic_bounds` questions choose the bounds of columns that have none.
     """
 
     epsilon_default: Fraction = Fraction(1, 10)

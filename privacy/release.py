@@ -8,7 +8,7 @@ from enum import StrEnum
 from privacy.policy import ColumnType
 from privacy.values import Cell
 
-__all__ = ["ColumnKind", "MechanismNote", "NormNote", "NormSource", "ReleasedColumn"]
+__all__ = ["BoundsNote", "BoundsSource", "ColumnKind", "MechanismNote", "NormNote", "NormSource", "ReleasedColumn"]
 
 
 class ColumnKind(StrEnum):
@@ -90,3 +90,31 @@ class NormNote:
     source: NormSource
     share: float | None
     error: float | None
+
+
+class BoundsSource(StrEnum):
+    """Where the value bounds of a column come from. The values are stored and sent."""
+
+    DECLARED = "declared"
+    """The dataset declares them."""
+
+    CHOSEN = "chosen"
+    """A histogram of the column's values that the same question released and paid for."""
+
+    STORED = "stored"
+    """A histogram of the column's values that an earlier question released."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsNote:
+    """To which bounds the values of a column were clipped, and where they come from.
+
+    The ends are text, as values of the column are written. `certain` is False where the histogram shows nobody.
+    """
+
+    table: str
+    column: str
+    lower: str
+    upper: str
+    source: BoundsSource
+    certain: bool = True

@@ -18,7 +18,7 @@ from fractions import Fraction
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType
 
-__all__ = ["BINS_PER_OCTAVE", "GRIDDED", "OCTAVES", "YEARS", "ValueGrid", "grid_of"]
+__all__ = ["BINS_PER_OCTAVE", "GRIDDED", "OCTAVES", "YEARS", "ValueGrid", "grid_of", "is_values_name", "values_name"]
 
 BINS_PER_OCTAVE = 4
 
@@ -55,6 +55,16 @@ class ValueGrid:
     def bins(self) -> range:
         """The numbers of all bins, in the order of their values."""
         return range(self.first, self.last + 1)
+
+
+def values_name(place: int) -> str:
+    """The name of the core that is a question's histogram of a column's values; cores of its text are c0, c1 ..."""
+    return f"b{place}"
+
+
+def is_values_name(core: str) -> bool:
+    """Whether a core of this name is a histogram of values."""
+    return core[:1] == "b" and core[1:].isdigit()
 
 
 @functools.cache

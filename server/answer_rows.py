@@ -23,7 +23,7 @@ from mechanisms.noisy_sums import released_columns, sums_from_plain, sums_to_pla
 from mechanisms.released_table import ReleasedTable
 from privacy.policy import ColumnType, KeyValue
 from privacy.refusal import Finding, Refused
-from privacy.release import ColumnKind, MechanismNote, NormNote, NormSource, ReleasedColumn
+from privacy.release import BoundsNote, BoundsSource, ColumnKind, MechanismNote, NormNote, NormSource, ReleasedColumn
 from privacy.values import Cell
 from server.arranging import arranged
 from server.derived.cells import Errors, IntervalMethod, NoInterval
@@ -290,6 +290,8 @@ def to_stored(table: ReleasedTable) -> bytes:
             "family": table.family,
             "statistics": sums_to_plain(table.sums or ()),
             **({"norms": [asdict(note) for note in table.norms]} if table.norms else {}),
+            **({"bounds": [asdict(note) for note in table.bounds]} if table.bounds else {}),
+            **({"steps": {name: str(step) for name, step in table.steps}} if table.steps else {}),
         },
         separators=(",", ":"),
     ).encode()
@@ -342,6 +344,10 @@ def from_stored(body: bytes, name: str, confidence: Fraction) -> ReleasedTable:
         sums=sums,
         family=family,
         norms=tuple(_norm_note(note) for note in stored.get("norms", ())),
+        steps=tuple((name, Fraction(step)) for name, step in stored.get("steps", {}).items()),
+        bounds=tuple(
+            BoundsNote(**{**note, "source": BoundsSource(note["source"])}) for note in stored.get("bounds", ())
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from privacy.norms import NormOf
-from privacy.release import NormNote
+from privacy.release import BoundsNote, NormNote
 from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -102,10 +102,12 @@ def _statistic_of(core: BoundedCore, estimate: Estimate) -> str | None:
     return next(one.statistic.argument for one in core.statistics if one.statistic.name == estimate.statistic)
 
 
-def what_is_cut(core: BoundedCore, norms: Sequence[NormNote] = ()) -> str | None:
+def what_is_cut(
+    core: BoundedCore, norms: Sequence[NormNote] = (), bounds: Sequence[BoundsNote] = (), *, open_bounds: bool = False
+) -> str | None:
     """Which contribution bound may have cut how, and which values are clipped; None where nothing can be cut.
 
-    `norms` are those that were chosen.
+    `norms` and `bounds` are those that were chosen; with `open_bounds` these bounds will be chosen by the question.
     """
     contribution = core.contribution
     match contribution:
@@ -115,7 +117,12 @@ def what_is_cut(core: BoundedCore, norms: Sequence[NormNote] = ()) -> str | None
             cut = _rows_cut(core, contribution)
         case _:
             assert_never(contribution)
-    return " ".join(said for said in (cut, _values_clipped(core)) if said) or None
+    return (
+        " ".join(
+            said for said in (cut, _values_clipped(core, bounds), _chosen(bounds, open_bounds=open_bounds)) if said
+        )
+        or None
+    )
 
 
 def _norms_cut(core: BoundedCore, norms: Sequence[NormNote]) -> str | None:
@@ -146,9 +153,25 @@ def _norm_cut(note: NormNote) -> str:
     )
 
 
-def _values_clipped(core: BoundedCore) -> str | None:
+def _chosen(bounds: Sequence[BoundsNote], *, open_bounds: bool) -> str | None:
+    """The same of chosen bounds."""
+    if not bounds:
+        return None
+    if open_bounds:
+        names = ", ".join(note.column for note in bounds)
+        return f"The question chooses bounds for {names} from a noisy histogram of the column's values."
+    ends = ", ".join(f"{note.column} {note.lower} to {note.upper}" for note in bounds)
+    return f"Values beyond the bounds that were chosen from a noisy histogram of them count as the bound: {ends}."
+
+
+def _values_clipped(core: BoundedCore, chosen: Sequence[BoundsNote]) -> str | None:
     """The columns of which values beyond the declared bounds count as the bound, with these bounds."""
-    clipped = {column: f"{column} {_end(lower)} to {_end(upper)}" for column, lower, upper in core.clipped()}
+    apart = {note.column for note in chosen}
+    clipped = {
+        column: f"{column} {_end(lower)} to {_end(upper)}"
+        for column, lower, upper in core.clipped()
+        if column not in apart
+    }
     return f"Values beyond the declared bounds count as the bound: {', '.join(clipped.values())}." if clipped else None
 
 

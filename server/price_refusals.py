@@ -14,6 +14,7 @@ from privacy.refusal import Finding, Refused
 
 __all__ = [
     "above_policy",
+    "bounds_not_known",
     "delta_above_policy",
     "floor_above_policy",
     "norm_not_known",
@@ -115,6 +116,22 @@ def size_not_known(why: str) -> Refused:
             'ask for a width in the unit of the column: "accuracy": {"half_width": "..."}, or --half-width',
             "ask once with a spend: the stored release then says how large the numbers are",
             "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1",
+        ),
+    )
+
+
+def bounds_not_known() -> Refused:
+    """Of a half width where the question chooses value bounds, and no stored histogram knows them."""
+    return _refused(
+        code="accuracy_unreachable",
+        what="the asked half_width is refused",
+        why="The width of the noise follows from the value bounds of the columns, and the question chooses those from "
+        "histograms of their values which nobody has bought yet.",
+        instead=(
+            "ask once with a spend (--epsilon): its histograms are stored, and a half_width is priced at the bounds "
+            "that they choose; these are two charges",
+            "clip the columns in the text: GREATEST(<lowest>, LEAST(x, <highest>))",
+            "ask an administrator to declare bounds for the columns",
         ),
     )
 

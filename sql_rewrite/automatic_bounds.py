@@ -14,6 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privacy.bounds import ValueBounds, number_of_date, number_of_timestamp
+from privacy.norms import NormPower
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Refused
 from privacy.value_grid import GRIDDED, OCTAVES
@@ -27,19 +28,19 @@ Place = tuple[str, str]
 """A table and one of its columns, by their declared names."""
 
 
-def unbounded_columns(core: Core, dataset: Dataset) -> tuple[Place, ...]:
+def unbounded_columns(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2) -> tuple[Place, ...]:
     """The columns for which bounds must be chosen before the core can be bound; none where it can be as it is.
 
     Errors: Refused, as `bound_core`, where no bounds of columns would help or the policy allows none to be chosen.
     """
     try:
-        bound_core(core, dataset)
+        bound_core(core, dataset, power=power)
     except Refused as refused:
         if not dataset.limits.automatic_bounds:
             raise
         wanted = dict(_candidates(core))
         try:
-            bound_core(with_bounds(core, wanted), dataset)
+            bound_core(with_bounds(core, wanted), dataset, power=power)
         except Refused:
             raise refused from None
     else:
@@ -48,7 +49,7 @@ def unbounded_columns(core: Core, dataset: Dataset) -> tuple[Place, ...]:
     for place in tuple(wanted):
         without = {other: bounds for other, bounds in wanted.items() if other != place}
         try:
-            bound_core(with_bounds(core, without), dataset)
+            bound_core(with_bounds(core, without), dataset, power=power)
         except Refused:
             continue
         wanted = without
@@ -95,7 +96,7 @@ def nominal_bounds(kind: ColumnType) -> ValueBounds:
 
 
 def bound_with(
-    core: Core, dataset: Dataset, chosen: Mapping[Place, ValueBounds]
+    core: Core, dataset: Dataset, chosen: Mapping[Place, ValueBounds], *, power: NormPower = NormPower.L2
 ) -> tuple[BoundedCore, Mapping[Place, ValueBounds]]:
     """The core bound with chosen bounds, and the bounds that it has.
 
@@ -110,7 +111,7 @@ def bound_with(
     )
     for tried in (chosen, *reversed(list(narrower))):
         try:
-            return bound_core(with_bounds(core, tried), dataset), tried
+            return bound_core(with_bounds(core, tried), dataset, power=power), tried
         except Refused as error:
             refused = error
     raise refused

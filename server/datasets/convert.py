@@ -70,6 +70,7 @@ def to_dataset(
             statistics_max=policy.statistics_max,
             timeout_seconds=policy.timeout_seconds,
             releases_shared=Sharing(policy.releases_shared),
+            automatic_bounds=policy.automatic_bounds,
         ),
         description=file.description,
     )

@@ -328,6 +328,11 @@ class PolicyFile(_Part):
         description="Whether analysts are served by one another's releases: no; charged to the reader's own accounts; "
         "or free, and then a personal limit does not bound what the person reads. Reveals that somebody asked.",
     )
+    automatic_bounds: bool = Field(
+        default=True,
+        description="Whether a question may choose the value bounds of columns that have none, from a noisy histogram "
+        "of their values that it pays for; without it such sums and averages are refused.",
+    )
 
 
 class DatasetFile(_Part):

@@ -25,7 +25,7 @@ _HEAD = """\
 # Check it with:   noisegate dataset check THIS_FILE        More: docs/datasets.md
 """
 
-_BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible value; SUM, AVG and VAR need them"
+_BOUNDS = "# bounds: [LOWEST, HIGHEST]   # asked: lowest and highest plausible value; else SUM and AVG buy bounds"
 _KEYS = "# keys: [A, B, C]   # asked: the possible values, if everybody knows them; else rare groups are not shown"
 _LENGTH = "# length_max: 50   # asked: most characters by its meaning; else answers with text functions wait"
 _ROWS_EXPECTED = "# asked: about how many rows, if everybody may know; answers then appear sooner"

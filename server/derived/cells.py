@@ -72,6 +72,10 @@ class NoInterval(StrEnum):
         "Noisy numbers choose the rows, so intervals hold for all groups at once, and how many groups are shown is not "
         "known before the answer.",
     )
+    BOUNDS_NOT_CHOSEN = (
+        "bounds_not_chosen",
+        "The question itself chooses the value bounds of a column, and the width of the noise follows from them.",
+    )
     NORM_NOT_CHOSEN = (
         "norm_not_chosen",
         "The question itself chooses the norm to which units are scaled, and the width of the noise follows from it.",

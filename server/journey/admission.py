@@ -19,28 +19,30 @@ from accountant.errors import BudgetExhausted, LedgerError, Nominal
 from accountant.ledger import Ledger
 from accountant.request import Reserved, Reuse
 from accountant.states import QueryStatus
+from mechanisms.calibrate import part_of
 from mechanisms.families import FAMILIES
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
-from privacy.release import NormSource
+from privacy.release import BoundsSource, NormSource
 from server import pricing
 from server.admitted import InFlight, Settled
 from server.answer_rows import from_stored
 from server.errors import Problem
 from server.free_answers import FreeAnswers
-from server.journey.charges import charges_of, needed_charges, power_of, repeat_key, request_of
+from server.journey.charges import HISTOGRAM_SERVES, charges_of, needed_charges, power_of, repeat_key, request_of
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
-from server.journey.release_key import release_key
+from server.journey.release_key import quality_of, release_key
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
 from server.journey.sizes import Sizes
+from server.journey.value_bounds import Told
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
-from server.price_refusals import norm_not_known
+from server.price_refusals import bounds_not_known, norm_not_known
 from server.question import Question
 from sql_rewrite.norms import norm_key
 
@@ -90,6 +92,7 @@ class Admission:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
         question, prepared = self._prepared(question, dataset, path)
+        prepared = self._at_stored_bounds(question, prepared, path)
         quoting = Quoting(question, prepared, path)
         repeated = self._repeatable(question, prepared, path)
         if repeated is not None:
@@ -116,6 +119,7 @@ class Admission:
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
             return _retried(repeated)
+        prepared = self._at_stored_bounds(question, prepared, path)
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
         charges = charges_of(prepared, priced)
@@ -125,7 +129,9 @@ class Admission:
             question=question,
             prepared=prepared,
             priced=priced,
-            charges=needed_charges(prepared, priced, charges, reusable.serve()),
+            charges=charges
+            if len(charges) == len(prepared.cores)
+            else needed_charges(prepared, priced, charges, reusable.serve()),
             path=path,
         )
         if self._free.wait_seconds(question.principal) and all(reusable.serve()):
@@ -186,7 +192,12 @@ class Admission:
         """
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
         question = self._sizes.resolved(question, prepared)
-        if question.half_width is None or not any(prepared.histograms):
+        if question.half_width is None:
+            return question, prepared
+        prepared = self._at_stored_bounds(question, prepared, path)
+        if prepared.values is not None:
+            raise bounds_not_known()
+        if not any(prepared.histograms):
             return question, prepared
         priced = Quoting(question, prepared, path).priced_by_default()
         reusable = Reusable(self._stored, question, dataset, (), path[0], cores=0)
@@ -208,6 +219,33 @@ class Admission:
                 core, priced.calibration, table, source=NormSource.STORED, same_data=key == histogram.key
             )
         return question, self._preparing.at_norms(prepared, chosen)
+
+    def _at_stored_bounds(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
+        """The query at the value bounds that stored histograms choose; as it is where some of them are not stored.
+
+        Errors: Refused, as the query itself would be for its price.
+        """
+        stage = prepared.values
+        if stage is None:
+            return prepared
+        quoting = Quoting(question, prepared, path)
+        priced = quoting.priced_by_default() if question.half_width is not None else quoting.price()
+        assert priced is not None
+        reusable = Reusable(self._stored, question, prepared.plan.dataset, (), path[0], cores=0)
+        told = []
+        for place, histogram in enumerate(stage.histograms):
+            described = histogram.bounded.described
+            part = part_of(described, prepared.priced)
+            found = [
+                release
+                for price in priced.enough
+                for release in [reusable.histogram([stage.release_key(place, price.family)])]
+                if release is not None and release.quality >= quality_of(price, part) * HISTOGRAM_SERVES
+            ]
+            if not found:
+                return prepared
+            told.append(Told(from_stored(found[0].body, described.name, question.confidence), BoundsSource.STORED))
+        return self._preparing.at_bounds(prepared, priced.calibration, told, promised=question.half_width is not None)
 
     def _repeat(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str

@@ -15,10 +15,20 @@ from privacy.policy import Dataset
 from privacy.values import Json
 from server.journey.query import Asked, Prepared
 from server.journey.release_key import quality_of, release_key
+from server.journey.value_stage import ValueStage
 from server.pricing import Priced, Wish
 from server.question import Question
 
-__all__ = ["charges_of", "needed_charges", "power_of", "repeat_key", "request_of", "text_key", "wish_of"]
+__all__ = [
+    "HISTOGRAM_SERVES",
+    "charges_of",
+    "needed_charges",
+    "power_of",
+    "repeat_key",
+    "request_of",
+    "text_key",
+    "wish_of",
+]
 
 
 def power_of(question: Question, leaf: Account) -> NormPower:
@@ -107,6 +117,8 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
             )
         )
     charges.extend(_of_histogram(prepared, priced, key) for key in prepared.histograms_by_key(priced.family))
+    if prepared.values is not None:
+        charges.extend(_of_values(prepared, prepared.values, priced, one) for one in range(len(prepared.values.keys)))
     return tuple(charges)
 
 
@@ -129,6 +141,21 @@ def _of_histogram(prepared: Prepared, priced: Priced, key: str) -> CoreCharge:
     )
 
 
+def _of_values(prepared: Prepared, stage: ValueStage, priced: Priced, place: int) -> CoreCharge:
+    """The charge of a histogram of values: a poorer stored one serves as well."""
+    described = stage.histograms[place].bounded.described
+    part = part_of(described, prepared.priced)
+    return CoreCharge(
+        core_key=stage.release_key(place, priced.family),
+        quality=quality_of(priced.price, part),
+        events=priced.calibration.events_of(described.name),
+        serving=tuple(
+            (stage.release_key(place, price.family), quality_of(price, part) * HISTOGRAM_SERVES)
+            for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
+        ),
+    )
+
+
 def needed_charges(
     prepared: Prepared, priced: Priced | None, charges: tuple[CoreCharge, ...], served: Sequence[bool]
 ) -> tuple[CoreCharge, ...]:
@@ -140,6 +167,11 @@ def needed_charges(
         for histogram, free in zip(prepared.histograms, served, strict=True)
         if histogram is not None and not free
     }
+    stage = prepared.values
+    if stage is not None:
+        fresh = {core.described.name for core, free in zip(prepared.cores, served, strict=True) if not free}
+        if fresh & set(stage.places):
+            needed |= {stage.release_key(place, priced.family) for place in range(len(stage.keys))}
     cores = len(prepared.cores)
     return (*charges[:cores], *(charge for charge in charges[cores:] if charge.core_key in needed))
 

@@ -19,7 +19,7 @@ from mechanisms.norm_choice import NormChoice, choose
 from mechanisms.released_table import ReleasedTable
 from privacy.composition import compose
 from privacy.events import Event
-from privacy.norms import BINS, Norm, NormPower
+from privacy.norms import BINS, BINS_PER_OCTAVE, Norm, NormPower
 from privacy.refusal import ExecutionFailed
 from privacy.release import NormNote, NormSource
 from server.journey.query import Prepared
@@ -105,12 +105,13 @@ def key_at_norms(key: str, norms: Mapping[str, Fraction]) -> str:
 class Foreseen:
     """What an estimate knows of norms: the price with the noise at norms that are known, and notes on them, by core.
 
-    `open` are the cores whose norm the question itself will choose.
+    `open` are the cores whose norm the question itself will choose, `unbounded` those whose value bounds it will.
     """
 
     priced: Priced
     notes: Mapping[str, tuple[NormNote, ...]]
     open: frozenset[str]
+    unbounded: frozenset[str]
 
 
 def foresee(prepared: Prepared, priced: Priced, histograms: Mapping[str, ReleasedTable]) -> Foreseen:
@@ -127,7 +128,8 @@ def foresee(prepared: Prepared, priced: Priced, histograms: Mapping[str, Release
         chosen = choose_norms(core, calibration, table, source=NormSource.STORED)
         notes[name] = chosen.notes
         calibration = calibration.with_core(chosen.calibration)
-    return Foreseen(replace(priced, calibration=calibration), notes, frozenset(unknown))
+    unbounded = frozenset(() if prepared.values is None else prepared.values.places)
+    return Foreseen(replace(priced, calibration=calibration), notes, frozenset(unknown), unbounded)
 
 
 def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: ReleasedTable) -> NormChoice | None:
@@ -136,14 +138,29 @@ def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: 
         raise ExecutionFailed
     grid, domain = found.measurement.grid, core.described.keys.domain
     assert domain is not None, "only public groups have norms"
+    then = dict(histogram.steps).get(norm.name, norm.step)
     return choose(
-        [float(count) * grid for count in found.values[:, 0].tolist()],
+        _moved([float(count) * grid for count in found.values[:, 0].tolist()], then / norm.step),
         deviation=math.sqrt(found.measurement.variance()) * grid,
         cells=max(1, len(domain)),
         noise_per_norm=noise_per_norm(core, norm, calibration),
         power=norm.power,
         of=norm.of,
     )
+
+
+def _moved(counts: list[float], steps: Fraction) -> list[float]:
+    """A histogram of norms in other steps: one of its own is worth so many of these, a power of two.
+
+    A step follows from the value bounds of the sum, and a question may have chosen others than the one that released
+    the histogram. What would lie beyond an end is left out: its noise would add up in one bin.
+    """
+    moved = [0.0] * BINS
+    by = round(BINS_PER_OCTAVE * math.log2(steps))
+    for place, count in enumerate(counts):
+        if 0 <= place + by < BINS:
+            moved[place + by] = count
+    return moved
 
 
 def noise_per_norm(core: BoundedCore, norm: Norm, calibration: Calibration) -> float:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from engines.protocol import TwinPlanner
 from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
 from engines.texts import AskedText, TextRefused
+from mechanisms.calibrate import Calibration
 from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
@@ -25,8 +26,10 @@ from server.calibrations import Calibrations
 from server.journey.charges import text_key
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
+from server.journey.value_bounds import Told, at_chosen_bounds
+from server.journey.value_stage import ValueStage, at_nominal_bounds, value_stage
 from server.question import Question
-from sql_rewrite.bound import bound
+from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.foreign import foreign_text, place_of_value
@@ -34,6 +37,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
 from sql_rewrite.norms import lower_norms, norm_core, norm_key
+from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
@@ -76,11 +80,12 @@ class Preparing:
 
     def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
-        cores = bound(plan, power=power)
+        cores, values = self._bound(plan, power)
         histograms = tuple(norm_core(core) for core in cores)
         # Before anything is written out, which may be long. A histogram does what its core does, and no more.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
-        work = check_work((*cores, *chosen), self._dialect.costs)
+        of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)
+        work = check_work((*cores, *chosen, *of_values), self._dialect.costs)
         check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
@@ -101,22 +106,37 @@ class Preparing:
         of_norms = tuple(
             None
             if described is None
-            else Histogram(described, lower_norms(core, self._dialect), norm_key(core, dataset))
+            else Histogram(described, lower_norms(core, self._dialect), _norm_key(core, dataset, values))
             for core, described in zip(cores, histograms, strict=True)
         )
         first = [histogram.statement for histogram in of_norms if histogram is not None]
+        first += () if values is None else values.statements
         self._check_plannable(question, (*statements, *first), dataset)
+        keys = tuple(core_key(core, dataset) for core in cores)
+        if values is not None:
+            keys = tuple(values.key(core.described.name, key) for core, key in zip(cores, keys, strict=True))
         return Prepared(
             plan=plan,
             cores=cores,
             statements=statements,
-            keys=tuple(core_key(core, dataset) for core in cores),
+            keys=keys,
             types=types,
             work=work,
             warnings=plan_warnings(plan, cores),
             histograms=of_norms,
             power=power,
+            values=values,
         )
+
+    def _bound(self, plan: Plan, power: NormPower) -> tuple[tuple[BoundedCore, ...], ValueStage | None]:
+        """The bounded cores; where columns lack bounds, at nominal ones, with what chooses others. Errors: Refused."""
+        try:
+            return bound(plan, power=power), None
+        except Refused:
+            values = value_stage(plan, power, self._dialect)
+            if values is None:
+                raise
+        return bound(at_nominal_bounds(plan, values), power=power), values
 
     def at_norms(self, prepared: Prepared, norms: Mapping[str, Chosen]) -> Prepared:
         """A query whose norms are known before its price, by core: it is priced at them, and chooses none by itself.
@@ -140,6 +160,18 @@ class Preparing:
             notes={name: chosen.notes for name, chosen in norms.items()},
         )
 
+    def at_bounds(
+        self, prepared: Prepared, calibration: Calibration, told: Sequence[Told], *, promised: bool
+    ) -> Prepared:
+        """A query whose value bounds are chosen before its price, from stored histograms: it releases none by itself.
+
+        With `promised`, its releases are others than those of a question that chooses: only these promise a width.
+        """
+        bound, _ = at_chosen_bounds(prepared, calibration, told, self._dialect)
+        first = [core for core, histogram in zip(bound.cores, bound.histograms, strict=True) if histogram is not None]
+        keys = tuple(core_key(core, prepared.plan.dataset) for core in bound.cores) if promised else bound.keys
+        return replace(bound, keys=keys, work=check_work((*bound.cores, *first), self._dialect.costs))
+
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:
         """Refuses a text that is not DuckDB's dialect, and what the engine cannot plan.
 
@@ -152,6 +184,12 @@ class Preparing:
             raise foreign_text(question.sql, refused.step, refused.place) from None
         except PlanFailed:
             raise Refused([_NOT_PLANNED]) from None
+
+
+def _norm_key(core: BoundedCore, dataset: Dataset, values: ValueStage | None) -> str:
+    """What the histogram of a core's norms asks."""
+    key = norm_key(core, dataset)
+    return key if values is None else values.norm_key(core.described.name, key)
 
 
 _SHELL_REFUSED = Finding(

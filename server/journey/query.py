@@ -15,13 +15,14 @@ from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NormPower
 from privacy.refusal import Finding
-from privacy.release import NormNote
+from privacy.release import BoundsNote, NormNote
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
 from server.derived.at_once import cells_at_once
 from server.journey.release_key import release_key
+from server.journey.value_stage import ValueStage
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
@@ -68,6 +69,10 @@ class Prepared:
     power: NormPower = NormPower.L2
     notes: Mapping[str, tuple[NormNote, ...]] = field(default_factory=dict)
     """On norms that were chosen before the price, by core."""
+    values: ValueStage | None = None
+    """The histograms that choose value bounds; None where none are needed, or the bounds are chosen."""
+    bounds: Mapping[str, tuple[BoundsNote, ...]] = field(default_factory=dict)
+    """On value bounds that were chosen, by core."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,7 +81,12 @@ class Prepared:
     @property
     def priced(self) -> tuple[CoreStatistics, ...]:
         """All that is measured: the statistics of all cores, and the histograms of their norms."""
-        return (*self.described, *(one.described for one in self.histograms if one is not None))
+        values = () if self.values is None else self.values.histograms
+        return (
+            *self.described,
+            *(one.described for one in self.histograms if one is not None),
+            *(one.bounded.described for one in values),
+        )
 
     def histograms_by_key(self, family: NoiseFamily) -> dict[str, Histogram]:
         """The histograms to release with this family of noise, by their keys: of equal ones that with the most."""
@@ -198,6 +208,12 @@ class ToRun:
             for core, histogram in zip(prepared.cores, prepared.histograms, strict=True)
             if histogram is not None and priced is not None and histogram.release_key(priced.family) in charged
         ]
+        if prepared.values is not None and priced is not None:
+            first += [
+                histogram.bounded
+                for place, histogram in enumerate(prepared.values.histograms)
+                if prepared.values.release_key(place, priced.family) in charged
+            ]
         return work_of([*first, *fresh], prepared.work.costs)
 
 

@@ -23,8 +23,9 @@ from mechanisms import release as releasing
 from mechanisms.calibrate import Calibration
 from mechanisms.randomness import BitSource
 from mechanisms.released_table import ReleasedTable
+from privacy.norms import norms_name
 from privacy.refusal import ExecutionFailed
-from privacy.release import NormSource
+from privacy.release import BoundsSource, NormSource
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
@@ -36,6 +37,8 @@ from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace
 from server.journey.query import ToRun
 from server.journey.repeats import Repeats
+from server.journey.value_bounds import Told, at_chosen_bounds
+from server.journey.value_stage import ValueStage
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer, parts_of
 from server.log import logger
@@ -123,6 +126,7 @@ class Running:
         made = _Made()
         visible = self.visible(query)
         try:
+            query = self._at_bounds(query, made, lease, visible)
             self._release(query, made, lease, visible)
             if made.fresh:
                 visible.wait()
@@ -153,6 +157,56 @@ class Running:
             # The reservation counts as spent until a restart ends it.
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
 
+    def _at_bounds(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> ToRun:
+        """The query with the value bounds that histograms choose, which are released here unless stored ones serve.
+
+        The query as it is where it chooses none, or where stored releases serve every core that would need some.
+        """
+        asked = query.asked
+        stage, priced = asked.prepared.values, asked.priced
+        if stage is None or priced is None:
+            return query
+        charges = zip(asked.prepared.described, asked.charges, strict=False)
+        if all(charge.core_key in query.paid.reused for core, charge in charges if core.name in stage.places):
+            return query
+        told = [
+            self._values(query, stage.release_key(place, priced.family), stage, place, made, lease, visible)
+            for place in range(len(stage.histograms))
+        ]
+        prepared, calibration = at_chosen_bounds(asked.prepared, priced.calibration, told, self._dialect)
+        for core, charge in zip(prepared.described, asked.charges, strict=False):
+            require_reserved(charge.events, calibration.events_of(core.name))
+        return replace(query, asked=replace(asked, prepared=prepared, priced=replace(priced, calibration=calibration)))
+
+    def _values(
+        self,
+        query: ToRun,
+        key: str,
+        stage: ValueStage,
+        place: int,
+        made: _Made,
+        lease: EngineLease | None,
+        visible: VisibleRun,
+    ) -> Told:
+        """A histogram of values: the stored one that serves, or a fresh one."""
+        asked = query.asked
+        assert asked.priced is not None
+        described, stored = stage.histograms[place].bounded.described, query.paid.reused.get(key)
+        if stored is not None:
+            told = Told(
+                answer_rows.from_stored(stored.body, described.name, asked.question.confidence), BoundsSource.STORED
+            )
+        else:
+            charge = next((charge for charge in asked.charges if charge.core_key == key), None)
+            if charge is None:
+                raise ExecutionFailed  # what was not charged is not released
+            table = self._measured(query, described, stage.statements[place], asked.priced.calibration, lease, visible)
+            told = Told(table, BoundsSource.CHOSEN)
+            stored = self._stored(query, charge, table)
+            made.fresh.append(stored)
+        made.used[key] = replace(stored, body=b"")
+        return told
+
     def _release(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> None:
         """Steps 6 and 7: a noisy table for each core, from rows or from a stored release."""
         asked = query.asked
@@ -165,6 +219,7 @@ class Running:
                 table = answer_rows.from_stored(stored.body, core.described.name, confidence)
             else:
                 table = self._fresh(query, place, made, lease, visible)
+                table = replace(table, bounds=prepared.bounds.get(core.described.name, ()))
                 stored = self._stored(query, charge, table)
                 made.fresh.append(stored)
             made.used[charge.core_key] = replace(stored, body=b"")
@@ -226,7 +281,13 @@ class Running:
             table = self._measured(
                 query, histogram.described, histogram.statement, asked.priced.calibration, lease, visible
             )
-            source = NormSource.CHOSEN
+            steps = [
+                (norm.name, norm.step)
+                for core in asked.prepared.described
+                if norms_name(core.name) == name
+                for norm in core.norms
+            ]
+            table, source = replace(table, steps=tuple(steps)), NormSource.CHOSEN
             stored = self._stored(query, charge, table)
             made.fresh.append(stored)
         made.used[key] = replace(stored, body=b"")

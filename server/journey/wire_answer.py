@@ -25,6 +25,7 @@ from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.query import Asked, Paid, Prepared
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
+from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
@@ -68,6 +69,7 @@ def parts_of(
                 *prepared.warnings,
                 *answer_warnings(prepared.cores, len(rows.rows)),
                 *cut_warnings([table.norms for table in tables]),
+                *bounds_warnings([table.bounds for table in tables]),
             )
         ],
     }
@@ -80,8 +82,9 @@ def parts_of(
         "cut": [
             cut
             for core, of_core in zip(prepared.cores, tables, strict=True)
-            if (cut := what_is_cut(core, of_core.norms)) is not None
+            if (cut := what_is_cut(core, of_core.norms, of_core.bounds)) is not None
         ],
+        "value_bounds": chosen_bounds_json(prepared.cores, [table.bounds for table in tables]),
         "norms": [
             norm_json(core, note)
             for core, of_core in zip(prepared.cores, tables, strict=True)

@@ -10,6 +10,7 @@ from mechanisms.estimates import ExpectedError
 from mechanisms.interval import two_sided_alpha
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
+from privacy.statistic import StatisticKind
 from server.derived.at_once import why_none
 from server.derived.cells import NoInterval
 from server.journey.norms import Foreseen
@@ -18,7 +19,7 @@ from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.plan import Shell, ShellOutput
 
-__all__ = ["by_rows_json", "errors_by_rows", "expected_columns"]
+__all__ = ["by_rows_json", "errors_by_rows", "expected_columns", "unbounded_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,21 @@ def _fresh_errors(seen: Foreseen, core: str, question: Question, cells: int | No
         widths = priced.calibration.predicted_half_widths(core, question.confidence, cells=cells)
     ratios = errors_by_rows(priced, core, question, cells)
     reason = NoInterval.CELLS_NOT_KNOWN if cells is None else None
-    return {
+    found = {
         column: _ColumnError(error, widths.get(column), ratios.get(column, ()), reason=reason)
         for column, error in priced.calibration.predicted_errors(core).items()
     }
+    # The noise of counts does not follow from value bounds.
+    return found | dict.fromkeys(unbounded_columns(seen, core), _ColumnError(reason=NoInterval.BOUNDS_NOT_CHOSEN))
+
+
+def unbounded_columns(seen: Foreseen, core: str) -> list[str]:
+    """The columns of a core whose noise follows from bounds that the question will choose."""
+    if core not in seen.unbounded:
+        return []
+    described = next(one for one in seen.priced.calibration.cores if one.name == core)
+    counts = (StatisticKind.UNITS, StatisticKind.COUNT)
+    return [estimate.name for estimate in described.estimates if estimate.kind.statistic not in counts]
 
 
 def errors_by_rows(

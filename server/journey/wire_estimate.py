@@ -20,7 +20,8 @@ from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.norms import Foreseen, foresee
 from server.journey.query import Prepared, Quote
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
-from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns
+from server.journey.wire_bounds import bounds_before, open_argument, open_bounds_json
+from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.pricing import Priced, cost_on, delta_that_fits
 from server.question import Question
@@ -73,7 +74,9 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "warnings": [finding_body(warning) for warning in prepared.warnings],
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None else _statistics(prepared, priced),
-        "contribution": [_contribution(core, notes.get(core.described.name, ()), priced) for core in prepared.cores],
+        "contribution": [
+            _contribution(prepared, core, notes.get(core.described.name, ()), priced) for core in prepared.cores
+        ],
         "remaining": remaining_json(leaf),
         "remaining_after": {
             "epsilon": epsilon_text(max(leaf.remaining_epsilon() - cost, Fraction(0)), leaf, up=False),
@@ -88,13 +91,21 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     }
 
 
-def _contribution(core: BoundedCore, notes: tuple[NormNote, ...], priced: Priced | None) -> dict[str, object]:
+def _contribution(
+    prepared: Prepared, core: BoundedCore, notes: tuple[NormNote, ...], priced: Priced | None
+) -> dict[str, object]:
     """The contribution bounds of a core, and what they may cut."""
+    bounds, is_open = bounds_before(core, prepared)
     return {
         "table": core.core.sources[0].table.name,
         **counts_of(core),
-        "norms": [norm_json(core, note) for note in notes] or open_norms_json(core, priced),
-        "cut": what_is_cut(core, notes),
+        "norms": [norm_json(core, note) for note in notes]
+        or [
+            {**norm, "argument": open_argument(str(norm["argument"]), is_open=is_open)}
+            for norm in open_norms_json(core, priced)
+        ],
+        "value_bounds": open_bounds_json(core, prepared),
+        "cut": what_is_cut(core, notes, bounds, open_bounds=is_open),
         "estimands": {
             aggregate.text: estimand(core, estimate)
             for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
@@ -113,7 +124,10 @@ def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:
         result.append(
             {
                 "core": measurement.core,
-                "argument": measurement.statistic.argument,
+                "argument": open_argument(
+                    measurement.statistic.argument,
+                    is_open=prepared.values is not None and measurement.core in prepared.values.places,
+                ),
                 "mechanism": measurement.name,
                 "share": decimal_text(measurement.share, places=6),
                 "answers": []
@@ -133,6 +147,7 @@ def _point(seen: Foreseen, prepared: Prepared, question: Question, leaf: Account
     """The query at another spend: what it would cost, and how exact it would be."""
     point = seen.priced
     known = [core for core in prepared.cores if core.described.name not in seen.open]
+    unknown = {core.described.name: unbounded_columns(seen, core.described.name) for core in known}
     return {
         "epsilon": epsilon_text(point.cost, leaf),
         "share": share_text(point.cost, leaf),
@@ -140,7 +155,7 @@ def _point(seen: Foreseen, prepared: Prepared, question: Question, leaf: Account
         "noise": point.family,
         "affordable": point.admitted,
         "standard_errors": {
-            aggregate.text: error
+            aggregate.text: None if aggregate.name in unknown.get(core.described.name, ()) else error
             for core in prepared.cores
             for aggregate, error in zip(
                 core.core.aggregates,
@@ -155,7 +170,7 @@ def _point(seen: Foreseen, prepared: Prepared, question: Question, leaf: Account
             for core in known
             for expected in [errors_by_rows(point, core.described.name, question, prepared.at_once())]
             for aggregate in core.core.aggregates
-            if aggregate.name in expected
+            if aggregate.name in expected and aggregate.name not in unknown[core.described.name]
         },
     }
 

@@ -118,6 +118,7 @@ def limits_body(dataset: Dataset, *, floor: Fraction | None) -> dict[str, object
         "cells_max": limits.cells_max,
         "statistics_max": limits.statistics_max,
         "timeout_seconds": limits.timeout_seconds,
+        "automatic_bounds": limits.automatic_bounds,
         "releases_shared": limits.releases_shared.value,
         "releases_shared_means": limits.releases_shared.said,
     }

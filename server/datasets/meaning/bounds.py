@@ -24,7 +24,8 @@ def judge_bounds(judged: Judged, table_name: str, table: TableFile, name: str, c
                 path[:-1],
                 code=WARNING,
                 what=f"{called} has no value bounds",
-                why="COUNT works; SUM, AVG and VAR are refused, as one person could change them without limit.",
+                why="COUNT works; the first question with SUM, AVG or VAR chooses some with a quarter of its spend, "
+                "and is refused where the policy forbids that.",
                 instead="Add bounds: [lowest, highest plausible value], from what the column means, not from rows.",
             )
         return

@@ -1,0 +1,170 @@
+"""Value bounds that a question chooses: from histograms released by itself, or by an earlier question.
+
+Whatever is chosen here is a function of released numbers (mechanisms/value_bounds.md). What it costs was reserved
+before: within the chosen bounds each statistic has the loss that it was priced with (`at_chosen_norms`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from mechanisms.calibrate import Calibration, at_chosen_norms
+from mechanisms.released_table import ReleasedTable
+from mechanisms.value_bounds import BoundsChoice, choose_bounds
+from privacy.bounds import ValueBounds, date_at, timestamp_at
+from privacy.policy import ColumnType
+from privacy.refusal import ExecutionFailed
+from privacy.release import BoundsNote, BoundsSource
+from privacy.statistic import StatisticKind
+from server.calibrations import Calibrations
+from server.journey.query import Histogram, Prepared
+from sql_rewrite.automatic_bounds import Place, bound_with
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.contribution import Contribution
+from sql_rewrite.dialects.dialect import Dialect
+from sql_rewrite.expressions import columns_of, number_text
+from sql_rewrite.lower import lower
+from sql_rewrite.norms import lower_norms, norm_core
+from sql_rewrite.value_histogram import ValueHistogram
+
+__all__ = ["Told", "at_chosen_bounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A released histogram of values, and whether this question paid for it."""
+
+    table: ReleasedTable
+    source: BoundsSource
+
+
+def at_chosen_bounds(
+    prepared: Prepared, calibration: Calibration, told: Sequence[Told], dialect: Dialect
+) -> tuple[Prepared, Calibration]:
+    """The query with the bounds that its histograms choose, each in its place, and the noise of its sums there.
+
+    The keys of its cores stay those of questions that choose; the loss of each statistic is that of `calibration`.
+    Errors: ValueError for noise out of range; ExecutionFailed for a histogram that is not of this column.
+    """
+    stage = prepared.values
+    assert stage is not None
+    choices: dict[Place, BoundsChoice] = {}
+    sources: dict[Place, BoundsSource] = {}
+    for histogram, one in zip(stage.histograms, told, strict=True):
+        place = (histogram.table, histogram.column.name)
+        choices[place] = _choice(prepared, calibration, histogram, one.table)
+        sources[place] = one.source
+    cores, notes = [], {}
+    for nominal, core in zip(prepared.cores, prepared.plan.cores, strict=True):
+        places = stage.places.get(core.name, ())
+        if not places:
+            cores.append(nominal)
+            continue
+        wanted = {place: ValueBounds(choices[place].lower, choices[place].upper) for place in places}
+        bounded, used = bound_with(core, prepared.plan.dataset, wanted, power=prepared.power)
+        cores.append(bounded)
+        calibration = calibration.with_core(at_chosen_norms(calibration, bounded.described))
+        notes[core.name] = tuple(
+            _note(place, used[place], _type(stage.histograms, place), sources[place], choices[place])
+            for place in places
+        )
+    histograms = tuple(
+        None if histogram is None else _same_norms(histogram, core, dialect)
+        for core, histogram in zip(cores, prepared.histograms, strict=True)
+    )
+    bound = replace(
+        prepared,
+        cores=tuple(cores),
+        statements=tuple(lower(core, dialect) for core in cores),
+        histograms=histograms,
+        calibrations=Calibrations(),
+        values=None,
+        bounds=notes,
+    )
+    return bound, calibration
+
+
+def _same_norms(histogram: Histogram, core: BoundedCore, dialect: Dialect) -> Histogram:
+    """The histogram of norms of a core whose bounds were chosen: the same norms of the same rows."""
+    described = norm_core(core)
+    assert described is not None
+    return Histogram(described, lower_norms(core, dialect), histogram.key)
+
+
+def _choice(
+    prepared: Prepared, calibration: Calibration, histogram: ValueHistogram, table: ReleasedTable
+) -> BoundsChoice:
+    domain = histogram.bounded.described.keys.domain
+    assert domain is not None
+    found = table.sums[0] if table.sums else None
+    if found is None or found.values.shape != (len(domain), 1):
+        raise ExecutionFailed
+    grid = found.measurement.grid
+    counts = {
+        int(str(cell)): float(count) * grid for (cell,), count in zip(domain, found.values[:, 0].tolist(), strict=True)
+    }
+    lows, highs = histogram.ends(counts)
+    noise, from_zero, cells = _noise(prepared, calibration, (histogram.table, histogram.column.name))
+    return choose_bounds(
+        lows,
+        highs,
+        histogram.grid,
+        deviation=math.sqrt(found.measurement.variance()) * grid,
+        cells=cells,
+        noise=noise,
+        from_zero=from_zero,
+    )
+
+
+def _noise(prepared: Prepared, calibration: Calibration, place: Place) -> tuple[float, bool, int]:
+    """The noise of a sum for each unit of width between the bounds of a column, or of their magnitude, and the cells.
+
+    The greatest noise and the fewest cells of the sums that read the column. A unit with many rows loses more by
+    clipping than one, as its noise is greater: it is taken to have as many as the root of what it may have.
+    """
+    assert prepared.values is not None
+    found: list[tuple[float, bool]] = []
+    cells: list[int] = []
+    for core in prepared.cores:
+        name = core.described.name
+        if place not in prepared.values.places.get(name, ()):
+            continue
+        relations = {source.relation for source in core.core.sources if source.table.name == place[0]}
+        domain = core.described.keys.domain
+        cells.append(1 if domain is None else max(1, len(domain)))
+        rows = core.contribution.total if isinstance(core.contribution, Contribution) else 1
+        for bounded in core.statistics:
+            argument, encoding = bounded.argument, bounded.statistic.encoding
+            if argument is None or encoding is None:
+                continue
+            if not any(c.relation in relations and c.name == place[1] for c in columns_of(argument)):
+                continue
+            measurement = calibration.measurement(name, bounded.statistic.name)
+            alone = bounded.statistic.kind is StatisticKind.SUM
+            row = max(abs(encoding.lowest), encoding.highest) if alone else encoding.highest**bounded.statistic.degree
+            noise = math.sqrt(measurement.variance()) * measurement.grid / row / math.sqrt(rows)
+            found.append((noise, alone))
+    return max(noise for noise, _ in found), all(alone for _, alone in found), min(cells)
+
+
+def _type(histograms: Sequence[ValueHistogram], place: Place) -> ColumnType:
+    return next(one.column.type for one in histograms if (one.table, one.column.name) == place)
+
+
+def _note(
+    place: Place, bounds: ValueBounds, kind: ColumnType, source: BoundsSource, choice: BoundsChoice
+) -> BoundsNote:
+    table, column = place
+    return BoundsNote(table, column, _text(bounds.lower, kind), _text(bounds.upper, kind), source, choice.certain)
+
+
+def _text(end: Fraction, kind: ColumnType) -> str:
+    """A bound as a value of the column is written."""
+    if kind is ColumnType.DATE:
+        return date_at(end).isoformat()
+    if kind is ColumnType.TIMESTAMP:
+        return timestamp_at(end).isoformat(sep=" ")
+    return number_text(end)
