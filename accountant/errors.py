@@ -6,6 +6,7 @@ LedgerError
 ├── UnknownAccount         no such account for that principal
 ├── AccountExists          the principal has an account below that parent; nothing was opened
 ├── AccountChanged         the account's limit is not the one that the change was made for; nothing was changed
+├── PriceMoved             the paying account would be charged more than was agreed; nothing was spent
 ├── AccountFrozen          the account pays for nothing more; nothing was spent or changed
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
@@ -40,6 +41,7 @@ __all__ = [
     "LedgerUnusable",
     "Nominal",
     "NotMigrated",
+    "PriceMoved",
     "SchemaTooNew",
     "UnknownAccount",
     "UnknownQuery",
@@ -108,6 +110,14 @@ class AccountChanged(LedgerError):
         self.account = account
         self.revision = revision
         super().__init__(f'the limit of account "{account}" was changed by somebody else')
+
+
+class PriceMoved(LedgerError):
+    """Fresh measurements would cost `account` more than was agreed: it has paid for another query since."""
+
+    def __init__(self, account: str) -> None:
+        self.account = account
+        super().__init__(f'account "{account}" has paid for another query since this one was priced')
 
 
 class AccountFrozen(LedgerError):

@@ -182,7 +182,8 @@ class Ledger(Reads):
         charged on every account from the root down. When everything is reused, nothing is charged, and the query is
         settled by `post` without releases. Two equal queries that run at the same time are both charged: the
         second does not wait for the first, whose success nobody knows yet.
-        Errors: BudgetExhausted, IdempotencyConflict, UnknownAccount; ValueError for a query id that was used before.
+        Errors: BudgetExhausted, IdempotencyConflict, UnknownAccount; PriceMoved when more than `most` would be charged;
+        ValueError for a query id that was used before.
         """
         return self._reserved(self._write(Reserve(request=request)))
 

@@ -88,7 +88,8 @@ class ReserveRequest:
     """A charge before the engine starts. `account` is where it begins; every account above it is charged as well.
 
     `body_hash` is the SHA-256 of what the client sent, compared when the `idempotency_key` comes again. `description`
-    is stored as JSON and shown to auditors: it must not hold literals of the query.
+    is stored as JSON and shown to auditors: it must not hold literals of the query. `most` is the nominal epsilon that
+    fresh measurements may take of the account: what they take depends on what it paid for until then.
     Errors: ValueError for repeated cores, more than 64 cores, or malformed identifiers.
     """
 
@@ -99,6 +100,7 @@ class ReserveRequest:
     cores: tuple[CoreCharge, ...]
     idempotency_key: str | None = None
     reuse: Reuse = Reuse.OWN
+    most: Fraction | None = None
     description: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 
 from accountant.batch import Batch, Needs
 from accountant.entry import Amounts, canonical_json
-from accountant.errors import AccountFrozen, BudgetExhausted, IdempotencyConflict, UnknownAccount
+from accountant.errors import AccountFrozen, BudgetExhausted, IdempotencyConflict, PriceMoved, UnknownAccount
 from accountant.filter import Sums
 from accountant.reading import Read, choose_candidate
 from accountant.request import CoreCharge, ReserveRequest, Reuse, SharedAnswer
@@ -278,6 +278,7 @@ class Reserve(_Request):
                 shortages = account.account().explain_refusal(loss)
                 raise BudgetExhausted(account.id, root=account.parent is None, shortages=shortages)
             debits.append((account, charge))
+        self._check_price(path[-1], chosen)
         shares = []
         for account, charge in debits:
             before, before_of = account.used_share()
@@ -297,6 +298,14 @@ class Reserve(_Request):
             shares.append((account.id, fraction_to_text(epsilon), fraction_to_text(charge.delta * ATTO)))
         shares.reverse()
         return shares
+
+    def _check_price(self, leaf: AccountState, chosen: Chosen) -> None:
+        """Errors: PriceMoved. What is read for a charge was compared with what it would cost anew, as it is now."""
+        most = self.request.most
+        if most is not None and chosen.charged:
+            fresh = sum((core.loss for core in chosen.charged), ZERO_LOSS)
+            if leaf.cost(Sums.of(fresh)) > most:
+                raise PriceMoved(leaf.id)
 
 
 def _serving(core: CoreCharge) -> tuple[tuple[str, int], ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 from accountant.account import Account
 from accountant.entry import Amounts, from_micros
-from accountant.filter import Branches, FilterKind, Limit, Sums, fits
+from accountant.filter import Branches, FilterKind, Limit, Sums, fits, least_share
 from accountant.request import SharedAnswer
 from accountant.statements import SPENT_COLUMNS, AccountRow, Values
 from accountant.states import QueryStatus
@@ -78,6 +79,12 @@ class AccountState:
             if not unbounded and budget is not None and amount * best[1] < best[0] * budget:
                 best = (amount, budget)
         return best
+
+    def cost(self, charge: Sums) -> Fraction:
+        """As `Account.cost`, of a charge that is counted already."""
+        before, before_of = self.used_share()
+        after, after_of = least_share(self.spent.sums().plus(charge), self.branches)
+        return self.limit.epsilon * Fraction(after * before_of - before * after_of, before_of * after_of)
 
     def spent_columns(self) -> dict[str, int]:
         """What was spent, by column."""

@@ -29,6 +29,7 @@ from accountant.errors import (
     LedgerError,
     LedgerUnavailable,
     Nominal,
+    PriceMoved,
     UnknownAccount,
     UnknownQuery,
 )
@@ -261,6 +262,8 @@ def problem_of_ledger(error: LedgerError, *, spending: bool, own_account: bool =
             why="It was a second budget of one principal below one parent, and pays for nothing more.",
             instead=("Leave out the field budget.", "List your budgets with GET /v1/budgets."),
         )
+    if isinstance(error, PriceMoved):
+        return Problem("conflict", what="the account paid for another query since this one was priced")
     if isinstance(error, UnknownQuery):
         return Problem("not_found", what="there is no such query")
     if isinstance(error, IllegalTransition):

@@ -6,6 +6,7 @@ limits since.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError, Nominal
+from accountant.errors import BudgetExhausted, LedgerError, Nominal, PriceMoved
 from accountant.ledger import Ledger
 from accountant.request import Reserved, Reuse
 from accountant.states import QueryStatus
@@ -47,6 +48,10 @@ from server.question import Question
 from sql_rewrite.norms import norm_key
 
 __all__ = ["Admission", "Served"]
+
+
+PRICINGS_MAX = 20
+"""How often a question is priced anew, because its account paid for another one between price and reservation."""
 
 
 class Served(Protocol):
@@ -113,9 +118,21 @@ class Admission:
             earlier = self._ledger.earlier(question.principal, question.idempotency_key, question.body_hash)
             if earlier is not None:
                 return _retried(earlier)
+        query_id = f"q_{secrets.token_hex(12)}"
+        for _ in range(PRICINGS_MAX):
+            with contextlib.suppress(PriceMoved):
+                return self._admitted(question, query_id, started)
+        raise Problem(
+            "conflict",
+            what="the query could not be priced",
+            why="The account paid for other queries again and again in between, and each changed the price.",
+            instead=("Send the question again.", "Send fewer questions with different kinds of noise at once."),
+        )
+
+    def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
+        """Steps 2 to 5 of a question that is no retry, on the accounts as they are now. Errors: PriceMoved besides."""
         dataset, path = self._paying(question)
         question, prepared = self._prepared(question, dataset, path)
-        query_id = f"q_{secrets.token_hex(12)}"
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
             return _retried(repeated)

@@ -86,6 +86,7 @@ def request_of(asked: Asked, reuse: Reuse) -> ReserveRequest:
         cores=asked.charges,
         idempotency_key=question.idempotency_key,
         reuse=reuse,
+        most=None if asked.priced is None else asked.priced.cost,
         description=_description(asked.prepared, asked.priced),
     )
 

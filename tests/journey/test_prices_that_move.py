@@ -1,0 +1,104 @@
+"""Between price and reservation an account may pay for other queries: nothing is charged above what was asked then.
+
+What a spend takes depends on what its account paid for before. Fourteen questions of both families at once were charged
+0.541 for 0.5 and 0.441 for 0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from mechanisms.families import NoiseFamily
+from server.errors import Problem
+from server.journey import admission
+from server.services import Services
+from tests.journey.clinic import answer_to, question
+
+GAUSSIAN, LAPLACE = NoiseFamily.GAUSSIAN, NoiseFamily.LAPLACE
+
+
+def charged(answer: dict[str, Any]) -> Fraction:
+    """What an answer took of the caller's account."""
+    (one,) = answer["accounting"]["charged"]
+    return Fraction(one["epsilon"])
+
+
+def between(services: Services, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object], times: int) -> None:
+    """Something happens between price and reservation, so many times."""
+    ledger: Any = services.ledger
+    genuine, left = ledger.reserve, [None] * times
+
+    def reserve(request: Any) -> Any:
+        if left:
+            left.pop()
+            with monkeypatch.context() as inner:
+                inner.setattr(ledger, "reserve", genuine)
+                happens()
+        return genuine(request)
+
+    monkeypatch.setattr(ledger, "reserve", reserve)
+
+
+def test_answers_in_between_do_not_raise_what_a_spend_is_charged(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Laplace noise that was priced before three Gaussian answers would be charged 2.79 for 1: it is priced anew."""
+    who = analyst(epsilon="10")
+
+    def others() -> None:
+        for age in range(3):
+            sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {30 + age}"
+            answer_to(services, question(sql, who, epsilon="0.5", noise=GAUSSIAN))
+
+    between(services, monkeypatch, others, 1)
+    answer = answer_to(services, question("SELECT COUNT(*) AS n FROM people", who, epsilon="1", noise=LAPLACE))
+    assert Fraction(9, 10) < charged(answer) <= 1
+    assert services.ledger.audit().ok
+
+
+def test_an_account_that_never_rests_is_told_so_and_not_charged(
+    services: Services, analyst: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A price that moves at each try is a refusal without a charge."""
+    who = analyst(epsilon="10")
+    places = iter(range(admission.PRICINGS_MAX + 1))
+
+    def another() -> None:
+        sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {20 + next(places)}"
+        answer_to(services, question(sql, who, epsilon="0.1", noise=GAUSSIAN))
+
+    between(services, monkeypatch, another, admission.PRICINGS_MAX + 1)
+    asked = question("SELECT COUNT(*) AS n FROM people", who, epsilon="1", noise=LAPLACE)
+    with pytest.raises(Problem) as refused:
+        answer_to(services, asked)
+    assert refused.value.code == "conflict"
+    (account,) = services.ledger.accounts(dataset="clinic", principal=who)
+    assert account.reserved.pure == 0
+    assert len([entry for entry in services.ledger.entries(account.id) if entry.kind == "reserve"]) == (
+        admission.PRICINGS_MAX
+    )
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_questions_at_once_are_charged_what_they_ask_for(
+    services: Services, analyst: Callable[..., str], seed: int
+) -> None:
+    """Both families from many threads on one account."""
+    who = analyst(epsilon="10")
+
+    def ask(number: int) -> tuple[Fraction, Fraction]:
+        family = (None, LAPLACE)[(number + seed) % 2]
+        spend = ("0.4", "0.5", "0.1")[number % 3]
+        sql = f"SELECT COUNT(*) AS n FROM people WHERE age > {number}"
+        answer = answer_to(services, question(sql, who, epsilon=spend, noise=family))
+        return charged(answer), Fraction(spend)
+
+    with ThreadPoolExecutor(8) as threads:
+        for cost, most in threads.map(ask, range(16)):
+            assert cost <= most
+    assert services.ledger.audit().ok
