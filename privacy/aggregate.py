@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Self, assert_never
 
 from privacy.policy import ColumnType
-from privacy.statistic_kind import StatisticKind
+from privacy.statistic_kind import MOMENT_DEGREES, StatisticKind
 
 __all__ = ["AggregateFunction", "Described", "ResultType"]
 
@@ -79,7 +79,7 @@ class Described:
     def __post_init__(self) -> None:
         assert self.names
         assert all(name == name.lower() for name in (*self.names, *self.elsewhere))
-        assert (self.degree > 0) == (self.statistic is StatisticKind.MOMENTS)
+        assert self.degree in (MOMENT_DEGREES if self.statistic is StatisticKind.MOMENTS else (0,))
         assert bool(self.elsewhere) == bool(self.hint)
         assert not set(self.names) & set(self.elsewhere)
 

@@ -15,7 +15,7 @@ from typing import ClassVar, assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
-from privacy.statistic_kind import StatisticKind
+from privacy.statistic_kind import MOMENT_DEGREES, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Sensitivity",
     "Statistic",
     "StatisticKind",
+    "units_of_row",
 ]
 
 
@@ -68,6 +69,17 @@ class Encoding:
         assert self.lowest <= self.highest
 
 
+def units_of_row(kind: StatisticKind, *, highest: int, degree: int) -> int:
+    """Integer units that one row is worth (of a sum: one step of it) before its privacy unit is scaled to a norm."""
+    match kind:
+        case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+            return 1
+        case StatisticKind.MOMENTS:
+            return int(highest**degree)
+        case _:
+            assert_never(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A family of integer sums per cell that share one argument, one sensitivity and one noise."""
@@ -107,7 +119,7 @@ class Statistic:
                 assert self.encoding is not None
                 assert self.encoding.lowest == 0
                 assert self.encoding.highest > 0
-                assert self.degree > 0
+                assert self.degree in MOMENT_DEGREES
                 assert self.degree == 1 or not (self.raised or self.lowered)
                 assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
             case _:

@@ -10,7 +10,10 @@ import enum
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["DescribedKind", "StatisticKind"]
+__all__ = ["MOMENT_DEGREES", "DescribedKind", "StatisticKind"]
+
+MOMENT_DEGREES = (1, 2)
+"""Degrees of moments whose sums, sensitivities and errors are proved: mechanisms/moments.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

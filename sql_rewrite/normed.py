@@ -25,7 +25,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NORM_GRAIN, NORM_MAX, Norm, NormOf, NormPower
 from privacy.policy import ColumnType, Dataset
-from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind
+from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind, units_of_row
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic, finer
 from sql_rewrite.builder import Builder, Family
 from sql_rewrite.contribution import Bounding, NormedContribution
@@ -287,12 +287,9 @@ def _root_up(number: int) -> Fraction:
 
 def _size(item: BoundedStatistic) -> int:
     """Integer units of a row (a step of a sum) before its unit is scaled."""
-    encoding, degree = item.row_encoding, item.statistic.degree
-    if not degree:
-        return 1
+    encoding, statistic = item.row_encoding, item.statistic
     assert encoding is not None
-    size: int = encoding.highest**degree
-    return size
+    return units_of_row(statistic.kind, highest=encoding.highest, degree=statistic.degree)
 
 
 def _scaled(item: BoundedStatistic, contribution: NormedContribution, norm: Fraction, parts: int) -> BoundedStatistic:

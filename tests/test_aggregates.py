@@ -152,6 +152,7 @@ def test_identities_are_never_reused() -> None:
     "changes",
     [
         {"degree": 0},
+        {"degree": 3},
         {"statistic": StatisticKind.SUM},
         {"names": ()},
         {"names": ("MAD",)},
@@ -161,7 +162,7 @@ def test_identities_are_never_reused() -> None:
     ],
 )
 def test_a_description_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
-    """Degrees belong to moments alone, names are those of the dialect, and names from elsewhere have a hint."""
+    """Degrees belong to moments alone and are those that are proved, names are those of the dialect, and names from elsewhere have a hint."""
     whole: dict[str, object] = {
         "stored": "x",
         "names": ("x",),

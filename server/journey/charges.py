@@ -8,7 +8,7 @@ from fractions import Fraction
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
 from mechanisms.calibrate import part_of
-from mechanisms.families import NoiseFamily
+from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
 from privacy.norms import NormPower
 from privacy.policy import Dataset
@@ -33,8 +33,8 @@ __all__ = [
 
 def power_of(question: Question, leaf: Account) -> NormPower:
     """The norm to which units are scaled where the question chooses it: that of the noise which the account can pay."""
-    gaussian = question.noise is not NoiseFamily.LAPLACE and MU_SQUARED.pays(leaf)
-    return NormPower.L2 if gaussian else NormPower.L1
+    currency = MU_SQUARED if question.noise is None else FAMILIES[question.noise].currency
+    return NormPower.L2 if currency is MU_SQUARED and MU_SQUARED.pays(leaf) else NormPower.L1
 
 
 def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable:
