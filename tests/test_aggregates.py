@@ -162,7 +162,7 @@ def test_identities_are_never_reused() -> None:
     ],
 )
 def test_a_description_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
-    """Degrees belong to moments alone and are those that are proved, names are those of the dialect, and names from elsewhere have a hint."""
+    """Moments have a degree that is proved, others none; names are lower case, others have a hint."""
     whole: dict[str, object] = {
         "stored": "x",
         "names": ("x",),

@@ -70,6 +70,10 @@ HANDED_DOWN = {
         "sql_rewrite/dialects/dialect.py",
         "sql_rewrite/dialects/duckdb.py",
     ): "a tree is written node by node: the writer of a kind of node asks for its children",
+    (
+        "sql_rewrite/dialects/dialect.py",
+        "sql_rewrite/dialects/duckdb_scalars.py",
+    ): "the same: operators on one row are written in a file of their own",
     ("sql_rewrite/shell_trace.py", "sql_rewrite/trace.py"): "a tracer of expressions asks its block what a column is",
     (
         "sql_rewrite/sources.py",
