@@ -278,6 +278,7 @@ def _called(path: Path) -> str:
 
 
 def shown(value: object, *, bare: bool = False) -> str:
+    """A value of the file as a message shows it: texts shortened, and in quotes unless `bare`."""
     if value is None:
         return "empty"
     if isinstance(value, bool):

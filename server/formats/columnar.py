@@ -133,10 +133,12 @@ def _outward(value: float | int | None, *, up: bool) -> float | None:
 
 
 def to_arrow_stream(table: Table) -> bytes:
+    """The table as an Arrow IPC stream."""
     return _batches(table, "new_stream")
 
 
 def to_arrow_file(table: Table) -> bytes:
+    """The table as an Arrow IPC file."""
     return _batches(table, "new_file")
 
 
@@ -149,6 +151,7 @@ def _batches(table: Table, form: str) -> bytes:
 
 
 def to_parquet(table: Table) -> bytes:
+    """The table as a Parquet file."""
     arrow, made = _arrow_table(table)
     sink = arrow.base.BufferOutputStream()
     arrow.parquet.write_table(made, sink)

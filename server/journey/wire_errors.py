@@ -159,6 +159,7 @@ def _without_widths(sizes: Sequence[ExpectedError]) -> tuple[ExpectedError, ...]
 
 
 def by_rows_json(expected: Sequence[ExpectedError]) -> list[dict[str, object]]:
+    """The expected errors in groups of some sizes, as the estimate states them."""
     return [dataclasses.asdict(error) for error in expected]
 
 

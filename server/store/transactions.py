@@ -36,5 +36,6 @@ class Transactions:
 
 
 def iso(moment: datetime.datetime) -> str:
+    """A moment as it is stored and shown."""
     assert moment.tzinfo is not None
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

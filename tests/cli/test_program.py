@@ -6,16 +6,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
 
+from accountant.account import FilterKind
 from mechanisms.families import NoiseFamily
 from privacy.refusal import Finding
-from server.cli import answers, output
+from server.cli import access, answers, output
 from server.cli.failure import CommandFailed
 from server.cli.program import application
+from server.roles import Role
 from tests.cli.support import ROOT, cli, environment, misused
 
 
@@ -28,6 +30,12 @@ def commands() -> list[tuple[str, ...]]:
             (group.typer_instance.info.name, item.name or "") for item in group.typer_instance.registered_commands
         ]
     return found
+
+
+def test_words_of_options_are_those_of_the_server() -> None:
+    """Options list roles and filters as words, so that `--help` is quick; they are the members of the enums."""
+    assert get_args(access._Role) == tuple(role.value for role in Role)
+    assert set(get_args(access._Filter)) == {kind.value for kind in FilterKind}
 
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)

@@ -19,7 +19,9 @@ from mechanisms.calibrate import calibrate
 from mechanisms.families import FAMILIES, MEASUREMENTS, NoiseFamily, Price
 from mechanisms.measurement import Measurement
 from privacy.conversions import gaussian_delta
+from privacy.norms import NormPower
 from privacy.refusal import Refused
+from server.journey.charges import power_of
 from server.services import Services
 from tests.journey.clinic import PEOPLE, answer_to, attach, open_account, question, services_of, write_files
 from tests.mechanisms.support import SeededBits, count, plain_sum, scalar_core
@@ -140,6 +142,14 @@ def test_a_question_is_answered_with_it(services: Services) -> None:
     assert abs(value - PEOPLE) < 20
     assert answer["standard_errors"][0][0] <= beside["standard_errors"][0][0]
     assert "geometric" in MEASUREMENTS
+
+
+def test_units_are_scaled_to_the_norm_that_it_pays_for(services: Services) -> None:
+    """Where a question chooses norms, noise that is paid in pure epsilon asks for L1, whatever its name is."""
+    (account,) = [one for one in services.ledger.accounts(dataset="clinic") if one.principal == "anna"]
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    assert power_of(question(sql, "anna", noise=GEOMETRIC), account) is NormPower.L1
+    assert power_of(question(sql, "anna", noise=NoiseFamily.GAUSSIAN), account) is NormPower.L2
 
 
 def test_groups_that_must_be_selected_are_refused(services: Services) -> None:

@@ -16,6 +16,7 @@ _BOUND_LIMIT = 10**18
 
 
 def judge_bounds(judged: Judged, table_name: str, table: TableFile, name: str, column: ColumnFile) -> None:
+    """Finds what is wrong with a column's value bounds, and what to say of a number that has none."""
     path: Path = ("tables", table_name, "columns", name, "bounds")
     called = f'column "{table_name}.{name}"'
     if column.bounds is None:

@@ -21,6 +21,7 @@ _SHORT_TEXT = 50
 
 
 def judge_contribution(judged: Judged, path: Path, name: str, table: TableFile, route: Route) -> None:
+    """Finds what is wrong with a table's contribution bounds, given its way to the privacy unit."""
     bound = table.contribution
     stored = table.rows_stored_per_unit
     counted = bound if isinstance(bound, ContributionFile) else None

@@ -15,6 +15,7 @@ __all__ = ["judge_keys"]
 
 
 def judge_keys(judged: Judged, table_name: str, name: str, column: ColumnFile) -> None:
+    """Finds what is wrong with a column's public keys."""
     path: Path = ("tables", table_name, "columns", name, "keys")
     called = f'column "{table_name}.{name}"'
     if column.keys is None:

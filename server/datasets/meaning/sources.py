@@ -27,6 +27,7 @@ Headers = Callable[[Sequence[TableSource]], Sequence[tuple[str, ...] | SnapshotF
 
 
 def judge_source(judged: Judged, path: Path, name: str, table: TableFile) -> None:
+    """Finds what is wrong with the data file of a table, without reading its rows."""
     source = table.source
     if source.file == PLACEHOLDER or not judged.sources:
         return

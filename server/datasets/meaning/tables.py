@@ -16,6 +16,7 @@ __all__ = ["judge_table"]
 
 
 def judge_table(judged: Judged, name: str, table: TableFile) -> None:
+    """Finds what is wrong with one table: its source, key, references and columns."""
     path: Path = ("tables", name)
     judged.same_names(path, "columns", judged.raw_columns(name))
     judge_source(judged, path, name, table)

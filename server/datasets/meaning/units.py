@@ -16,6 +16,7 @@ __all__ = ["holds_units_often", "judge_unit", "judge_way", "table_of_units"]
 
 
 def judge_unit(judged: Judged) -> None:
+    """Finds what is wrong with the declaration of the privacy unit."""
     unit = judged.unit
     if unit is None or not judged.known_table(("unit", "table"), unit.table):
         return
@@ -68,6 +69,7 @@ def _key_or_rows(judged: Judged, unit: UnitFile) -> None:
 
 
 def judge_way(judged: Judged, name: str, table: TableFile) -> None:
+    """Finds tables that reach the privacy unit in no way, or in more than one."""
     if table.public or judged.unit is None:
         return
     owner = judged.tables.get(judged.unit.table)
