@@ -1,7 +1,7 @@
 """Which noise a query gets and what it costs: step 4 of the journey, a pure function of plan and balances.
 
-Each family of noise can answer every query: Laplace pays pure epsilon, Gaussian mu squared. A wish fixes
-an amount of each:
+Each family of noise says which groups it can select, and in which currency it is paid (mechanisms/families.py): Laplace
+in pure epsilon, Gaussian in mu squared. A wish fixes an amount of each:
 
 | wish | Laplace | Gaussian |
 |---|---|---|
