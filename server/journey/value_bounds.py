@@ -144,7 +144,10 @@ def _noise(prepared: Prepared, calibration: Calibration, place: Place) -> tuple[
                 continue
             measurement = calibration.measurement(name, bounded.statistic.name)
             alone = bounded.statistic.kind is StatisticKind.SUM
-            row = max(abs(encoding.lowest), encoding.highest) if alone else encoding.highest**bounded.statistic.degree
+            # Within nominal bounds an argument may be zero everywhere (`x // 10`): its noise is that of a step then.
+            row = (
+                max(abs(encoding.lowest), encoding.highest, 1) if alone else encoding.highest**bounded.statistic.degree
+            )
             noise = math.sqrt(measurement.variance()) * measurement.grid / row / math.sqrt(rows)
             found.append((noise, alone))
     return max(noise for noise, _ in found), all(alone for _, alone in found), min(cells)

@@ -415,3 +415,17 @@ def test_sums_never_cost_more_than_was_reserved(served: Services, monkeypatch: p
     assert isinstance(admitted, ToRun)
     with pytest.raises(ExecutionFailed):
         served.journey.complete(admitted)
+
+
+@pytest.mark.parametrize("dataset", ["survey", "scaled"])
+def test_sums_that_are_zero_at_nominal_bounds(ask: Ask, dataset: str) -> None:
+    """`x // 10` is zero wherever x is between -1 and 1: choosing bounds divided by that, after the charge."""
+    for sql, truth in (
+        ("SELECT SUM(income // 10) FROM people", 108_000),
+        ("SELECT SUM(income * 0) FROM people", 0),
+        ("SELECT SUM(CASE WHEN income > 5 THEN income // 10 END) FROM people GROUP BY sex", 54_000),
+        ("SELECT SUM(income // 10) FROM people GROUP BY town", 36_000),
+        ("SELECT SUM(TRUNC(paid / 100)) FROM visits", 0),
+    ):
+        for (value,) in ask(sql, dataset, accept_noise=True)["rows"]:
+            assert abs(value - truth) < 20_000, sql
