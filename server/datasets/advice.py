@@ -115,7 +115,7 @@ def advice(finding: SnapshotFinding, table: TableFile | None, unit: UnitFile | N
 _WRITTEN = {
     "integer": 'Whole numbers have digits only: 1250. For 1,250 add to the source of the table: thousands: ","',
     "number": 'Numbers have a decimal point: 1250.5. For 1250,5 add to the source of the table: decimal: "," '
-    '(and thousands: "." for 1.250,5)',
+    '(and thousands: "." for 1.250,5); for 1,250.5: thousands: ","',
     "boolean": "Truth values are true or false (also yes/no, y/n, t/f, 1/0). For other words add to the source of the "
     "table: true: [ja], false: [nein]",
     "date": "Days are written as 2024-12-31. For other orders add to the source of the table: dates: DD.MM.YYYY",

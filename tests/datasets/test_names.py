@@ -235,6 +235,13 @@ def test_every_finding_in_the_data_has_advice(code: str) -> None:
     assert all(given and all(given) for given in lines)
 
 
+def test_thousands_beside_a_decimal_point_are_not_left_without_advice() -> None:
+    """Numbers such as 1,250.5 need `thousands` alone, which the advice for 1.250,5 does not say."""
+    file = load_text(EXAMPLE)
+    income = SnapshotFinding("value_not_of_type", "patients", "income", 3)
+    assert 'for 1,250.5: thousands: ","' in advice(income, file.tables["patients"], file.unit)[0]
+
+
 def test_what_a_source_declares_is_not_advised_again() -> None:
     """Dates that are declared are repeated as they stand, and the mark for missing values is still advised."""
     born = SnapshotFinding("value_not_of_type", "patients", "admitted", 3)
