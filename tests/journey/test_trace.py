@@ -40,6 +40,7 @@ DOORS = {
     "engines/turns.py": "whose turn it is, on threads as in the engine",
     "mechanisms/calibrate.py": "noise for a price",
     "mechanisms/families.py": "the families of noise",
+    "mechanisms/interval.py": "how often an interval may miss, for a confidence",
     "mechanisms/noisy_sums.py": "what is stored of a release",
     "mechanisms/randomness.py": "the bits",
     "mechanisms/release.py": "the noisy table",
