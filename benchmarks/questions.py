@@ -1,15 +1,16 @@
-"""The first questions of an analyst, nothing declared beside everything declared: does the truth lie where the answer says?
+"""The first questions of an analyst, nothing declared beside everything: does the truth lie where the answer says?
 
     python -m benchmarks.questions [--customers 5000] [--lines 100000] [--epsilon 0.3] [--show]
 
-Makes a shop (customers whose numbers of lines follow Zipf's law, prices with a long tail, missing values), serves it twice on
-127.0.0.1, once as `up` proposes it and once with bounds, keys and dates declared, and asks each question from
+Makes a shop (customers whose numbers of lines follow Zipf's law, prices with a long tail, missing values), serves it
+twice on 127.0.0.1, once as `up` proposes it and once with bounds, keys and dates declared, and asks each question from
 an account as large as the one that `up` opens. The truth is the same SQL on DuckDB, over all rows of the files.
 
 A cell holds when the truth lies within its interval of noise, widened by the cut that the answer states
-(`provenance.norms` and `provenance.bounds`: the share and twice its error). `held_of_kept_rows` compares with the rows that
-the server keeps: at most `rows_stored_per_unit` of each customer. `--show` lists the cells that do not hold, and refusals.
-Prints one JSON object: cells, the parts that hold, the median relative error, and groups that were not shown or are not there.
+(`provenance.norms` and `provenance.bounds`: the share and twice its error). `held_of_kept_rows` compares with the rows
+that the server keeps: at most `rows_stored_per_unit` of each customer. `--show` lists the cells that do not hold, and
+refusals. Prints one JSON object: cells, the parts that hold, the median relative error, and groups that were not shown
+or are not there.
 """
 
 from __future__ import annotations
@@ -361,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--customers", type=int, default=5000)
     parser.add_argument("--lines", type=int, default=100_000)
-    parser.add_argument("--exponent", type=float, default=0.8, help="of Zipf's law; 1 has one customer with every ninth line")
+    parser.add_argument("--exponent", type=float, default=0.8, help="of Zipf's law")
     parser.add_argument("--epsilon", type=float, default=0.3, help="of an account of 10")
     parser.add_argument("--show", action="store_true", help="cells that do not hold, and refusals")
     options = parser.parse_args()

@@ -2,7 +2,7 @@
 
 Everything here is post-processing of a released histogram (norm_choice.md): no choice can cost privacy, a poor one
 costs accuracy. The body of the histogram is read as it is; its tail, where single bins drown in noise, is extended by
-log-concave laws that the noisy counts support, and the norm minimises the mean square error expected over them.
+laws that the noisy counts support (norm_tail.py), and the norm minimises the mean square error expected over them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
+from mechanisms.norm_tail import SEEN, last_octave, norm_tail
 from privacy.norms import BINS, BINS_PER_OCTAVE, NormOf, NormPower
 
 __all__ = ["NormChoice", "bin_of", "choose", "edge", "tails"]
-
-_SEEN = 5.0
-"""A bin counts as seen from this many standard deviations on: one histogram in 20,000 shows one that is not there."""
 
 _BACK, _AHEAD = 8, 20
 """Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""
@@ -77,38 +75,43 @@ def choose(
     deviation: float,
     cells: int,
     noise_per_norm: float,
+    most: float = math.inf,
     power: NormPower = NormPower.L2,
     of: NormOf = NormOf.ROWS,
 ) -> NormChoice | None:
     """The norm for sums over `cells` cells whose noise has the standard deviation `noise_per_norm` times the norm.
 
-    `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`. None when they show
-    no unit: there may be some, and nothing is known of them.
+    `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`; no unit has a
+    norm above `most`. None when they show no unit: there may be some, and nothing is known of them.
     """
     noisy = np.asarray(counts, dtype=np.float64)
     assert noisy.shape == (BINS,)
     assert deviation > 0
     assert cells > 0
-    seen = np.nonzero(noisy > _SEEN * deviation)[0]
-    if not len(seen):
+    octave = last_octave(noisy, deviation)
+    if octave is None:
         few = _norm_of_few(noisy, deviation)
-        return None if few is None else NormChoice(few, 0.0, 0.0)
-    last = int(seen[-1])
-    laws, weights = tails(noisy, last, deviation)
-    end = last + 1 + laws.shape[1]
-    norms = 2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE))
-    whole = _whole(end, cells, power, of)
-    lost = _kept_off(norms, end) * whole
-    body = np.maximum(noisy[: last + 1], 0)
-    cut = lost[:, : last + 1] @ body + laws @ lost[:, last + 1 :].T
-    loss = (weights @ (cut * cut)) / cells**2 + (noise_per_norm * norms) ** 2
+        return None if few is None else NormChoice(min(few, most), 0.0, 0.0)
+    tail = norm_tail(noisy, octave, deviation)
+    first, weights = tail.last + 1, tail.weights
+    end = first + tail.laws.shape[1]
+    norms = np.minimum(2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE)), most)
+    whole = _whole(end, cells, power, of, most)
+    lost = _kept_off(norms, end, most) * whole
+    body = np.maximum(noisy[:first], 0)
+    cut = lost[:, :first] @ body + tail.laws @ lost[:, first:].T
+    # A law says how many units to expect: their number varies around that by its root.
+    chance = tail.laws @ (lost[:, first:] ** 2).T
+    loss = weights @ np.sqrt((cut * cut + chance) / cells**2 + (noise_per_norm * norms) ** 2)
     best = int(np.argmin(loss))
-    total = whole[: last + 1] @ body + laws @ whole[last + 1 :]
+    total = whole[:first] @ body + tail.laws @ whole[first:]
     mean, spread = _moments(cut[:, best], weights)
     share, share_spread = _moments(cut[:, best] / total, weights)
     # Beside the tail, which is unknown, the noise of the bins that are cut.
-    noise = deviation**2 * float(lost[best, : last + 1] @ lost[best, : last + 1])
+    noise = deviation**2 * float(lost[best, :first] @ lost[best, :first])
     share_noise = noise / float(weights @ total) ** 2
+    spread += float(weights @ chance[:, best])
+    share_spread += float(weights @ (chance[:, best] / total**2))
     return NormChoice(
         float(norms[best]),
         mean,
@@ -124,26 +127,26 @@ def _moments(values: Floats, weights: Floats) -> tuple[float, float]:
     return mean, float(weights @ (values - mean) ** 2)
 
 
-def _kept_off(norms: Floats, end: int) -> Floats:
+def _kept_off(norms: Floats, end: int, most: float) -> Floats:
     """The part of a unit of each bin that scaling to each norm takes away."""
-    kept_off: Floats = np.maximum(0.0, 1 - norms[:, None] / _middles(end)[None, :])
+    kept_off: Floats = np.maximum(0.0, 1 - norms[:, None] / _middles(end, most)[None, :])
     return kept_off
 
 
-def _middles(end: int) -> Floats:
-    """A norm inside each bin."""
+def _middles(end: int, most: float) -> Floats:
+    """A norm inside each bin; units that a law has beyond the greatest norm have that one."""
     middle: Floats = 2.0 ** ((np.arange(end) - 0.5) / BINS_PER_OCTAVE)
     middle[0] = 1.0
-    return middle
+    return np.minimum(middle, most)
 
 
-def _whole(end: int, cells: int, power: NormPower, of: NormOf) -> Floats:
+def _whole(end: int, cells: int, power: NormPower, of: NormOf, most: float) -> Floats:
     """What one unit of each bin adds to the sum over all cells, about.
 
     An L1 norm is it. A unit of whole rows with L2 norm n has at most n sqrt(cells) of them, and at most n^2: as if
     spread evenly. Sums lie between n, all in one cell, and n sqrt(cells): their geometric mean.
     """
-    middle = _middles(end)
+    middle = _middles(end, most)
     if power is NormPower.L1:
         return middle
     match of:
@@ -173,7 +176,7 @@ def tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
     fitted = height[:, None] * shape
     misfit = ((counts - fitted)[:, body] ** 2 * certain[body]).sum(1)
     laws = fitted[:, after]
-    laws = np.minimum(laws * np.cumprod(laws > _LEAST, axis=1), _SEEN * deviation)
+    laws = np.minimum(laws * np.cumprod(laws > _LEAST, axis=1), SEEN * deviation)
     laws = np.vstack([np.zeros((1, int(after.sum()))), laws])
     against = ((counts[after] - laws) ** 2).sum(1) / deviation**2
     against[1:] += misfit - misfit.min() if len(misfit) else 0.0
@@ -186,7 +189,7 @@ def _norm_of_few(noisy: Floats, deviation: float) -> float | None:
     """The end of the fewest neighbouring bins that are seen together; None where nothing is seen."""
     for width in _WINDOWS:
         together = np.convolve(noisy, np.ones(width), "valid")
-        seen = np.nonzero(together > _SEEN * deviation * math.sqrt(width))[0]
+        seen = np.nonzero(together > SEEN * deviation * math.sqrt(width))[0]
         if len(seen):
             return edge(int(seen[-1]) + width - 1)
     return None

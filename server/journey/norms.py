@@ -144,6 +144,7 @@ def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: 
         deviation=math.sqrt(found.measurement.variance()) * grid,
         cells=max(1, len(domain)),
         noise_per_norm=noise_per_norm(core, norm, calibration),
+        most=next(float(one.most) for one in core.norms if one.norm.name == norm.name),
         power=norm.power,
         of=norm.of,
     )

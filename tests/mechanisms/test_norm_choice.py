@@ -39,7 +39,7 @@ def histogram(norms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray
     return np.bincount([bin_of(round(float(norm) ** 2)) for norm in norms], minlength=BINS).astype(np.float64)
 
 
-def ratio(norms: np.ndarray[tuple[int], np.dtype[np.float64]], runs: int = 40) -> float:
+def ratio(norms: np.ndarray[tuple[int], np.dtype[np.float64]], greatest: float, runs: int = 40) -> float:
     """Root-mean-square error of the sum of the norms, to that of the best norm in hindsight."""
     draw = np.random.Generator(np.random.PCG64(1))
     truth = float(norms.sum())
@@ -52,7 +52,7 @@ def ratio(norms: np.ndarray[tuple[int], np.dtype[np.float64]], runs: int = 40) -
     for _ in range(runs):
         choice = choose(
             list(counts + DEVIATION * draw.standard_normal(BINS)),
-            deviation=DEVIATION, cells=1, noise_per_norm=NOISE,
+            deviation=DEVIATION, cells=1, noise_per_norm=NOISE, most=greatest,
         )  # fmt: skip
         assert choice is not None
         errors.append(squared(choice.norm))
@@ -64,23 +64,27 @@ LOG_NORMAL = np.exp(np.random.Generator(np.random.PCG64(3)).normal(2, 1.5, 5_000
 
 
 @pytest.mark.parametrize(
-    ("norms", "most"),
+    ("norms", "greatest", "most"),
     [
-        (np.round(100_000 * RANKS**-0.6 / (RANKS**-0.6).sum()) + 1, 1.7),
-        (np.round(100_000 * RANKS**-0.8 / (RANKS**-0.8).sum()) + 1, 1.7),
-        (np.round(100_000 * RANKS**-1.1 / (RANKS**-1.1).sum()) + 1, 3.0),
-        (LOG_NORMAL + 1, 1.4),
-        (np.random.Generator(np.random.PCG64(4)).poisson(20, 5_000) + 1.0, 1.3),
-        (np.random.Generator(np.random.PCG64(4)).poisson(20, 200) + 1.0, 2.0),
+        (np.round(100_000 * RANKS**-0.6 / (RANKS**-0.6).sum()) + 1, math.inf, 1.4),
+        (np.round(100_000 * RANKS**-0.8 / (RANKS**-0.8).sum()) + 1, math.inf, 1.4),
+        (np.round(100_000 * RANKS**-1.1 / (RANKS**-1.1).sum()) + 1, math.inf, 1.8),
+        (LOG_NORMAL + 1, math.inf, 3.2),
+        (np.minimum(LOG_NORMAL + 1, 1_000), 1_000, 1.4),
+        (np.random.Generator(np.random.PCG64(4)).poisson(20, 5_000) + 1.0, math.inf, 1.45),
+        (np.random.Generator(np.random.PCG64(4)).poisson(20, 200) + 1.0, math.inf, 1.6),
     ],
-    ids=["Zipf 0.6", "Zipf 0.8", "Zipf 1.1", "log-normal", "Poisson", "200 units"],
+    ids=["Zipf 0.6", "Zipf 0.8", "Zipf 1.1", "log-normal", "log-normal up to 1,000", "Poisson", "200 units"],
 )
 @pytest.mark.sparse(3)
 def test_chosen_norms_are_nearly_as_good_as_the_best_in_hindsight(
-    norms: np.ndarray[tuple[int], np.dtype[np.float64]], most: float
+    norms: np.ndarray[tuple[int], np.dtype[np.float64]], greatest: float, most: float
 ) -> None:
-    """With bounds well above what was measured, and far below what a norm from the bins that are seen alone reaches."""
-    assert ratio(norms) <= most
+    """With bounds well above what was measured, and far below what a norm from the bins that are seen alone reaches.
+
+    Where nothing is known of the greatest norm, log-normal units cost noise, because they might follow a power law.
+    """
+    assert ratio(norms, greatest) <= most
 
 
 def test_no_unit_no_norm() -> None:
@@ -124,3 +128,50 @@ def test_no_histogram_breaks_the_choice(seed: int) -> None:
         assert math.isfinite(choice.cut)
         assert choice.cut >= 0
         assert math.isfinite(choice.error)
+
+
+@pytest.mark.parametrize("exponent", [0.5, 0.8])
+@pytest.mark.parametrize("mu_squared", [0.3, 0.03])
+def test_what_is_cut_of_a_heavy_tail_is_stated(exponent: float, mu_squared: float) -> None:
+    """The truth lies within noise and stated cut, where units with few rows hide how heavy the tail is.
+
+    Laws fitted to single bins stated cuts of 0.2 % here where 17 % were cut: nobody has between one and two rows.
+    """
+    weights = RANKS**-exponent
+    rows = np.minimum(1_000, np.round(10_000 * weights / weights.sum()))
+    counts, whole = histogram(rows[rows > 0]), float(rows.sum())
+    draw = np.random.Generator(np.random.PCG64(5))
+    deviation, noise = 1 / math.sqrt(mu_squared / 16), 1 / math.sqrt(mu_squared * 15 / 16)
+    held = []
+    for _ in range(40):
+        noisy = list(counts + deviation * draw.standard_normal(BINS))
+        choice = choose(noisy, deviation=deviation, cells=1, noise_per_norm=noise, most=1_000)
+        assert choice is not None
+        assert choice.share is not None
+        assert choice.share_error is not None
+        assert choice.norm <= 1_000
+        missed = float(np.maximum(0, rows - choice.norm).sum()) + noise * choice.norm * draw.standard_normal()
+        stated = whole * (choice.share + 2 * choice.share_error)
+        held.append(abs(missed) <= stated + 1.96 * noise * choice.norm)
+    assert np.mean(held) > 0.9
+
+
+def test_nobody_has_more_than_the_declarations_allow() -> None:
+    """Shows that no norm above the greatest one is chosen, and that nothing is then said to be cut."""
+    counts = np.zeros(BINS)
+    counts[bin_of(900**2)] = 1e6
+    choice = choose(list(counts), deviation=1.0, cells=1, noise_per_norm=1e-6, most=1_000)
+    assert choice is not None
+    assert (choice.norm, choice.cut) == (1_000, 0)
+
+
+def test_alike_units_are_seen_in_one_bin() -> None:
+    """Few heavy units, all alike, far from the others: their bin shows them, and their octave has twice the noise."""
+    counts = np.zeros(BINS)
+    counts[bin_of(2**2)], counts[bin_of(150**2)] = 300, 18
+    draw = np.random.Generator(np.random.PCG64(5))
+    for _ in range(40):
+        noisy = list(counts + 2.2 * draw.standard_normal(BINS))
+        choice = choose(noisy, deviation=2.2, cells=1, noise_per_norm=1.0, most=1_000)
+        assert choice is not None
+        assert choice.norm > 100
