@@ -7,6 +7,7 @@ after the reservation stays charged, and may be tried again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -18,7 +19,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from accountant.account import Account
-from accountant.errors import BudgetExhausted, LedgerError
+from accountant.errors import BudgetExhausted, LedgerError, PriceMoved
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, ReserveRequest, Reuse, StoredRelease
 from accountant.states import QueryStatus
@@ -43,7 +44,7 @@ from server.administration.profile_refusals import (
 )
 from server.administration.refusal import ActRefused, NoDataset
 from server.calibrations import Calibrations
-from server.journey.admission import Served
+from server.journey.admission import PRICINGS_MAX, Served
 from server.journey.pace import Pace
 from server.journey.release_key import quality_of, release_key
 from server.journey.visible import VisibleRun
@@ -128,9 +129,8 @@ class Profiles:
         if root is None:
             raise ActRefused(RootNeeded(dataset.name))
         query_id = self._unused(dataset)
-        asked = self._price(dataset, root, request.epsilon)
+        asked = self._reserved(query_id, dataset, root, request.epsilon, actor)
         started = self.pace.clock()
-        self._reserve(query_id, asked, actor)
         with ExitStack() as slot:
             try:
                 lease = slot.enter_context(self.private.lease(owner=actor))
@@ -157,6 +157,16 @@ class Profiles:
         raise ActRefused(ProfileRunning(dataset.name))
 
     # Steps 3 to 5
+
+    def _reserved(self, query_id: str, dataset: Dataset, root: Account, epsilon: Fraction, actor: str) -> _Priced:
+        """The price, and its reservation; anew where the root paid for a question in between."""
+        for _ in range(PRICINGS_MAX):
+            asked = self._price(dataset, root, epsilon)
+            with contextlib.suppress(PriceMoved):
+                self._reserve(query_id, asked, actor)
+                return asked
+            root = self.ledger.standing(root.id)
+        raise ActRefused(UnpricedProfile(dataset.name, (_MOVED,)))
 
     def _price(self, dataset: Dataset, root: Account, epsilon: Fraction) -> _Priced:
         dialect = DIALECTS[self.private.capabilities.dialect]
@@ -200,6 +210,7 @@ class Profiles:
             body_hash=hashlib.sha256(f"{PROFILE} {query_id}".encode()).hexdigest(),
             cores=asked.charges,
             reuse=Reuse.NONE,
+            most=asked.priced.cost,
             description={
                 PROFILE: asked.dataset.data_version,
                 "cores": [{"tables": [table.table.name], "keys": 2, "aggregates": [PROFILE]} for table in asked.tables],
@@ -315,6 +326,12 @@ _TOO_MANY_TABLES = Finding(
     what="the profile is refused",
     why=f"The dataset has more than {TABLES_MAX} tables with rows of units, the most that one charge may name.",
     instead=("split the data into several datasets",),
+)
+_MOVED = Finding(
+    code="conflict",
+    what="the profile could not be priced",
+    why="The root account paid for questions again and again in between, and each changed the price.",
+    instead=("ask for the profile again",),
 )
 _NOT_PLANNED = Finding(
     code="cannot_be_planned",

@@ -47,7 +47,7 @@ from server.price_refusals import bounds_not_known, norm_not_known
 from server.question import Question
 from sql_rewrite.norms import norm_key
 
-__all__ = ["Admission", "Served"]
+__all__ = ["PRICINGS_MAX", "Admission", "Served"]
 
 
 PRICINGS_MAX = 20

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mechanisms.families import NoiseFamily
+from server.administration.budgets import root_of
+from server.administration.profiles import ProfileDataset
 from server.errors import Problem
 from server.journey import admission
 from server.services import Services
-from tests.journey.clinic import answer_to, question
+from tests.journey.clinic import answer_to, clinic_in, open_account, question
 
 GAUSSIAN, LAPLACE = NoiseFamily.GAUSSIAN, NoiseFamily.LAPLACE
 
@@ -102,3 +105,23 @@ def test_questions_at_once_are_charged_what_they_ask_for(
         for cost, most in threads.map(ask, range(16)):
             assert cost <= most
     assert services.ledger.audit().ok
+
+
+def test_a_profile_is_charged_no_more_than_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that the root pays for between price and reservation of a profile has it priced anew."""
+    with clinic_in(tmp_path) as (services, _):
+        open_account(services.ledger, "ada", epsilon="1000")
+
+        def another() -> None:
+            sql = "SELECT COUNT(*) AS n FROM people"
+            answer_to(services, question(sql, "ada", epsilon="50", noise=LAPLACE))
+
+        between(services, monkeypatch, another, 1)
+        profile = services.profiles.make(ProfileDataset("clinic", Fraction(2)), actor="owner")
+        root = root_of(services.ledger.accounts(dataset="clinic"))
+        record = services.ledger.query(str(profile["query"]))
+        assert root is not None
+        assert record is not None
+        (paid,) = record.charged
+        assert paid.account == root.id
+        assert 0 < paid.epsilon <= 2
