@@ -58,7 +58,8 @@ class CoreCharge:
     `core_key` is the SHA-256 (lower-case hex) of everything that decides what is measured, data and policy version
     included. `quality` is how exact its release will be among the releases of that key, in whole picos (it is about
     accuracy, not about privacy). `serving` are the keys and least qualities of stored releases that serve instead, the
-    first that is found; without any it is the core's own key at its own quality.
+    first that is found; without any it is the core's own key at its own quality. `lent` says that releases of others
+    serve for a charge: not where their meaning was chosen by other releases, which are not among their events.
     Errors: ValueError when a key is not a SHA-256, a quality is not positive or there is no event (a free
     measurement of rows does not exist).
     """
@@ -67,6 +68,7 @@ class CoreCharge:
     quality: Fraction
     events: tuple[Event, ...]
     serving: tuple[tuple[str, Fraction], ...] = ()
+    lent: bool = True
 
     def __post_init__(self) -> None:
         for key, quality in ((self.core_key, self.quality), *self.serving):

@@ -51,6 +51,7 @@ class PreparedCore:
     serving: tuple[tuple[str, int], ...]
     loss: Loss
     stored: str
+    lent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,8 @@ class _Request(ABC):
             owner = "" if self.request.reuse == Reuse.ANY else self.request.principal
             needs.cores.update((owner, key) for core in self.cores for key, _ in core.serving)
         if self.request.reuse == Reuse.CHARGED:
-            needs.shared.update((self.request.account, *serving) for core in self.cores for serving in core.serving)
+            lent = [core for core in self.cores if core.lent]
+            needs.shared.update((self.request.account, *serving) for core in lent for serving in core.serving)
 
     def _earlier(self, batch: Batch) -> ReserveOutcome | None:
         """The principal's query with this idempotency key. Errors: IdempotencyConflict; ValueError for a used id."""
@@ -171,7 +173,7 @@ class _Request(ABC):
                 reused[core.core_key] = release.id
                 continue
             other = None
-            if self.request.reuse == Reuse.CHARGED:
+            if self.request.reuse == Reuse.CHARGED and core.lent:
                 other = choose_candidate(
                     [
                         candidate
@@ -199,7 +201,7 @@ class _Request(ABC):
         for key, least in core.serving:
             best = batch.best_release(key, dataset=leaf.dataset, quality=least, principal=owner)
             # The batch knows what the account read whenever one of its requests may use that: this one must, too.
-            charged = self.request.reuse == Reuse.CHARGED
+            charged = self.request.reuse == Reuse.CHARGED and core.lent
             read = batch.best_read(leaf.id, key, dataset=leaf.dataset, quality=least) if charged else None
             known = [release for release in (best, read) if release is not None]
             if known:
@@ -240,6 +242,7 @@ class Reserve(_Request):
             _serving(core),
             core.events[0].loss() if len(core.events) == 1 else compose(core.events),
             canonical_json({"core_key": core.core_key, "events": events, "quality": quality}),
+            core.lent,
         )
 
     def apply(self, batch: Batch) -> ReserveOutcome:
@@ -330,7 +333,7 @@ class Repeat(_Request):
 
     def _prepare(self, core: CoreCharge) -> PreparedCore:
         # Nothing is charged here, so nobody asks for a loss.
-        return PreparedCore(core.core_key, _serving(core), ZERO_LOSS, "")
+        return PreparedCore(core.core_key, _serving(core), ZERO_LOSS, "", core.lent)
 
     def apply(self, batch: Batch) -> ReserveOutcome | None:
         """A retry, or settled with the answer; None, and nothing changed, when `Reserve` would decide otherwise."""

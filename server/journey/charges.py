@@ -12,6 +12,7 @@ from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
 from privacy.norms import NormPower
 from privacy.policy import Dataset
+from privacy.statistic import CoreStatistics
 from privacy.values import Json
 from server.journey.query import Asked, Prepared
 from server.journey.release_key import quality_of, release_key
@@ -99,7 +100,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     selecting = sum(core.keys.selection is not None for core in prepared.described)
     policy = prepared.plan.dataset.limits.delta_per_query
     charges = []
-    for core, key in zip(prepared.described, prepared.keys, strict=True):
+    for place, (core, key) in enumerate(zip(prepared.described, prepared.keys, strict=True)):
         part = part_of(core, cores)
         deltas = [Fraction(0)]
         if core.keys.selection is not None:
@@ -115,12 +116,27 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                     for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
                     for delta in deltas
                 ),
+                lent=_lent(prepared, place),
             )
         )
     charges.extend(_of_histogram(prepared, priced, key) for key in prepared.histograms_by_key(priced.family))
     if prepared.values is not None:
         charges.extend(_of_values(prepared, prepared.values, priced, one) for one in range(len(prepared.values.keys)))
     return tuple(charges)
+
+
+def _lent(prepared: Prepared, place: int) -> bool:
+    """Whether a core's sums may be read for a charge: not where norms or bounds were chosen for them.
+
+    What was chosen stands in the release and says something of the histogram, which is not among its events.
+    """
+    core = prepared.described[place]
+    return prepared.histograms[place] is None and core.name not in prepared.notes and not _bounded(prepared, core)
+
+
+def _bounded(prepared: Prepared, core: CoreStatistics) -> bool:
+    """Whether histograms choose value bounds of the core, or chose them."""
+    return core.name in prepared.bounds or (prepared.values is not None and core.name in prepared.values.places)
 
 
 HISTOGRAM_SERVES = Fraction(1, 4)
@@ -131,6 +147,11 @@ def _of_histogram(prepared: Prepared, priced: Priced, key: str) -> CoreCharge:
     """The charge of a histogram of norms: a poorer stored one serves as well, because it only chooses."""
     histogram = prepared.histograms_by_key(priced.family)[key]
     part = part_of(histogram.described, prepared.priced)
+    of = [
+        core
+        for core, one in zip(prepared.described, prepared.histograms, strict=True)
+        if one is not None and one.key == histogram.key
+    ]
     return CoreCharge(
         core_key=key,
         quality=quality_of(priced.price, part),
@@ -139,6 +160,7 @@ def _of_histogram(prepared: Prepared, priced: Priced, key: str) -> CoreCharge:
             (histogram.release_key(price.family), quality_of(price, part) * HISTOGRAM_SERVES)
             for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
         ),
+        lent=not any(_bounded(prepared, core) for core in of),
     )
 
 

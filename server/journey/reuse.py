@@ -43,7 +43,7 @@ class Stored:
         for charge in charges:
             for key, least in charge.served_by:
                 release = self._ledger.find_release(key, quality=least, principal=owner)
-                if release is None and reuse is Reuse.CHARGED:
+                if release is None and reuse is Reuse.CHARGED and charge.lent:
                     release = self._ledger.find_read(account.id, key, quality=least)
                 if release is not None:
                     result[charge.core_key] = release

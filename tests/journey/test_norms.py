@@ -340,6 +340,28 @@ def test_a_shared_histogram_is_charged_to_its_reader(tmp_path: Path) -> None:
         assert abs(charged_mu(services, two) / charged_mu(services, one) - 2 + HISTOGRAM_SHARE) < Fraction(1, 10**6)
 
 
+def test_sums_at_anothers_norm_are_not_read_without_its_histogram(tmp_path: Path) -> None:
+    """Forbids, under `charged`, to show a norm and a cut of a histogram that the reader's account never paid for.
+
+    Who had a histogram of their own read the other's sums for the charge of these alone, and saw what chose them.
+    """
+    with auto_clinic(tmp_path, shared="charged") as (services, _):
+        one, two = analyst(services), analyst(services)
+        first = ask(services, WARD, one, epsilon="40")
+        ask(services, WARD.replace("COUNT(*)", "AVG(cost)"), two, epsilon="20")
+        spent = charged_mu(services, two)
+        second = ask(services, WARD, two, epsilon="40")
+        assert not set(second["provenance"]["releases"]) & set(first["provenance"]["releases"])
+        assert second["provenance"]["norms"][0]["source"] == "stored"
+        assert second["rows"] != first["rows"]
+        assert charged_mu(services, two) > spent
+        third = ask(services, WARD, one, epsilon=None, half_width=Fraction(300))
+        spent = charged_mu(services, two)
+        fourth = ask(services, WARD, two, epsilon=None, half_width=Fraction(300))
+        assert not set(third["provenance"]["releases"]) & set(fourth["provenance"]["releases"])
+        assert charged_mu(services, two) > spent
+
+
 def test_new_data_need_a_new_histogram_and_an_old_one_may_choose(tmp_path: Path) -> None:
     """Shows that a histogram of other data never says what is cut, and chooses only where a width is promised."""
     with auto_clinic(tmp_path) as (services, _):

@@ -167,6 +167,29 @@ def test_an_average_of_a_column_without_bounds_is_answered(ask: Ask) -> None:
     assert Fraction(charged["epsilon"]) <= 20
 
 
+def test_what_anothers_bounds_decide_is_not_read_without_their_histogram(tmp_path: Path) -> None:
+    """Forbids, under `charged`, to show value bounds, or what follows from them, to whom their histogram was not sold.
+
+    Histograms of values are read for a charge; sums within chosen bounds, and norms of such sums, are made anew.
+    """
+    with services_of(tmp_path) as services:
+        path = write(tmp_path / "sources", "lent", contribution="auto")
+        path.write_text(path.read_text().replace('releases_shared: "no"', 'releases_shared: "charged"'))
+        attach(services, path)
+        releases = {}
+        for who in ("one", "two"):
+            open_account(services.ledger, who, dataset="lent", epsilon="10000")
+        for who, epsilon, sql in (
+            ("one", "40", "SELECT ward, SUM(paid) FROM visits GROUP BY ward"),
+            ("two", "20", "SELECT AVG(paid) FROM visits"),
+            ("two", "40", "SELECT ward, SUM(paid) FROM visits GROUP BY ward"),
+        ):
+            answer = answer_to(services, question(sql, who, dataset="lent", epsilon=epsilon))
+            releases[who] = set(answer["provenance"]["releases"])
+        assert (len(releases["one"]), len(releases["two"])) == (3, 2)
+        assert not releases["one"] & releases["two"]
+
+
 def test_later_questions_find_the_histogram(ask: Ask) -> None:
     """Other filters, groups and aggregates of the column use the stored bounds, and the whole spend is theirs."""
     ask("SELECT AVG(income) FROM people")
