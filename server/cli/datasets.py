@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.cli.failure import CommandFailed, UsageError
+from server.cli.left_out import left_out_lines
 from server.cli.options import Here, absolute, amount, operator, option
 from server.cli.output import as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
@@ -199,9 +200,7 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
     lines = [
         f"Dataset {name} is attached: policy version {dataset.policy_version}, data version {dataset.data_version}."
     ]
-    for part in left_out:
-        what = f"texts of column {part['column']} were cut" if "column" in part else "rows were left out"
-        lines += [f"In table {part['table']}, {part['rows']:,} {what}: see {part['limit']} in docs/datasets.md."]
+    lines += [] if snapshot is None else left_out_lines(snapshot.report)
     if noticed is False:
         lines += [_NOT_NOTICED]
     if without_budget:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from server.cli.answers import answer_table, price_lines
 from server.cli.failure import CommandFailed
+from server.cli.left_out import left_out_lines
 from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
 from server.cli.own_data import DEMO, About, OwnData, OwnFile
@@ -204,10 +205,16 @@ class _Up:
         return made.text
 
     def _attach(self, services: Services) -> Dataset:
+        from engines.stored import open_snapshot
         from server.administration.datasets import AttachDataset, LocalFile, attach
+        from server.watching import catalogue_of
 
         self.tell("checking every row and making the snapshot ...")
-        return attach(services.registrar, AttachDataset(LocalFile(self.described)), actor=operator())
+        dataset = attach(services.registrar, AttachDataset(LocalFile(self.described)), actor=operator())
+        snapshot = open_snapshot(catalogue_of(services).snapshot(dataset))
+        if snapshot is not None and (lines := left_out_lines(snapshot.report)):
+            self.tell(*lines)
+        return dataset
 
     def _attach_own(self, services: Services, guest: OwnFile) -> Dataset:
         from server.administration.refusal import ActRefused

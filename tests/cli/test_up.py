@@ -148,6 +148,19 @@ def test_own_data_reaches_a_first_answer(people: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rows_that_are_not_kept_are_told(tmp_path: Path) -> None:
+    """The owner hears that no answer counts them, and which values are read as missing."""
+    visits = tmp_path / "visits.csv"
+    visits.write_text("person_id,cost\n" + "1,2.5\n" * 1_010 + "2,inf\n2,1.5\n")
+    arguments = ("up", "--home", str(tmp_path / "home"), "--port", "0", "--data", str(visits), "--unit", "person_id")
+    with Serving(*arguments, "--no-sample") as serving:
+        told = " ".join(serving.until("Ctrl-C").split())
+        assert serving.stop().code == 0
+    assert "In table visits, 10 of 1,012 rows were left out, and no answer counts them" in told
+    assert "infinite or NaN values of column cost are read as NULL: 1." in told
+
+
+@pytest.mark.slow
 def test_interrupted_setup_is_resumed(tmp_path: Path) -> None:
     """SIGTERM in the middle of the first set-up ends with 130 and no process left; the next run completes."""
     arguments = ("up", "--home", str(tmp_path / "home"), "--port", "0", "--json")
