@@ -144,7 +144,7 @@ COUNTED = "WITH t AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT
         f"{COUNTED} n FROM t WHERE {longer(7)} = 'x'",
         f"{COUNTED} n FROM t ORDER BY LENGTH({longer(7)})",
         f"SELECT LENGTH(x || x || x || x) AS k FROM ({COUNTED} {longer(5)} AS x FROM t) AS u",
-        f"SELECT LENGTH({longer(3, 'x')}) AS k FROM ({COUNTED} {longer(3)} AS x FROM t UNION ALL {COUNTED} 'y') AS u",
+        f"SELECT LENGTH({longer(3, 'x')}) AS k FROM ({COUNTED} {longer(3)} AS x FROM t UNION ALL SELECT 'y') AS u",
         f"{COUNTED} " + ", ".join(f"LENGTH({longer(4)}) AS k{i}" for i in range(70)) + " FROM t",
     ],
 )
@@ -387,7 +387,6 @@ def test_joins_of_released_numbers_do_not_make_answers_without_measure(
 @pytest.mark.parametrize(
     "expression",
     [
-        "length(replace(replace(replace(concat(x.age, '{ones}'), '1', '{ones}'), '1', '{ones}'), '1', '{ones}'))",
         "length(concat({many}))",
         "(SELECT COUNT(*) FROM t AS a, t AS b, t AS c, t AS d, t AS e WHERE a.n * b.n % 7 + c.n * d.n % 5 + e.n = x.n)",
         "round(x.n / 3, 2000000000)",
