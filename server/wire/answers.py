@@ -231,7 +231,8 @@ class BudgetAnswer(AnswerModel):
     membership_guess: str = Field(
         description="Greatest chance with which anybody who sees every answer up to the greatest limit that the budget "
         "ever had could guess, from even odds, whether one unit is in the data. Of the root's limit where the policy "
-        "shares releases for free, since then nothing else bounds what is read."
+        "shares releases for free, since then nothing else bounds what is read. A published profile of the data is "
+        "none of these answers: the root alone paid for it."
     )
     frozen: bool = Field(
         description="Whether it pays for nothing more: a second budget of one principal below one parent, from before "
