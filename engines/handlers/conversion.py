@@ -6,7 +6,7 @@ No expression raises on any row. `value` is NULL where a value does not convert;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engines.described import Written
 from engines.handlers.connection import literal
@@ -41,6 +41,8 @@ class Conversion:
     value: str
     failed: str
     special: str = "false"
+    zoned: str = "false"
+    """Whether the moment has an offset, and no zone is declared whose clock is meant."""
 
 
 DATE_ORDERS: dict[DateOrder, tuple[str, str]] = {
@@ -78,7 +80,7 @@ def conversion(*, source_type: str, declared: str, column: str, written: Written
             return None
         column, base = _local(column, written.zone), "TIMESTAMP"
     if base in _TEXT and declared == "timestamp":
-        return _text_timestamp(column, written.zone or "UTC")
+        return _text_timestamp(column, written.zone)
     if base in _TEXT and declared == "boolean" and (written.true or written.false):
         return _words(column, written)
     rule = {
@@ -231,15 +233,20 @@ def _timestamp(base: str, column: str) -> Conversion | None:
     return None
 
 
-def _text_timestamp(column: str, zone: str) -> Conversion:
-    """Text without an offset is taken as it stands; with one it becomes the clock of the zone."""
+def _text_timestamp(column: str, zone: str | None) -> Conversion:
+    """Text without an offset is taken as it stands; with one it becomes the clock of the zone. Z is a clock: UTC's."""
     plain = f"TRY_CAST(trim({column}) AS TIMESTAMP)"
-    zoned = _local(f"TRY_CAST(trim({column}) AS TIMESTAMPTZ)", zone)
-    return _plain(
+    moment = _local(f"TRY_CAST(trim({column}) AS TIMESTAMPTZ)", zone or "UTC")
+    has_zone = _matches(column, f"{_DATE_TEXT}{_CLOCK_TEXT}{_ZONE_TEXT}")
+    conversion = _plain(
         f"CASE WHEN {_matches(column, f'{_DATE_TEXT}({_CLOCK_TEXT})?')} THEN {_in_years(plain, plain)} "
-        f"WHEN {_matches(column, f'{_DATE_TEXT}{_CLOCK_TEXT}{_ZONE_TEXT}')} THEN {_in_years(zoned, zoned)} END",
+        f"WHEN {has_zone} THEN {_in_years(moment, moment)} END",
         column,
     )
+    if zone is not None:
+        return conversion
+    asked = f"({has_zone} AND NOT {_matches(column, '.*Z')} AND ({conversion.value}) IS NOT NULL)"
+    return replace(conversion, zoned=asked)
 
 
 def _in_years(moment: str, value: str) -> str:

@@ -114,16 +114,17 @@ def _count_faults(
         if column.allowed is not None:
             outside = f"NOT ({_allowed(column, rule.value)})"
         long = "false" if column.length_max is None else f"length({rule.value}) > {column.length_max}"
-        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside, long)
+        conditions = (rule.failed, rule.special, f"({rule.value}) IS NULL", outside, long, rule.zoned)
         counts += [f"count(*) FILTER (WHERE {condition})" for condition in conditions]
     total, *numbers = one_row(connection, f"SELECT {', '.join(counts)} FROM {relation}")
     findings: list[SnapshotFinding] = []
     non_finite: dict[str, int] = {}
     texts_cut: dict[str, int] = {}
     for index, column in enumerate(table.columns):
-        failed, special, empty, outside_count, long_count = numbers[5 * index : 5 * index + 5]
+        failed, special, empty, outside_count, long_count, zoned = numbers[6 * index : 6 * index + 6]
         faults = {
             "value_not_of_type": failed,
+            "zone_missing": zoned,
             "null_in_column": empty if not failed and not column.nullable else 0,
             "value_outside_keys": outside_count,
             "text_too_long": long_count if column.names else 0,

@@ -96,6 +96,16 @@ def test_marks_of_missing_values_and_words_of_truth(tmp_path: Path) -> None:
     assert codes(tmp_path, columns, source) == ["value_not_of_type"]
 
 
+def test_written_offsets_ask_which_zone_is_meant(tmp_path: Path) -> None:
+    """Text with an offset was read in UTC without a word. What ends in Z shows the clock of UTC already."""
+    columns = (column("at", "timestamp"),)
+    path = tmp_path / "p.csv"
+    path.write_text("id,at\n1,2020-02-29 01:00:00+02:00\n2,2020-02-29T01:00:00Z\n")
+    assert codes(tmp_path, columns, TableSource("people", path, "csv")) == ["zone_missing"]
+    _, rows = attach(tmp_path, columns, TableSource("people", path, "csv", zone="UTC"))
+    assert rows == [(1, datetime(2020, 2, 28, 23)), (2, datetime(2020, 2, 29, 1))]
+
+
 def test_moments_with_a_zone_ask_which_zone_is_meant(tmp_path: Path) -> None:
     """A moment becomes the clock of the declared zone, summer time included; without one it is refused."""
     path = tmp_path / "people.parquet"
