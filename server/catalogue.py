@@ -362,11 +362,14 @@ def _refused(refused: DatasetFileRefused) -> DatasetRefused:
 def _snapshot_finding(finding: SnapshotFinding, file: DatasetFile) -> Finding:
     place = ".".join(part for part in ("tables", finding.table, finding.column) if part)
     count = "" if finding.count is None else f" Rows: {finding.count}."
+    table = file.tables.get(finding.table or "")
+    # As the dataset file names it, which its author wrote.
+    source = "" if table is None else f" ({table.source.file})"
     return Finding(
         code="dataset_refused",
-        what=f"the data of {place} is refused" if finding.table else "the data is refused",
+        what=f"the data of {place}{source} is refused" if finding.table else "the data is refused",
         why=finding.text + count,
-        instead=advice(finding, file.tables.get(finding.table or ""), file.unit),
+        instead=advice(finding, table, file.unit),
         field=place,
     )
 

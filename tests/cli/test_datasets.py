@@ -162,12 +162,12 @@ def test_add_again_after_a_move_finds_the_version(home: Path, people: Path, tmp_
 
 @pytest.mark.slow
 def test_add_refuses_what_the_data_contradicts(home: Path, people: Path, tmp_path: Path) -> None:
-    """A declared key that repeats is told; what was served stays."""
+    """A declared key that repeats is told, with the file as the dataset file names it; what was served stays."""
     described = tmp_path / "people.yaml"
     assert cli("init", str(people), "--unit", "person_id", "-o", str(described)).code == 0
     people.write_text("person_id,age,city,score\n1,2,A,0.5\n1,3,B,0.5\n")
     before = cli("dataset", "list", "--json", "--home", str(home)).json
-    refused(cli("dataset", "add", str(described), "--home", str(home)), "not attached", "repeats")
+    refused(cli("dataset", "add", str(described), "--home", str(home)), "not attached", "(people.csv)", "repeats")
     assert cli("dataset", "list", "--json", "--home", str(home)).json == before
 
 
