@@ -21,7 +21,7 @@ from privacy.composition import compose
 from privacy.events import Event
 from privacy.loss import Loss
 from privacy.norms import norms_name
-from privacy.statistic import CoreStatistics, Statistic, StatisticKind
+from privacy.statistic import SELECTING, CoreStatistics, Statistic
 from privacy.unit import Neighbouring
 from privacy.value_grid import is_values_name
 
@@ -248,8 +248,8 @@ def _check(core: CoreStatistics) -> None:
             raise ValueError("noise is calibrated to adding or removing one privacy unit only")
     for estimate in core.estimates:
         linear_form(by_name[estimate.statistic], estimate.kind)
-    if core.keys.selection is not None and by_name[core.keys.selection].kind is not StatisticKind.UNITS:
-        raise ValueError("groups are selected by their number of units")
+    if core.keys.selection is not None and by_name[core.keys.selection].kind not in SELECTING:
+        raise ValueError("groups are selected by their number of units, or by weights")
 
 
 def _measurement(

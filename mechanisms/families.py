@@ -21,12 +21,13 @@ from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
+from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
 from mechanisms.samplers.undecided import require_scale
 from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
-from privacy.statistic import CoreStatistics, Statistic
+from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
 __all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "ONE_GROUP", "Family", "NoiseFamily", "Price", "registered"]
 
@@ -115,7 +116,7 @@ class _Laplace(Family):
 
 @dataclass(frozen=True, slots=True)
 class _Gaussian(Family):
-    """Gaussian noise; groups are selected by a threshold on the noisy number of units."""
+    """Gaussian noise; groups are selected by a threshold on the noisy number of units, or on their noisy weight."""
 
     def loss(self, amount: Fraction) -> Loss:
         return gaussian_loss(mu_squared=amount, delta=Fraction(0))
@@ -131,7 +132,9 @@ class _Gaussian(Family):
     ) -> Measurement:
         sigma = root_up(statistic.sensitivity.l2_squared / amount)
         require_scale(sigma)
-        return GaussianThresholdMeasurement(
+        weighted = statistic.kind is StatisticKind.WEIGHTS
+        kind = WeightedThresholdMeasurement if weighted else GaussianThresholdMeasurement
+        return kind(
             core=core.name,
             statistic=statistic,
             share=share,
@@ -171,7 +174,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             NoiseFamily.GAUSSIAN,
             MU_SQUARED,
             preference=0,
-            measurements=(GaussianMeasurement, GaussianThresholdMeasurement),
+            measurements=(GaussianMeasurement, GaussianThresholdMeasurement, WeightedThresholdMeasurement),
         ),
     )
 )

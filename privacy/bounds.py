@@ -57,15 +57,15 @@ class ContributionBound:
 
 
 AUTOMATIC_COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=4, rows_per_unit_and_group=20)
-"""What bounds a unit where nothing is declared and groups are hidden, so that it has to lose some."""
+"""What bounds a unit where nothing is declared, and hidden groups cannot be selected without leaving some of it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutomaticContribution:
     """How much a unit may take part is chosen by each question, from a histogram that it releases first.
 
-    So it is where groups are public: a unit's whole vector is scaled to a norm. Where they are hidden, a unit is held
-    to `counted`.
+    A unit's whole vector is scaled to a norm. Only of hidden groups that cannot be selected by weights
+    (sql_rewrite/contribution.py) a unit is held to `counted`.
     """
 
     counted: ContributionBound = AUTOMATIC_COUNTED

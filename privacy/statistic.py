@@ -19,6 +19,7 @@ from privacy.statistic_kind import MOMENT_DEGREES, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
+    "SELECTING",
     "CoreStatistics",
     "Encoding",
     "Estimate",
@@ -29,6 +30,10 @@ __all__ = [
     "StatisticKind",
     "units_of_row",
 ]
+
+
+SELECTING = frozenset({StatisticKind.UNITS, StatisticKind.WEIGHTS})
+"""The kinds of sums by which groups are selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class Encoding:
 def units_of_row(kind: StatisticKind, *, highest: int, degree: int) -> int:
     """Integer units that one row is worth (of a sum: one step of it) before its privacy unit is scaled to a norm."""
     match kind:
-        case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
             return 1
         case StatisticKind.MOMENTS:
             return int(highest**degree)
@@ -109,6 +114,9 @@ class Statistic:
             case StatisticKind.UNITS:
                 assert self.encoding is None
                 self._require_one_coordinate()
+            case StatisticKind.WEIGHTS:
+                assert self.encoding is not None
+                self._require_one_coordinate()
             case StatisticKind.COUNT:
                 assert (self.encoding is not None) == self.fractional
                 self._require_one_coordinate()
@@ -129,7 +137,7 @@ class Statistic:
     def of_one_row(self) -> tuple[int, int]:
         """The least and the most that one row adds to a coordinate; the most also to all coordinates together."""
         match self.kind:
-            case StatisticKind.UNITS | StatisticKind.COUNT:
+            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
                 return 0, 1 if self.encoding is None else self.encoding.highest
             case StatisticKind.SUM:
                 assert self.encoding is not None
@@ -176,7 +184,7 @@ class Keys:
 
     `domain` lists every cell in order when the keys are public (also the empty tuple as the only cell of a core
     without groups); None means that cells are released only through partition selection, and the core then
-    contains exactly one statistic of kind UNITS, named `selection`.
+    contains exactly one statistic of a kind of `SELECTING`, named `selection`.
     """
 
     columns: tuple[KeyColumn, ...]

@@ -41,6 +41,13 @@ class StatisticKind(enum.Enum):
     )
     """One coordinate: privacy units present in the cell."""
 
+    WEIGHTS = DescribedKind(
+        stored="weights",
+        of_values=False,
+        beyond="counts in each of its groups by one over the root of their number",
+    )
+    """One coordinate: a unit adds floor(highest / sqrt(k)) to each of its k groups, by which they are selected."""
+
     COUNT = DescribedKind(
         stored="count",
         of_values=False,

@@ -57,6 +57,8 @@ def _scaled(core: BoundedCore, estimate: Estimate) -> str:
             return f"each unit's sum{' in a group' if core.core.keys else ''}, {scaled}"
         case StatisticKind.MOMENTS:
             return f"over rows, {scaled}"
+        case StatisticKind.WEIGHTS:
+            raise AssertionError("no aggregate is computed from weights")
         case _:
             assert_never(estimate.kind.statistic)
 
@@ -80,6 +82,8 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
             return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
         case StatisticKind.MOMENTS:
             return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
+        case StatisticKind.WEIGHTS:
+            raise AssertionError("no aggregate is computed from weights")
         case _:
             assert_never(asked)
 

@@ -90,7 +90,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
             assert_never(contribution)
     selection = None
     if cells is None:
-        selection = builder.units(None)
+        selection = builder.selection()
     estimates = builder.estimates(selection)
     if not builder.statistics:
         raise refuse(
@@ -294,7 +294,7 @@ class _Builder(Builder):
         l1_rows = groups if units else contribution.l1_rows
         l2_squared_rows = groups if units else contribution.l2_squared_rows
         match kind:
-            case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
                 coordinates = 1
             case StatisticKind.MOMENTS:
                 coordinates = degree + 1 + raised + lowered + counts_nulls
@@ -338,7 +338,7 @@ def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | No
             holds = shared if sum_alone is None else sum_alone
         case StatisticKind.COUNT | StatisticKind.MOMENTS:
             holds = shared
-        case StatisticKind.UNITS:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS:
             raise AssertionError("units have no argument")
         case _:
             assert_never(function.statistic)

@@ -54,6 +54,10 @@ class Builder(ABC):
     def units(self, condition: Expression | None) -> str:
         """The statistic that counts privacy units (with a row under `condition`) per cell."""
 
+    def selection(self) -> str:
+        """The statistic by which hidden groups are selected."""
+        return self.units(None)
+
     @abstractmethod
     def rows(self, condition: Expression | None) -> str:
         """The statistic that counts rows under a condition."""
@@ -112,6 +116,8 @@ class Builder(ABC):
                 shown, statistic = function, self.rows(family.filter) if carrier is None else carrier
             case StatisticKind.SUM | StatisticKind.MOMENTS:
                 raise AssertionError("sums and moments have an argument")
+            case StatisticKind.WEIGHTS:
+                raise AssertionError("no aggregate is computed from weights")
             case _:
                 assert_never(function.statistic)
         return Estimate(aggregate.name, shown, statistic, integer=function.whole(None))

@@ -4,8 +4,9 @@ A unit's rows of one group are *allotted*: at most `rows` of them count, and ove
 `total`; a unit with more has the rows of each of its groups scaled by the same factor. Everything that it adds to
 a group is then bounded to the worth of the rows allotted there. mechanisms/bounding.md has the proofs.
 
-Where questions choose the bounds and groups are public, each unit's whole vector is scaled to a norm instead:
-mechanisms/norms.md.
+Where questions choose the bounds, each unit's whole vector is scaled to a norm instead: mechanisms/norms.md. Hidden
+groups are then selected by weights (mechanisms/weighted_threshold.md). That needs Gaussian noise: in L1, and where a
+unit may have very many groups, counts bound a unit that may have several.
 """
 
 from __future__ import annotations
@@ -19,10 +20,21 @@ from privacy.norms import NormPower
 from sql_rewrite.expressions import columns_of
 from sql_rewrite.plan import Core
 
-__all__ = ["FINE", "NOMINAL_NORM", "Bounding", "Contribution", "NormedContribution", "contribution_of"]
+__all__ = [
+    "FINE",
+    "NOMINAL_NORM",
+    "WEIGHED_GROUPS_MOST",
+    "Bounding",
+    "Contribution",
+    "NormedContribution",
+    "contribution_of",
+]
 
 NOMINAL_NORM = Fraction(1)
 """The norm of a core before one is chosen: one row, one unit, one step of a sum."""
+
+WEIGHED_GROUPS_MOST = 1_000
+"""Most rows that a snapshot may keep of a unit for all its hidden groups to count: each takes time that shows."""
 
 FINE = 2**20
 """Fewest integer units in one scaled row: rounding down then loses less than a millionth of a row."""
@@ -84,7 +96,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class NormedContribution:
-    """A unit's vectors over the public cells of a core are scaled to norms, by name.
+    """A unit's vectors over all cells of a core are scaled to norms, by name.
 
     `cells` is the most of them in which a unit may be, `rows` the most rows of it that a snapshot keeps.
     """
@@ -113,8 +125,8 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
     """What one unit may add to a core with that many public cells (None: keys that are not public).
 
     The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
-    group, whatever its number of rows. Norms of that power are chosen where bounds are automatic and cells public; this
-    names none of them yet.
+    group, whatever its number of rows. Norms of that power are chosen where bounds are automatic and groups can be
+    selected; this names none of them yet.
     """
     root = core.sources[0].table
     declared = root.counted
@@ -124,9 +136,11 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
     total = declared.rows_per_unit
     single = {source.relation for source in core.sources if source.table.one_row}
     alone = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
-    if isinstance(root.contribution, AutomaticContribution) and cells is not None:
-        stored = root.rows_stored
-        return NormedContribution(power=power, cells=1 if alone else min(cells, stored), rows=stored, norms=())
+    stored = root.rows_stored
+    weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
+    if isinstance(root.contribution, AutomaticContribution) and (cells is not None or alone or weighed):
+        most = stored if cells is None else min(cells, stored)
+        return NormedContribution(power=power, cells=1 if alone else most, rows=stored, norms=())
     if alone:
         return Contribution(groups=1, rows=total, total=total, one_row=False, choose_groups=False)
     groups, choose = declared.groups_per_unit, True

@@ -221,17 +221,25 @@ def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> 
 
 
 def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
-    """Time of the expressions that hold what a unit adds to one group, where only units beyond the bounds need them."""
+    """Time of the expressions that hold what a unit adds to one group, where only units beyond the bounds need them.
+
+    Factors come after the window over the groups of each unit, which leaves them together: for all of them they cost
+    what they would for one. What holds a sum comes before it.
+    """
     total = 0.0
     for b in bounded.statistics:
-        scaled = b.scaled or b.statistic.norm is not None
+        normed = b.statistic.norm is not None
         match b.statistic.kind:
             case StatisticKind.UNITS:
-                total += costs.scattered if scaled else 0.0
-            case StatisticKind.COUNT | StatisticKind.SUM:
-                total += costs.scattered if scaled else costs.clipped
+                total += costs.scattered if b.scaled else 0.0
+            case StatisticKind.WEIGHTS:
+                total += costs.clipped
+            case StatisticKind.COUNT:
+                total += costs.scattered if b.scaled else costs.clipped
+            case StatisticKind.SUM:
+                total += costs.scattered if b.scaled or normed else costs.clipped
             case StatisticKind.MOMENTS:
-                total += (b.statistic.coordinates + 1) * costs.scattered
+                total += (b.statistic.coordinates + 1) * (costs.clipped if normed else costs.scattered)
             case _:
                 assert_never(b.statistic.kind)
     return total

@@ -89,7 +89,7 @@ def histogram_tree(bounded: BoundedCore, bin_name: str) -> tuple[Relation, tuple
     names = dict.fromkeys(item.norm.name for item in bounded.norms)
     owned = [next(b for b in bounded.statistics if b.statistic.norm == name) for name in names]
     lowering = _Lowering(replace(bounded, statistics=tuple(dict.fromkeys(owned))))
-    binned = NormSums(lowering.bounded, lowering.keys).binned(lowering._base(with_unit=True), bin_name)
+    binned = NormSums(lowering.bounded, lowering.keys, lowering.hidden).binned(lowering._base(with_unit=True), bin_name)
     columns = [Output(Column("g", bin_name), bin_name)]
     for name in names:
         columns += lowering._split(f"{name}_0", count=False)
@@ -139,7 +139,7 @@ class _Lowering:
                 return bounded.filter is None or not one_row
             case StatisticKind.COUNT:
                 return bounded.filter is None and one_row
-            case StatisticKind.SUM | StatisticKind.MOMENTS:
+            case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS:
                 return False
             case _:
                 assert_never(bounded.statistic.kind)
@@ -232,7 +232,7 @@ class _Lowering:
         statistic = bounded.statistic
         t = Named(f"{statistic.name}t")
         match statistic.kind:
-            case StatisticKind.UNITS | StatisticKind.COUNT:
+            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
                 return [under(bounded, ONE)]
             case StatisticKind.SUM:
                 return [under(bounded, t)]
@@ -268,14 +268,14 @@ class _Lowering:
     def _norms_summed(self) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
-        return NormSums(self.bounded, self.keys).summed(self._base(with_unit=True), vectors)
+        return NormSums(self.bounded, self.keys, self.hidden).summed(self._base(with_unit=True), vectors)
 
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""
         rows = self._base(with_unit=True)
         if contribution.choose_groups:
             rows = ChosenGroups(rows, self.keys, contribution.groups)
-        names, hidden = self.keys, self._hidden()
+        names, hidden = self.keys, self.hidden
         if hidden:
             rows, names = Salted(rows, hidden), ("s", *names)
         unit_sums = UnitSums(self.bounded, contribution)
@@ -287,7 +287,8 @@ class _Lowering:
                 layer = Extended(layer, f"p{place}", outputs)
         return Grouped(layer, "p", self.keys, names, unit_sums.sums())
 
-    def _hidden(self) -> tuple[HiddenKey, ...]:
+    @property
+    def hidden(self) -> tuple[HiddenKey, ...]:
         """The keys whose values are not public."""
         return tuple(
             [

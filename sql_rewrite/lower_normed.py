@@ -10,12 +10,14 @@ multiplied by it, and nothing is rounded after that. Three shapes:
 
 Names are those of the statistics (s0n rows with a value, s0x and s0y sums of T and T^2), of the filters (c0, rows of
 the unit) and of the norms (n0v in one cell, n0m over all of them, n0f the factor, n0b the bin). mechanisms/norms.md has
-the widths of all products, and the proofs.
+the widths of all products, and the proofs. Hidden groups have their salt as one more key (lower.py says why), and a
+unit adds its weight to each of its groups (mechanisms/weighted_threshold.md).
 """
 
 from __future__ import annotations
 
 import enum
+from fractions import Fraction
 from typing import assert_never
 
 from privacy.norms import NORM_MAX, NormOf, NormPower
@@ -24,15 +26,18 @@ from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.lower_units import ONE, under, when
+from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
     Binned,
     Count,
     Extended,
     Factor,
     Grouped,
+    HiddenKey,
     NormBin,
     Output,
     Relation,
+    Salted,
     Sum,
     UnitFactors,
     UnitTotals,
@@ -47,6 +52,9 @@ WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 _NARROW = 2**62
 _ZERO = W(0)
 
+_GROUPS, _WEIGHT = "ug", "uw"
+"""The number of groups of a unit, and its weight in each of them."""
+
 
 class Shape(enum.Enum):
     """How norms are found, as this module says."""
@@ -59,12 +67,14 @@ class Shape(enum.Enum):
 class NormSums:
     """The layers of one core over its rows, each with its unit `u`, its keys, encoded values and filters."""
 
-    def __init__(self, bounded: BoundedCore, keys: tuple[str, ...]) -> None:
+    def __init__(self, bounded: BoundedCore, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]) -> None:
         assert isinstance(bounded.contribution, NormedContribution)
         self.contribution = bounded.contribution
         self.statistics = bounded.statistics
         self.norms = bounded.norms
         self.keys = keys
+        self.hidden = hidden
+        self.weighted = any(item.statistic.kind is StatisticKind.WEIGHTS for item in bounded.statistics)
         filters: dict[Canonical | None, int] = {}
         self.filters = {
             item.statistic.name: filters.setdefault(form_of(item.filter), len(filters)) for item in bounded.statistics
@@ -96,12 +106,16 @@ class NormSums:
                 layer = self._valued(self._by_unit(rows))
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
                 layer = Extended(layer, "q", factors) if factors else layer
-                return Grouped(layer, "p", self.keys, self.keys, self._products())
+                return Grouped(layer, "p", self.keys, self._names, self._products())
             case Shape.CELLS:
-                totals = UnitTotals(self._valued(self._by_unit(rows)), "w", self._totals())
+                outputs = (*self._totals(), Output(Count(), _GROUPS)) if self.weighted else self._totals()
+                totals = UnitTotals(self._valued(self._by_unit(rows)), "w", outputs)
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
-                return Grouped(Extended(totals, "q", factors), "p", self.keys, self.keys, self._products())
+                if self.weighted:
+                    factors = (*factors, Output(_weight(Named(_GROUPS)), _WEIGHT))
+                return Grouped(Extended(totals, "q", factors), "p", self.keys, self._names, self._products())
             case Shape.ROWS:
+                assert not self.hidden
                 units = Extended(
                     self._unit_norms(rows),
                     "q",
@@ -112,9 +126,16 @@ class NormSums:
             case _:
                 assert_never(self.shape)
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The keys by which cells are grouped, and the salt of hidden ones."""
+        return ("s", *self.keys) if self.hidden else self.keys
+
     def _by_unit(self, rows: Relation) -> Relation:
         """One row for each unit and cell."""
-        by = ("u", *self.keys)
+        if self.hidden:
+            rows = Salted(rows, self.hidden)
+        by = ("u", *self._names)
         return Grouped(rows, "r", by, by, self._partial(), dense=not self.keys)
 
     def _partial(self) -> tuple[Output, ...]:
@@ -125,7 +146,7 @@ class NormSums:
             counted = self._counted(item)
             columns.setdefault(counted, Output(_count(item, ONE), counted))
             match item.statistic.kind:
-                case StatisticKind.UNITS:
+                case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                     pass
                 case StatisticKind.COUNT:
                     if item.present is not None:
@@ -214,6 +235,8 @@ class NormSums:
         match item.statistic.kind:
             case StatisticKind.UNITS:
                 return [Count()]
+            case StatisticKind.WEIGHTS:
+                return [Sum(Named(_WEIGHT))]
             case StatisticKind.COUNT if item.statistic.norm is None:
                 # Units under a filter, each in one cell.
                 return [Count(Case(((Comparison(">", rows, _ZERO, closed=False), ONE),)))]
@@ -340,6 +363,11 @@ class NormSums:
 
     def _of(self, item: BoundedStatistic) -> NormOf:
         return next(norm.norm.of for norm in self.norms if norm.norm.name == item.statistic.norm)
+
+
+def _weight(groups: Scalar) -> Scalar:
+    """2^20 / sqrt(groups) or a little less: the factor that scales a vector of as many ones to norm 1."""
+    return Factor(groups, squared=True, wide=False, norm=Fraction(1), parts=WEIGHT_PARTS)
 
 
 def _name(norm: BoundedNorm) -> str:

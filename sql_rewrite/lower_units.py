@@ -76,7 +76,7 @@ class UnitSums:
         name, kind = item.statistic.name, item.statistic.kind
         t = Named(f"{name}t")
         match kind:
-            case StatisticKind.UNITS:
+            case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                 return []
             case StatisticKind.COUNT:
                 return [] if item.present is None else [Output(_count(item, when(f"{name}h", ONE)), f"{name}n")]
@@ -107,7 +107,7 @@ class UnitSums:
         second: list[Output] = []
         for item in self.statistics:
             match item.statistic.kind:
-                case StatisticKind.UNITS | StatisticKind.COUNT | StatisticKind.SUM:
+                case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
                     continue
                 case StatisticKind.MOMENTS:
                     pass
@@ -151,8 +151,8 @@ class UnitSums:
                 return [self._clipped(item, x, min(encoding.lowest, 0), max(encoding.highest, 0))]
             case StatisticKind.MOMENTS:
                 return self._moments(item)
-            case StatisticKind.UNITS:
-                raise AssertionError("units are counted, not summed")
+            case StatisticKind.UNITS | StatisticKind.WEIGHTS:
+                raise AssertionError("units are counted, and weighed only where they are scaled to norms")
             case _:
                 assert_never(kind)
 
@@ -276,7 +276,7 @@ class UnitSums:
 def _needs_rows(item: BoundedStatistic) -> bool:
     """Whether the number of rows under the filter decides what the statistic gets."""
     match item.statistic.kind:
-        case StatisticKind.UNITS:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS:
             return False
         case StatisticKind.COUNT:
             return True

@@ -10,6 +10,7 @@ What a statistic is, per aggregate:
     AVG(x), VARIANCE(x), STDDEV(x)   Bernstein sums of scaled rows, by the same norm; COUNT(*) rides on them
     SUM(x)                           scaled sums, by the norm of the unit's sums
     COUNT(DISTINCT unit)             scaled units, by the norm of ones; units where each is in one cell at most
+    selection of hidden groups       weights, 1 / sqrt(k) in each of a unit's k groups; units where each is in one
 
 Whole numbers need no value bounds in a SUM: the norm holds them.
 """
@@ -35,10 +36,13 @@ from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.value_bounds import MAGNITUDE_MAX, proved_range
 
-__all__ = ["PARTS_LEAST", "PARTS_MOST", "NormedBuilder", "at_norms", "greatest_norm", "parts_at"]
+__all__ = ["PARTS_LEAST", "PARTS_MOST", "WEIGHT_PARTS", "NormedBuilder", "at_norms", "greatest_norm", "parts_at"]
 
 PARTS_LEAST, PARTS_MOST = 12, 30
 """Binary places of a unit's factor."""
+
+WEIGHT_PARTS = 20
+"""Binary places of the weights by which hidden groups are selected."""
 
 _PARTS_NARROW = 20
 """So many places are enough to give up more of them for sums of 64 bits."""
@@ -66,6 +70,24 @@ class NormedBuilder(Builder):
             norm = None if alone else self._norm(NormOf.UNITS, condition)
             self._shared[key] = self._add(kind, norm, condition=condition, text="privacy units", rows=1)
         return self._shared[key]
+
+    def selection(self) -> str:
+        """Units where each is in one cell at most, else weights, whose norm is one whatever is chosen."""
+        cells = self.contribution.cells
+        if cells == 1:
+            return self.units(None)
+        relation, whole = self.dataset.neighbouring, Fraction(2**WEIGHT_PARTS)
+        statistic = Statistic(
+            name=f"s{len(self.statistics)}",
+            kind=StatisticKind.WEIGHTS,
+            sensitivity=Sensitivity(relation, l0=cells, l1=whole * _root_up(cells), l2_squared=whole**2, linf=whole),
+            encoding=Encoding(Fraction(0), 1 / whole, 0, int(whole)),
+            argument="privacy units, each weighted by its number of groups",
+        )
+        self.statistics.append(
+            BoundedStatistic(statistic=statistic, argument=None, filter=None, rows=1, bounding=Bounding.SCALED)
+        )
+        return statistic.name
 
     def rows(self, condition: Expression | None) -> str:
         """The statistic that counts rows under a condition."""

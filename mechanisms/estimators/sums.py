@@ -124,7 +124,7 @@ def _rows(statistic: Statistic) -> Form:
     match statistic.kind:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return _counted(statistic)
-        case StatisticKind.SUM:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM:
             raise _not_held()
         case StatisticKind.MOMENTS:
             return (per_row(statistic),) * statistic.coordinates
@@ -136,7 +136,7 @@ def _values(statistic: Statistic) -> Form:
     match statistic.kind:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return _counted(statistic)
-        case StatisticKind.SUM:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM:
             raise _not_held()
         case StatisticKind.MOMENTS:
             return values_form(statistic)
@@ -150,7 +150,7 @@ def _units(statistic: Statistic) -> Form:
             return _counted(statistic)
         case StatisticKind.COUNT:
             raise ValueError("a count of rows does not tell the number of units")
-        case StatisticKind.SUM | StatisticKind.MOMENTS:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS:
             raise _not_held()
         case _:
             assert_never(statistic.kind)
@@ -158,7 +158,7 @@ def _units(statistic: Statistic) -> Form:
 
 def _sum(statistic: Statistic) -> Form:
     match statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.COUNT:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
             raise _not_held()
         case StatisticKind.SUM:
             return (encoding_of(statistic).step,)

@@ -50,7 +50,7 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
         noisy = GaussianMeasurement.perturb(self, exact, bits).sums
         return Perturbed(noisy, (noisy[:, 0] >= self.threshold).astype(np.bool_))
 
-    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers]:
+    def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers] | None:
         """By the law of the noise given that the count reached the threshold."""
         ends = gaussian_shown_ends(
             sigma=float(self.sigma), threshold=self.threshold, alpha=alpha, reach=self.quantile_single(alpha)

@@ -60,9 +60,9 @@ class GaussianEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianThresholdEvent:
-    """Counts of the partitions that occur got Gaussian noise, and those above a threshold were released.
+    """Counts (or weights) of the partitions that occur got Gaussian noise, and those above a threshold were released.
 
-    Requires: `l2_squared` and `variance` as for `GaussianEvent`, for the counts of all partitions; `delta` inside
+    Requires: `l2_squared` and `variance` as for `GaussianEvent`, for the numbers of all partitions; `delta` inside
     (0, 1) is at least the probability that any of the partitions in which a privacy unit is alone passes the
     threshold; the noise of different partitions is independent.
     Ensures: the Gaussian's loss plus `delta`, all exact. The noisy counts above the threshold are covered too.

@@ -339,9 +339,9 @@ def dataset_lines(body: Json) -> Iterator[str]:
         bounds = item["contribution"]
         numbers = {name: bound for name, bound in (bounds or {}).items() if name != "automatic"}
         if numbers and bounds.get("automatic"):
-            yield "  each question chooses how much of one unit counts, where the list of groups is public; of other"
+            yield "  each question chooses how much of one unit counts; of hidden groups Laplace noise needs numbers:"
             counted, groups = bounds["rows_per_unit"], bounds["groups_per_unit"]
-            yield f"  groups at most {counted:,} of its rows count, in {groups:,} groups"
+            yield f"  at most {counted:,} of its rows count, in {groups:,} groups"
         elif numbers and numbers != dict.fromkeys(numbers, 1):
             yield (
                 f"  of one unit count at most {bounds['rows_per_unit']:,} rows, in "

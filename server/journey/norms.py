@@ -136,13 +136,13 @@ def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: 
     found = next((one for one in histogram.sums or () if one.measurement.statistic.name == norm.name), None)
     if found is None or found.values.shape != (BINS, 1):
         raise ExecutionFailed
-    grid, domain = found.measurement.grid, core.described.keys.domain
-    assert domain is not None, "only public groups have norms"
+    grid = found.measurement.grid
     then = dict(histogram.steps).get(norm.name, norm.step)
+    counts = _moved([float(count) * grid for count in found.values[:, 0].tolist()], then / norm.step)
     return choose(
-        _moved([float(count) * grid for count in found.values[:, 0].tolist()], then / norm.step),
+        counts,
         deviation=math.sqrt(found.measurement.variance()) * grid,
-        cells=max(1, len(domain)),
+        cells=_cells(core, calibration, counts),
         noise_per_norm=noise_per_norm(core, norm, calibration),
         most=next(float(one.most) for one in core.norms if one.norm.name == norm.name),
         power=norm.power,
@@ -162,6 +162,20 @@ def _moved(counts: list[float], steps: Fraction) -> list[float]:
         if 0 <= place + by < BINS:
             moved[place + by] = count
     return moved
+
+
+def _cells(core: BoundedCore, calibration: Calibration, counts: Sequence[float]) -> int:
+    """Over how many groups what is cut is spread.
+
+    Hidden ones are between one and as many as all units could show, one group each: their geometric mean.
+    """
+    keys = core.described.keys
+    if keys.domain is not None:
+        return max(1, len(keys.domain))
+    assert keys.selection is not None
+    selection = calibration.measurement(core.described.name, keys.selection)
+    needed = math.sqrt(selection.variance()) * selection.grid * float(selection.unit)
+    return max(1, round(math.sqrt(max(0.0, sum(counts)) / max(1.0, needed))))
 
 
 def noise_per_norm(core: BoundedCore, norm: Norm, calibration: Calibration) -> float:

@@ -24,6 +24,7 @@ from sql_rewrite import norms as norming
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.evaluate import evaluate
+from sql_rewrite.normed import WEIGHT_PARTS
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
 from tests.audit.interpreter import encoded, grouped_rows
@@ -162,7 +163,8 @@ class _Reference:
         return max(-NORM_MAX, min(NORM_MAX, total))
 
     def _scaled(self, unit: Any) -> dict[Key, dict[str, list[Interval]]]:
-        factors = {}
+        factors: dict[str | None, Interval] = {None: (1, 1)}
+        weight = _factors(len(self.units[unit]), Fraction(1), WEIGHT_PARTS)
         for item in self.core.norms:
             parts = next(s.parts for s in self.core.statistics if s.statistic.norm == item.norm.name)
             contribution = self.core.contribution
@@ -171,7 +173,7 @@ class _Reference:
         return {
             key: {
                 s.statistic.name: [
-                    _times(value, (1, 1) if s.statistic.norm is None else factors[s.statistic.norm])
+                    _times(value, weight if s.statistic.kind is StatisticKind.WEIGHTS else factors[s.statistic.norm])
                     for value in self._unscaled(s, members)
                 ]
                 for s in self.core.statistics
@@ -181,7 +183,7 @@ class _Reference:
 
     def _unscaled(self, s: BoundedStatistic, members: Sequence[Mapping[Any, Any]]) -> list[int]:
         taken = _taken(s, members)
-        if s.statistic.kind is StatisticKind.UNITS:
+        if s.statistic.kind in (StatisticKind.UNITS, StatisticKind.WEIGHTS):
             return [1]
         if s.statistic.argument == "privacy units":
             return [min(1, len(taken))]

@@ -22,7 +22,7 @@ from sql_rewrite.dialects import duckdb as dialect
 from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.relations import Binned, Factor, Sum, UnitTotals
-from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Scalar, Whole
+from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of
 from tests.audit.normed import Seen, audit_norms, automatic, check_stores
@@ -41,6 +41,17 @@ TEXTS = [
     "SELECT i.code, COUNT(*) AS n, SUM(i.qty) AS s FROM items i JOIN visits v ON i.visit_id = v.visit_id GROUP BY 1",
     "SELECT COUNT(*) AS n, SUM(days) AS s, COUNT(DISTINCT person_id) AS u FROM visits",
 ]
+
+HIDDEN = [
+    "SELECT CAST(visit_id % 7 AS VARCHAR) AS k, COUNT(*) AS n, SUM(days) AS s, COUNT(DISTINCT person_id) AS u "
+    "FROM visits GROUP BY 1",
+    "SELECT visit_id // 3 AS k, kind, AVG(cost) AS a, COUNT(*) FILTER (WHERE urgent) AS n FROM visits GROUP BY 1, 2",
+    "SELECT ABS(visit_id - 20) AS k FROM visits WHERE urgent GROUP BY 1 HAVING COUNT(*) > 3",
+    "SELECT p.age // 9 AS k, SUM(v.cost) AS s, COUNT(DISTINCT v.person_id) AS u FROM visits v "
+    "JOIN people p ON v.person_id = p.person_id GROUP BY 1",
+    "SELECT v.days AS k, SUM(i.qty) AS s FROM items i JOIN visits v ON i.visit_id = v.visit_id GROUP BY 1",
+]
+"""Questions whose groups are not public: selected by weights where a unit may have several, else by units."""
 
 
 @pytest.mark.timeout(300)
@@ -88,6 +99,15 @@ def test_units_of_any_size(rows: int) -> None:
     scene = with_visits(automatic(make_scene(3)), rows)
     seen = look(scene, TEXTS if rows < 1_000 else TEXTS[:3], spare=True)
     assert seen.triples > 15
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 50, 900])
+def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
+    """Weights have norm 1 and sums the norm that was chosen, over all groups of a unit and with nothing left out."""
+    scene = with_visits(automatic(make_scene(3)), rows)
+    seen = look(scene, HIDDEN, (NormPower.L2,), spare=True)
+    assert seen.triples == 3 * len(HIDDEN)
+    assert seen.cores == seen.triples
 
 
 # Planted bugs
@@ -230,3 +250,49 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     plant(monkeypatch)
     with pytest.raises(Violation, match=says):
         look(scene, TEXTS[:4], spare=True)
+
+
+def weight_of_one(patch: pytest.MonkeyPatch) -> None:
+    """A unit counts as a whole in each of its groups."""
+    patch.setattr(lower_normed, "_weight", lambda groups: Whole(2**20))
+
+
+def weight_of_the_group_alone(patch: pytest.MonkeyPatch) -> None:
+    """The weight follows from the number of rows in the group, not from the number of groups."""
+    genuine = lower_normed._weight
+    patch.setattr(lower_normed, "_weight", lambda groups: genuine(Named("c0")))
+
+
+def weight_for_each_row(patch: pytest.MonkeyPatch) -> None:
+    """A unit adds its weight to a group once for each of its rows there."""
+    genuine = NormSums._coordinates
+
+    def coordinates(self: NormSums, item: BoundedStatistic) -> list[Scalar]:
+        if item.statistic.kind is StatisticKind.WEIGHTS:
+            return [Sum(Arithmetic("*", Named("uw"), Named("c0"), EngineType.INTEGER))]
+        return genuine(self, item)
+
+    patch.setattr(NormSums, "_coordinates", coordinates)
+
+
+def weight_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    """One more than 1 / sqrt(k) allows."""
+    genuine = lower_normed._weight
+    patch.setattr(
+        lower_normed, "_weight", lambda groups: Arithmetic("+", genuine(groups), Whole(1), EngineType.INTEGER)
+    )
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [weight_of_one, weight_of_the_group_alone, weight_for_each_row, weight_rounded_up],
+    ids=lambda p: p.__name__,
+)
+def test_a_planted_bug_of_weights_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One deliberate bug per rule: the audit finds it and says why."""
+    scene = with_visits(automatic(make_scene(3)), 60)
+    plant(monkeypatch)
+    with pytest.raises(Violation, match=r"expected|changed by"):
+        look(scene, HIDDEN[:1], (NormPower.L2,), spare=True)

@@ -212,7 +212,7 @@ def test_pure_accounts_choose_an_l1_norm(clinic: Services) -> None:
 
 
 def test_several_cores_joins_filters_and_units(clinic: Services) -> None:
-    """Shows that each core has a histogram of its own, equal ones share it, and hidden groups keep to counts."""
+    """Shows that each core has a histogram of its own, equal ones share it."""
     who = analyst(clinic)
     joined = ask(
         clinic,
@@ -233,9 +233,34 @@ def test_several_cores_joins_filters_and_units(clinic: Services) -> None:
     )
     assert len(two["rows"]) == 4
     assert len(two["provenance"]["releases"]) == 3
-    hidden = ask(clinic, "SELECT town, COUNT(*) AS n FROM visits GROUP BY town", who, epsilon="100")
-    assert hidden["provenance"]["norms"] == []
-    assert len(hidden["rows"]) == 3
+
+
+def test_hidden_groups_lose_none_of_a_unit(clinic: Services) -> None:
+    """Shows weighted selection and chosen norms in one question, one charge with one delta, and a free second use."""
+    who = analyst(clinic)
+    text = "SELECT town, COUNT(*) AS n, COUNT(DISTINCT person_id) AS u FROM visits GROUP BY town"
+    answer = ask(clinic, text, who, epsilon="100")
+    assert [row[0] for row in answer["rows"]] == ["town0", "town1", "town2"]
+    assert abs(sum(row[1] for row in answer["rows"]) - ROWS) < 0.05 * ROWS
+    assert abs(sum(row[2] for row in answer["rows"]) - PEOPLE) < 0.02 * PEOPLE
+    assert [norm["of"] for norm in answer["provenance"]["norms"]] == ["rows", "units"]
+    mechanisms = [one["mechanism"] for one in answer["provenance"]["mechanisms"]]
+    assert mechanisms == ["weighted_threshold", "gaussian", "gaussian"]
+    (charged,) = answer["accounting"]["charged"]
+    assert charged["delta"] == "0.00000001"
+    again = ask(clinic, text, who, epsilon="100")
+    assert again["accounting"]["reused"]
+    assert again["rows"] == answer["rows"]
+    # Groups of four units.
+    rare = ask(clinic, "SELECT person_id // 4 + 10000 AS k, COUNT(*) AS n FROM visits GROUP BY 1", who, epsilon="1")
+    assert rare["rows"] == []
+
+
+def test_hidden_groups_keep_to_counts_under_laplace_noise(clinic: Services) -> None:
+    """Shows that a pure account is told what to ask instead, as where counts are declared."""
+    with pytest.raises(Refused) as refused:
+        ask(clinic, "SELECT town, COUNT(*) AS n FROM visits GROUP BY town", analyst(clinic), noise=NoiseFamily.LAPLACE)
+    assert "groups_per_unit" in str(refused.value.findings[0].instead)
 
 
 def test_a_request_may_ask_for_it(clinic: Services) -> None:

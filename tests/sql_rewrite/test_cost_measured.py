@@ -117,6 +117,30 @@ def test_a_scaled_units_rows_take_no_longer_than_the_model_says(sql: str, power:
     assert took <= work.unit_nanoseconds * slowness + 400_000
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("sql", SCALED[2:])
+def test_a_units_hidden_groups_take_no_longer_than_the_model_says(sql: str) -> None:
+    """The same where groups are hidden and every row of the unit is in one of its own."""
+    slowness = max(1.0, probe_nanoseconds() / DUCKDB.costs.probe)
+    declared = dataset(rows_stored=ROWS, length_max=LENGTH)
+    tables = tuple(
+        replace(table, contribution=AutomaticContribution()) if table.name == "messages" else table
+        for table in declared.tables
+    )
+    (core,) = bound(lift(sql, replace(declared, tables=tables), {}))
+    assert core.described.keys.groups_per_unit == ROWS
+    work = check_work([core])
+    statements = lower_norms(core), lower(at_norms(core, {item.norm.name: Fraction(3) for item in core.norms}))
+    world = World()
+    world.connection.execute("SET VARIABLE seed = 'seed'")
+    world.fill(None)
+    without = sum(map(world.nanoseconds, statements))
+    world.fill("'memo'", spread=ROWS)
+    took = sum(map(world.nanoseconds, statements)) - without
+    assert took <= work.unit_nanoseconds * slowness + 400_000
+
+
 def _automatic(table: Table) -> Table:
     keys = PublicKeys(tuple(range(101)))
     columns = tuple(replace(column, keys=keys) if column.name == "n" else column for column in table.columns)

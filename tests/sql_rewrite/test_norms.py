@@ -13,10 +13,10 @@ from privacy.policy import ROWS_STORED_MOST, Dataset
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
-from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, Contribution, NormedContribution
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import UNITS_MAX, lower
-from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, parts_at
+from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, WEIGHT_PARTS, parts_at
 from sql_rewrite.norms import at_norms, lower_norms, norm_core, norm_key
 from sql_rewrite.plan_key import core_key
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
@@ -70,20 +70,51 @@ def test_which_norms_a_core_has(sql: str, norms: list[str]) -> None:
     assert [one.name for one in lower_norms(found).sums] == [f"{item.norm.name}_0" for item in found.norms]
 
 
+HIDDEN = "SELECT ward, COUNT(*) AS n, COUNT(DISTINCT person_id) AS u FROM visits GROUP BY ward"
+
+
+def keeping(rows: int) -> Dataset:
+    """The dataset where a snapshot keeps so many visits of a person."""
+    tables = [
+        replace(table, rows_stored_per_unit=rows) if table.name == "visits" else table for table in AUTOMATIC.tables
+    ]
+    return replace(AUTOMATIC, tables=tuple(tables))
+
+
 @pytest.mark.parametrize(
-    "sql",
+    "found",
     [
-        "SELECT COUNT(*) AS n FROM people",
-        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward",
+        core("SELECT COUNT(*) AS n FROM people"),
+        core(HIDDEN, NormPower.L1),
+        core(HIDDEN, dataset=keeping(WEIGHED_GROUPS_MOST + 1)),
     ],
+    ids=["one row", "laplace", "many groups"],
 )
-def test_units_of_one_row_and_hidden_groups_are_counted(sql: str) -> None:
-    """There is nothing to scale where each unit has one row; where groups are hidden a unit has to lose some."""
-    found = core(sql)
+def test_units_of_one_row_and_groups_that_cannot_be_weighed_are_counted(found: BoundedCore) -> None:
+    """There is nothing to scale where each unit has one row; hidden groups need Gaussian noise, and not too many."""
     assert isinstance(found.contribution, Contribution)
     assert found.norms == ()
     assert norm_core(found) is None
     assert chosen(found, Fraction(3)) is found
+
+
+def test_hidden_groups_are_selected_by_weights() -> None:
+    """Of norm 1 over as many groups as a unit can have, whatever norms are chosen for the sums."""
+    found = core(HIDDEN, dataset=keeping(WEIGHED_GROUPS_MOST))
+    assert isinstance(found.contribution, NormedContribution)
+    keys, by_name = found.described.keys, {item.statistic.name: item.statistic for item in found.statistics}
+    assert keys.selection is not None
+    selection = by_name[keys.selection]
+    s, whole = selection.sensitivity, 2**WEIGHT_PARTS
+    assert (selection.kind, selection.norm) == (StatisticKind.WEIGHTS, None)
+    assert (keys.domain, keys.groups_per_unit, s.l0) == (None, WEIGHED_GROUPS_MOST, WEIGHED_GROUPS_MOST)
+    assert (s.linf, s.l2_squared) == (whole, whole**2)
+    assert s.l1**2 >= whole**2 * WEIGHED_GROUPS_MOST
+    assert {item.norm.of for item in found.norms} == {NormOf.ROWS, NormOf.UNITS}
+    later = {item.statistic.name: item.statistic for item in chosen(found, Fraction(30)).statistics}
+    assert later[keys.selection] == selection
+    assert "dense_rank" not in lower(found).sql
+    assert '"s"' in lower_norms(found).sql
 
 
 def test_a_sum_of_whole_numbers_needs_no_bounds() -> None:
