@@ -1,16 +1,34 @@
-"""A warning: units count in fewer groups than the answer shows, so its counts and sums are too low."""
+"""Warnings: counts and sums are too low where units count in fewer groups than are shown, or by bounds of nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from privacy.bounds import BOUND_MAX
+from privacy.bounds import BOUND_MAX, AutomaticContribution
 from privacy.refusal import Finding
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.plan import Plan
 
-__all__ = ["groups_beyond_bound", "shown_groups_beyond_bound"]
+__all__ = ["bounds_assumed", "groups_beyond_bound", "shown_groups_beyond_bound"]
+
+
+def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:
+    """One warning per core whose units are held to counts that nobody declared or asked for."""
+    for core in cores:
+        bound, declared = core.contribution, core.core.sources[0].table.contribution
+        if isinstance(bound, Contribution) and not bound.one_row and isinstance(declared, AutomaticContribution):
+            yield Finding(
+                code="bounds_assumed",
+                what="counts and sums may be far too low",
+                why=f"The groups are hidden and no norm is chosen for them, so a unit counts with at most {bound.rows:,} "
+                f"rows in each of at most {bound.groups:,} groups, which nobody declared; ± does not show it.",
+                instead=(
+                    "declare the keys of these columns, which makes their groups public",
+                    'ask with bounds of your own: "contribution": {"rows_per_unit": 200, "groups_per_unit": 10} '
+                    "(or --rows-per-unit 200 --groups-per-unit 10)",
+                ),
+            )
 
 
 def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from privacy.refusal import Finding
 from privacy.warning import WARNINGS
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.cut_groups import groups_beyond_bound, shown_groups_beyond_bound
+from sql_rewrite.cut_groups import bounds_assumed, groups_beyond_bound, shown_groups_beyond_bound
 from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.plan import Plan
 
@@ -21,6 +21,7 @@ Rule = Callable[[Plan, tuple[BoundedCore, ...]], Iterable[Finding]]
 
 RULES: tuple[Rule, ...] = (
     empty_groups,
+    bounds_assumed,
     groups_beyond_bound,
 )
 """Rules over the bounded plan, in the order in which answers list their findings."""

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Other, PublicKeys
 from privacy.refusal import Finding
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_warnings import plan_warnings
-from tests.sql_rewrite.datasets import CLINIC, PEOPLE
+from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC, PEOPLE
 
 
 def warned(sql: str) -> tuple[Finding, ...]:
@@ -94,6 +95,13 @@ def test_a_timestamp_as_key_is_warned_about_where_it_stands() -> None:
     assert found("date_trunc('day', entered)") == []
     assert found("YEAR(entered)") == []
     assert found("born") == []
+
+
+@pytest.mark.parametrize(("power", "codes"), [(NormPower.L1, ["bounds_assumed"]), (NormPower.L2, [])])
+def test_bounds_of_nobody_are_warned_about(power: NormPower, codes: list[str]) -> None:
+    """Hidden groups without a norm are held to counts that nobody declared; a count was half the truth in silence."""
+    plan = lift("SELECT day, COUNT(*) FROM visits GROUP BY day", AUTOMATIC)
+    assert [warning.code for warning in plan_warnings(plan, bound(plan, power=power))] == codes
 
 
 @pytest.mark.parametrize(
