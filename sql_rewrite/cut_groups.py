@@ -21,8 +21,8 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
             yield Finding(
                 code="bounds_assumed",
                 what="counts and sums may be far too low",
-                why=f"The groups are hidden and no norm is chosen for them, so a unit counts with at most {bound.rows:,} "
-                f"rows in each of at most {bound.groups:,} groups, which nobody declared; ± does not show it.",
+                why="The groups are hidden and no norm is chosen for them, so a unit counts with at most "
+                f"{bound.rows:,} rows in each of at most {bound.groups:,} groups, which nobody declared.",
                 instead=(
                     "declare the keys of these columns, which makes their groups public",
                     'ask with bounds of your own: "contribution": {"rows_per_unit": 200, "groups_per_unit": 10} '
