@@ -268,8 +268,11 @@ def canonical(expression: Expression) -> Canonical:
         parts = sorted(different, key=repr)
         if len(parts) == 1:
             return parts[0]
-    elif name == "not" and isinstance(expression.arguments[0], Call) and expression.arguments[0].operator == "not":
-        return canonical(expression.arguments[0].arguments[0])
+    elif name == "not" and isinstance(parts[0], tuple) and parts[0][0] == "not":
+        # Of the form that was made already: looked at anew, each NOT would double the work.
+        (_, _, inner) = parts[0]
+        assert isinstance(inner, tuple)
+        return inner
     elif name == "in":
         parts = [parts[0], *sorted(set(parts[1:]), key=repr)]
     return (name, expression.type.value, *parts)
