@@ -17,6 +17,18 @@ w that are shifted by at most d, so their total variation distance is at most d 
 greater one (post-processing), and neither has a mixture over everything else that moves running times (load, caches)
 as long as it moves both alike. The best test between two equally likely laws is right with probability 1/2 + TV / 2.
 
+A run of several statements shows one thing more: which of them reached the time limit, because what was released
+before is stored with that failure. The claim stays. Let T_k be the time of the first k statements, and b = limit + w.
+The run fails in the k-th one when T_(k-1) + U <= b < T_k + U: what shows is a label of U, which changes where U passes
+b - T_k, or a moment less T_n. Let the i-th statement take e longer, all else alike. Then U up to b - T_i - e has the
+label that U + e had, U beyond b - T_i has the one it had, and between them the run fails in the i-th. So both laws have
+all in common but a share of e / w. One statement after another, the laws of two data sets are at most
+(d_1 + ... + d_n) / w apart, and `Work.unit_nanoseconds` bounds that sum, because it adds up the statements of a
+question. Each statement follows from its question and from numbers released before it.
+
+What fails before the limit (memory, a worker that dies) is in no claim: nothing bounds what one unit does to it. Such
+a failure stores nothing of the run, so that it does not show which statement it was.
+
 The claim is about one look. Independent looks add up: three hundred at 0.55 give 0.96 or more. The price of a look and
 the floor under it (`epsilon_min`) limit how many there are.
 """

@@ -55,8 +55,9 @@ SHELL_SECONDS = 5.0
 class _Made:
     """What a run has made so far, in the order of the cores.
 
-    `fresh` are releases that were paid for; `kept` are these once all are made and the visible moment has passed: what
-    fails afterwards does not lose them, and is no secret.
+    `fresh` are releases that were paid for; `kept` are those that a failure does not lose, once the visible moment has
+    passed: all of them where what fails comes after the last statement, and is no secret, or where a statement reached
+    the time limit, because which one did may show (moments.py). Nothing bounds what one unit does to other failures.
     """
 
     tables: list[ReleasedTable] = field(default_factory=list)
@@ -131,11 +132,13 @@ class Running:
             if made.fresh:
                 visible.wait()
                 slot.close()
-                made.kept.extend(made.fresh)
+                made.kept = made.fresh
             return self._post(query, made)
         except ExecutionFailed as failure:
-            # Neither a core nor a histogram before the statement that failed.
+            # No row was read: neither for a core nor for a histogram before the statement that failed.
             untouched = not failure.started and not made.fresh and len(query.asked.prepared.cores) == 1
+            if visible.outlasted():
+                made.kept = made.fresh
             level, fields = logging.WARNING, {"code": "execution_failed"}
         except BaseException as error:  # noqa: BLE001 - whatever it is, nothing of it may travel further
             untouched = False

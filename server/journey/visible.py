@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from privacy.refusal import ExecutionFailed
 from server.journey.moments import Moments
 
 __all__ = ["VisibleRun"]
@@ -26,14 +27,23 @@ class VisibleRun:
         self._started = started
         self._clock = clock
         self._sleep = sleep
-        self._begun: float | None = None
+        self._ends: float | None = None
 
     def seconds_left(self, timeout_seconds: float) -> float:
-        """What is left to the statements of a question, which have one limit together; counted from the first call."""
-        if self._begun is None:
-            self._begun = self._clock()
-        left = self._begun + self._moments.limit(timeout_seconds, self._part) - self._clock()
-        return max(left, 1e-3)
+        """What is left to the statements of a question, which have one limit together; counted from the first call.
+
+        Errors: ExecutionFailed when nothing is left.
+        """
+        now = self._clock()
+        if self._ends is None:
+            self._ends = now + self._moments.limit(timeout_seconds, self._part)
+        if now >= self._ends:
+            raise ExecutionFailed
+        return self._ends - now
+
+    def outlasted(self) -> bool:
+        """Whether the statements have reached their limit: what failed then failed by its time."""
+        return self._ends is not None and self._clock() >= self._ends
 
     def wait(self) -> None:
         """Waits for the next visible moment (server/journey/moments.py)."""

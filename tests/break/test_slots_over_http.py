@@ -22,6 +22,7 @@ import httpx
 import pytest
 
 from engines.private import PrivateEngine
+from privacy.norms import NormPower
 from tests.cli.support import Serving, cli, serving_url
 from tests.journey.clinic import question, services_of
 
@@ -151,7 +152,7 @@ def _true_seconds(home: Path) -> float:
         journey: Any = services.journey
         dataset = services.catalogue.get("far")
         assert dataset is not None
-        prepared = journey.preparing.prepare(question(_text(0), "eve", dataset="far"), dataset)
+        prepared = journey.preparing.prepare(question(_text(0), "eve", dataset="far"), dataset, NormPower.L2)
         taken = []
         for _ in range(7):
             begun = time.monotonic()

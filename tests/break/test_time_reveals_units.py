@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,33 @@ def test_one_look_tells_neighbours_apart_with_accuracy_055_at_most() -> None:
     worst = max(distance(*case, draw=lambda part: part) for case in cases())
     assert worst <= 1 / SHARE + 2 / PARTS
     assert worst > 0.5 / SHARE  # the cases reach the edges
+
+
+def of_several(moments: Moments, ends: Sequence[float], timeout: float, part: float) -> tuple[float, int]:
+    """All that anybody sees of a run whose statements end at these times: its moment, and which of them failed."""
+    limit = moments.limit(timeout, part)
+    for place, end in enumerate(ends, 1):
+        if end > limit:
+            return moments.next(limit, part), place
+    return moments.next(ends[-1], part), 0
+
+
+def test_which_statement_reached_the_limit_tells_no_more() -> None:
+    """The claim about runs of several statements, computed: one unit's time in all of them together, over the tick."""
+    source, worst = random.Random(6), 0.0
+    for moments, first, _, timeout in cases():
+        ends: list[tuple[float, float]] = [(first - moments.tick, first - moments.tick)]
+        left = moments.tick / SHARE
+        for _ in range(source.randint(1, 3)):
+            least, moved = source.choice((0.0, 1e-4, moments.tick / 3)), source.uniform(-1, 1) * left
+            left -= abs(moved)
+            one, two = ends[-1]
+            ends.append((one + least + max(0.0, -moved), two + least + max(0.0, moved)))
+        laws: list[Counter[tuple[float, int]]] = []
+        for run in zip(*ends, strict=True):
+            laws.append(Counter(of_several(moments, run, timeout, (k + 0.5) / PARTS) for k in range(PARTS)))
+        worst = max(worst, (laws[0] - laws[1]).total() / PARTS)
+    assert 0.5 / SHARE < worst <= 1 / SHARE + 4 / PARTS
 
 
 @pytest.mark.slow

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -279,8 +281,6 @@ def test_a_wrong_norm_stops_the_run(clinic: Services, monkeypatch: pytest.Monkey
     def planted(calibration: Any, core: Any) -> Any:
         """Noise from the nominal norm, on sums at the chosen one."""
         made = right(calibration, core)
-        from dataclasses import replace
-
         cheap = tuple(
             replace(one, sigma=calibration.measurement(core.name, one.statistic.name).sigma)
             for one in made.measurements
@@ -316,6 +316,36 @@ def test_a_failure_between_the_stages_keeps_the_charge(clinic: Services, monkeyp
     assert ask(clinic, WARD, who, epsilon="10")["provenance"]["norms"][0]["source"] == "chosen"
 
 
+def test_sums_at_the_time_limit_keep_their_histogram(clinic: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a second statement that reaches the limit is charged, and that the next question pays for less."""
+    who = analyst(clinic)
+    journey: Any = clinic.journey
+    run, calls, late = journey.running._private.run, [], [0.0]
+
+    def second_is_late(*arguments: Any, timeout_seconds: float, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            late[0] += timeout_seconds
+            raise ExecutionFailed
+        return run(*arguments, timeout_seconds=timeout_seconds, **options)
+
+    pace = replace(journey.pace, clock=lambda: time.monotonic() + late[0], sleep=lambda _: None)
+    monkeypatch.setattr(journey.running, "_pace", pace)
+    monkeypatch.setattr(journey.running._private, "run", second_is_late)
+    with pytest.raises(ExecutionFailed) as failed:
+        ask(clinic, WARD, who, epsilon="10")
+    monkeypatch.undo()
+    assert failed.value.started
+    spent = charged_mu(clinic, who)
+    assert foreseen(clinic, WARD, who, epsilon="10")["contribution"][0]["norms"][0]["source"] == "stored"
+    seen = statements(clinic, monkeypatch)
+    answer = ask(clinic, WARD, who, epsilon="10")
+    assert len(seen) == 1
+    assert answer["provenance"]["norms"][0]["source"] == "stored"
+    assert abs((charged_mu(clinic, who) - spent) / spent - (1 - HISTOGRAM_SHARE)) < Fraction(1, 10**4)
+    assert not clinic.ledger.audit().findings
+
+
 def test_a_failure_of_the_first_statement_before_it_starts_is_given_back(
     clinic: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,8 +365,6 @@ def test_a_failure_of_the_first_statement_before_it_starts_is_given_back(
 
 def test_what_was_not_charged_is_not_released(clinic: Services) -> None:
     """Shows that sums without a charge for their histogram, and without a stored one, are not made."""
-    from dataclasses import replace
-
     who = analyst(clinic)
     admitted: Any = clinic.journey.admit(question(WARD, who, dataset="wards", epsilon="10"))
     short = replace(admitted, asked=replace(admitted.asked, charges=admitted.asked.charges[:1]))

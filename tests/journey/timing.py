@@ -23,6 +23,7 @@ import httpx
 
 from accountant.account import FilterKind
 from migrations.upgrade import upgrade
+from privacy.norms import NormPower
 from privacy.refusal import Refused
 from server.app import create_app
 from server.build import build_services
@@ -246,7 +247,9 @@ def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float 
     journey: Any = services.journey
     try:
         asked = [
-            journey.preparing.prepare(question(text.sql(salt), "watcher", dataset=name), services.catalogue.get(name))
+            journey.preparing.prepare(
+                question(text.sql(salt), "watcher", dataset=name), services.catalogue.get(name), NormPower.L2
+            )
             for name in WORLDS
         ]
     except Refused:
