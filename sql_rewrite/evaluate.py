@@ -177,13 +177,10 @@ def _is_exact(expression: Expression, domains: Sequence[Sequence[KeyValue]]) -> 
 
     A key that Python spells differently from the engine would make the engine's group an unknown one.
     """
-    operators = [REGISTRY[node.operator] for node in walk(expression) if isinstance(node, Call)]
-    if not all(operator.exact for operator in operators):
-        return False
+    claims = {REGISTRY[node.operator].exact for node in walk(expression) if isinstance(node, Call)}
     texts = [value for domain in domains for value in domain if isinstance(value, str)]
     texts += [n.value for n in walk(expression) if isinstance(n, Literal) and isinstance(n.value, str)]
-    checks = [operator.exact_text for operator in operators if operator.exact_text is not None]
-    return all(check(text) for check in checks for text in texts)
+    return all(claim if isinstance(claim, bool) else all(map(claim, texts)) for claim in claims)
 
 
 def _sort_key(value: KeyValue) -> tuple[bool, KeyValue]:

@@ -50,6 +50,7 @@ class _Lowering:
 
     def __init__(self, parameters: ParameterList) -> None:
         self._parameters = parameters
+        self._guarded = _Guarded(self)
 
     def value(self, expression: Expression) -> Scalar:
         node = self.loose(expression)
@@ -67,7 +68,8 @@ class _Lowering:
             return Decoded(column) if stored_as_key else column
         if isinstance(expression, Literal):
             return self._literal(expression)
-        return REGISTRY[expression.operator].lower(expression, self)
+        entry = REGISTRY[expression.operator]
+        return entry.lower(expression, self if entry.loose else self._guarded)
 
     def integer(self, expression: Expression, *, wide: bool) -> Scalar:
         node = self.value(expression)
@@ -79,3 +81,12 @@ class _Lowering:
     def _literal(self, literal: Literal) -> Scalar:
         kind = engine_type(literal)
         return Null(kind) if literal.value is None else Parameter(self._parameters.add(literal.value), kind)
+
+
+class _Guarded:
+    """The `Lowerer` of operators that do not claim to be `loose`: no infinity or NaN reaches them."""
+
+    def __init__(self, lowering: _Lowering) -> None:
+        self._lowering = lowering
+        self.value = self.loose = lowering.value
+        self.integer = lowering.integer

@@ -116,7 +116,9 @@ def _exact(
         reference=lambda call, values: reference(number(values[0]), number(values[1])),
         range=lambda arguments, intervals: interval(*intervals),
         loose=True,
-        finite=False,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Arithmetic",
     )
 
@@ -153,6 +155,10 @@ def _signed(
         range=lambda arguments, intervals: interval(intervals[0]),
         loose=True,
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
+        finite=True,
+        exact=True,
         section="Arithmetic",
     )
 
@@ -282,7 +288,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_subtract,
         range=_subtract_range,
         loose=True,
-        finite=False,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Arithmetic",
     ),
     _exact("multiply", "*", "The product, with the rules of addition.", operator.mul, ranges.multiply),
@@ -299,7 +307,8 @@ OPERATORS: tuple[Operator, ...] = (
         range=_divide_range,
         nullable=_division_nullable,
         loose=True,
-        finite=False,
+        strict=True,
+        exact=True,
         section="Arithmetic",
     ),
     Operator(
@@ -313,6 +322,8 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_integer_divide,
         range=_integer_divide_range,
         nullable=_division_nullable,
+        strict=True,
+        exact=True,
         section="Arithmetic",
     ),
     Operator(
@@ -326,6 +337,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_modulo,
         range=_modulo_range,
         nullable=_division_nullable,
+        strict=True,
+        finite=True,
+        exact=True,
         section="Arithmetic",
     ),
     _signed(
@@ -351,6 +365,9 @@ OPERATORS: tuple[Operator, ...] = (
         range=_sign_range,
         ceiling=_SIGN,
         cost=Cost(row=10),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Arithmetic",
     ),
 )

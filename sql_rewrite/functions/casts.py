@@ -183,6 +183,8 @@ def _operator(target: ColumnType) -> Operator:
         nullable=_nullable(target),
         characters=_cast_characters,
         finite=target is not NUMBER,
+        strict=True,
+        exact=True,
         section="Conversion",
     )
 
@@ -206,6 +208,10 @@ OPERATORS: tuple[Operator, ...] = (
         lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.NUMBER),
         reference=lambda call, values: to_number(whole(values[0]), call.arguments[0]),
         range=_as_number_range,
+        nullable=any_nullable,
+        strict=True,
+        finite=True,
+        exact=True,
         section="Conversion",
     ),
     Operator(
@@ -217,6 +223,9 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=one_argument("conversion", DATE, to=TIMESTAMP),
         lower=lambda call, lowerer: Cast(lowerer.value(call.arguments[0]), EngineType.TIMESTAMP),
         reference=of_day(midnight),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Conversion",
     ),
 )

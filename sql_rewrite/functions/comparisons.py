@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Literal, Value
 from sql_rewrite.functions.harmony import harmonise, harmonised_sides, of_one_kind
-from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolved, TypeRefused, arity, never
+from sql_rewrite.functions.operator import Lower, Lowerer, Operator, Resolved, TypeRefused, any_nullable, arity, never
 from sql_rewrite.functions.values import order
 from sql_rewrite.scalars import Comparison, ComparisonSymbol, IsNull, Member, Scalar
 
@@ -37,6 +37,9 @@ def _comparison(symbol: ComparisonSymbol, meaning: str, holds: Callable[[int], b
         resolve=of_one_kind(f"a {symbol} b", 2, to=BOOLEAN),
         lower=_compared(symbol),
         reference=lambda call, values: holds(order(values[0], values[1])),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Comparison",
     )
 
@@ -60,6 +63,7 @@ def _distinction(name: str, symbol: ComparisonSymbol, meaning: str) -> Operator:
         reference=reference,
         nullable=never,
         strict=False,
+        exact=True,
         section="NULL",
     )
 
@@ -80,6 +84,7 @@ def _null_test(name: str, forms: str, meaning: str, *, present: bool) -> Operato
         reference=lambda call, values: (values[0] is not None) is present,
         nullable=never,
         strict=False,
+        exact=True,
         section="NULL",
     )
 
@@ -135,6 +140,8 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_in,
         strict=False,
         chained=True,
+        nullable=any_nullable,
+        exact=True,
         section="Comparison",
     ),
 )

@@ -10,7 +10,7 @@ from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import Expression, Interval
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.moments import moments_of
-from sql_rewrite.functions.operator import Operator, Range, one_argument, plain_call
+from sql_rewrite.functions.operator import Operator, Range, any_nullable, one_argument, plain_call
 from sql_rewrite.functions.values import midnight, of_day
 from sql_rewrite.scalars import DatePart, DatePartName
 
@@ -49,6 +49,9 @@ def _part(
         lower=lambda call, lowerer: DatePart(name, lowerer.value(call.arguments[0])),
         reference=of_day(reference),
         range=interval or (lambda arguments, intervals: within),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Dates",
     )
 
@@ -77,6 +80,9 @@ def _name(
         characters=lambda arguments, lengths: max(map(len, values)),
         values=values,
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Dates",
     )
 

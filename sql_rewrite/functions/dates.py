@@ -15,6 +15,7 @@ from sql_rewrite.functions.operator import (
     Operator,
     Resolved,
     TypeRefused,
+    any_nullable,
     arity,
     constant_text,
     expect,
@@ -148,6 +149,9 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_trunc,
         lower=_trunc_lower,
         reference=lambda call, values: start_of(unit_of(call), day(values[1])),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Dates",
     ),
     Operator(
@@ -160,6 +164,9 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_diff_lower,
         reference=_diff,
         range=_diff_range,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Dates",
     ),
     Operator(
@@ -174,6 +181,10 @@ OPERATORS: tuple[Operator, ...] = (
         lower=lambda call, lowerer: EpochSeconds(lowerer.value(call.arguments[0])),
         reference=of_day(_epoch),
         range=_epoch_range,
+        nullable=any_nullable,
+        strict=True,
+        finite=True,
+        exact=True,
         section="Dates",
     ),
 )

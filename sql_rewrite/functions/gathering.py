@@ -98,6 +98,7 @@ def _gathering(
         characters=lambda arguments, lengths: max(lengths[1:]),  # other values are not shown
         chained=not between,
         strict=False,
+        exact=True,
         section="Group keys",
     )
 

@@ -22,6 +22,7 @@ __all__ = [
     "Resolve",
     "Resolved",
     "TypeRefused",
+    "always",
     "any_nullable",
     "arity",
     "as_long",
@@ -92,6 +93,11 @@ def never(arguments: Sequence[Expression]) -> bool:
     return False
 
 
+def always(arguments: Sequence[Expression]) -> bool:
+    """Possibly NULL whatever the arguments are: what is assumed of an operator that claims nothing else."""
+    return True
+
+
 def no_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
     """For results that are not numbers."""
     return ANY
@@ -110,21 +116,24 @@ class Operator:
     EXTRACT and date_part. What is not written as a call of a name has a reader in `lift_call` or `lift_operator`.
 
     For the plan: `resolve` checks types and counts, `range` maps the arguments' intervals to the result's, `ceiling` is
-    what the result can never leave whatever is known of the arguments, `nullable` says whether the result may be NULL.
-    `characters` is the most characters of a result that is TEXT, from those of the arguments that are: memory and time
-    are bounded by it, so no operator gives text without. `values` are all that are not NULL, where they are few.
+    what the result can never leave whatever is known of the arguments. `characters` is the most characters of a result
+    that is TEXT, from those of the arguments that are: memory and time are bounded by it, so no operator gives text
+    without. `values` are all that are not NULL, where they are few.
 
     For engines: `lower` says what an engine has to compute, in nodes that its dialect writes
     (sql_rewrite/scalars.py). `cost` belongs to a plain call (`plain_call`), and holds for every dialect whose own table
     does not say otherwise; the cost of other nodes is that of their writer, in the dialect. Either is for two arguments
     where the operator is `chained`, and grows with each further one.
 
-    `reference` is the definition in Python: it gets the call and its arguments' values, infinities and NaN in its
-    result mean NULL. `strict` operators give NULL as soon as one argument is NULL, and `reference` is then never called
-    with NULL. `loose` operators keep an infinity or NaN of an argument visible in their result, so that one guard above
-    the whole chain is enough; `finite` is False where finite arguments may give one. `exact` is False where Python's
-    result may differ from the engine's in the last digits. `exact_text` says for a text argument whether Python and the
-    engine agree on it.
+    `reference` is the definition in Python: it gets the call and its arguments' values; an infinity or NaN in its
+    result means NULL. A `strict` operator gives NULL as soon as one argument is NULL, and `reference` is then never
+    called with NULL.
+
+    What follows is claimed only by operators that say so. Whoever forgets a claim gets an operator that may give NULL
+    or an infinity for any arguments, and whose results are never computed in Python. `nullable` says for some
+    arguments whether the result may be NULL. `finite`: finite arguments give a finite number or NULL. `loose`: an
+    infinity or NaN of an argument stays visible in the result, so that one guard above the whole chain is enough.
+    `exact`: Python's result is the engine's, bit for bit; or, as a function, whether it is so for a text.
     """
 
     name: str
@@ -136,20 +145,19 @@ class Operator:
     resolve: Resolve
     lower: Lower
     reference: Reference
+    strict: bool
     names: tuple[str, ...] = ()
     takes: int | None = 1
     alike: bool = False
     parts: tuple[str, ...] = ()
     range: Range = no_range
     ceiling: Interval | None = None
-    nullable: Callable[[Sequence[Expression]], bool] = any_nullable
     characters: Characters | None = None
     values: tuple[str, ...] = ()
-    strict: bool = True
+    nullable: Callable[[Sequence[Expression]], bool] = always
+    finite: bool = False
     loose: bool = False
-    finite: bool = True
-    exact: bool = True
-    exact_text: Callable[[str], bool] | None = None
+    exact: bool | Callable[[str], bool] = False
     cost: Cost | None = None
     chained: bool = False
 

@@ -15,6 +15,7 @@ from sql_rewrite.functions.operator import (
     Resolve,
     Resolved,
     TypeRefused,
+    any_nullable,
     arity,
     constant_text,
     expect,
@@ -131,7 +132,9 @@ def _like_operator(name: str, word: str, meaning: str, *, fold: bool, negated: b
         resolve=_resolve_like(word, fold=fold),
         lower=_like_lower(fold=fold, negated=negated),
         reference=_like(fold=fold, negated=negated),
-        exact_text=case_agrees if fold else None,
+        exact=case_agrees if fold else True,
+        nullable=any_nullable,
+        strict=True,
         section="Text",
     )
 

@@ -73,7 +73,8 @@ def _logarithm(name: GuardedName, forms: str, function: Callable[[float], float]
         range=interval,
         ceiling=ranges.between(-1100, 1100),
         nullable=lambda arguments: any_nullable(arguments) or not _positive(arguments[0]),
-        exact=False,
+        strict=True,
+        finite=True,
         section="Roots and powers",
     )
 
@@ -196,6 +197,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=of_number(lambda value: math.sqrt(value) if value >= 0 else None),
         range=_sqrt_range,
         nullable=lambda arguments: any_nullable(arguments) or not _not_negative(arguments[0]),
+        strict=True,
+        finite=True,
+        exact=True,
         section="Roots and powers",
     ),
     _logarithm("ln", "LN(a)", math.log, "ln"),
@@ -213,8 +217,8 @@ OPERATORS: tuple[Operator, ...] = (
         reference=of_number(lambda value: _safe(math.exp, value)),
         cost=Cost(row=19),
         range=_exp_range,
-        finite=False,
-        exact=False,
+        nullable=any_nullable,
+        strict=True,
         section="Roots and powers",
     ),
     Operator(
@@ -227,9 +231,8 @@ OPERATORS: tuple[Operator, ...] = (
         lower=_power_lower,
         reference=_power,
         range=_power_range,
-        finite=False,
         nullable=lambda arguments: any_nullable(arguments) or not _power_defined(arguments),
-        exact=False,
+        strict=True,
         section="Roots and powers",
     ),
 )

@@ -11,7 +11,7 @@ from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Value
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.numbers import numbers, resolve_numbers
-from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, arity, constant_integer, narrow
+from sql_rewrite.functions.operator import Lowerer, Operator, Resolved, any_nullable, arity, constant_integer, narrow
 from sql_rewrite.functions.values import number, whole
 from sql_rewrite.scalars import Function, RoundDigits, RoundUnits, Scalar
 
@@ -53,6 +53,10 @@ def _rounding(
         range=interval,
         loose=True,
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
+        finite=True,
+        exact=True,
         section="Rounding",
     )
 
@@ -147,7 +151,9 @@ OPERATORS: tuple[Operator, ...] = (
         range=_round_range,
         # An infinity and NaN stay what they are: without that, each level of nested calls doubled what is below it.
         loose=True,
-        finite=False,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Rounding",
     ),
 )

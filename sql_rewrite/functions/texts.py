@@ -16,6 +16,7 @@ from sql_rewrite.functions.operator import (
     Resolve,
     Resolved,
     TypeRefused,
+    any_nullable,
     arity,
     as_long,
     constant_integer,
@@ -155,7 +156,7 @@ def _same_length(
     totality: str = "Removing characters is defined for every text and makes it shorter.",
     *,
     names: tuple[str, ...] = (),
-    exact_text: Callable[[str], bool] | None = None,
+    exact: bool | Callable[[str], bool] = True,
 ) -> Operator:
     """A text that is not longer than the argument."""
     forms = f"{name.upper()}(a)"
@@ -170,8 +171,10 @@ def _same_length(
         lower=plain_call(name),
         reference=of_text(function),
         characters=as_long,
-        exact_text=exact_text,
+        exact=exact,
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
         section="Text",
     )
 
@@ -179,7 +182,7 @@ def _same_length(
 def _case(name: str, function: Callable[[str], str], cost: Cost) -> Operator:
     meaning = f"Every character mapped to its one {name}-case character."
     totality = "The mapping has one result per code point and leaves unknown ones alone."
-    return _same_length(name, meaning, function, cost, totality, names=(name,), exact_text=case_agrees)
+    return _same_length(name, meaning, function, cost, totality, names=(name,), exact=case_agrees)
 
 
 def _needle(
@@ -197,6 +200,9 @@ def _needle(
         lower=plain_call(name),
         reference=of_texts(function),
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     )
 
@@ -215,6 +221,9 @@ def _piece(name: str, forms: str, meaning: str, reference: Reference, cost: Cost
         reference=reference,
         characters=_piece_characters,
         cost=cost,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     )
 
@@ -235,6 +244,9 @@ OPERATORS: tuple[Operator, ...] = (
         cost=Cost(row=4, character=1.4),
         range=_length_range,
         ceiling=TEXT_MAX,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     ),
     _same_length(
@@ -264,6 +276,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_substr,
         characters=_substr_characters,
         cost=Cost(row=24, vector=3200, character=5),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     ),
     Operator(
@@ -277,6 +292,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=lambda call, values: "".join(map(text, values)),
         characters=lambda arguments, lengths: sum(lengths),
         chained=True,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     ),
     Operator(
@@ -292,6 +310,9 @@ OPERATORS: tuple[Operator, ...] = (
         reference=_replace,
         characters=_replace_characters,
         cost=Cost(row=47, vector=3900, character=15, pattern=0.08),
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     ),
     _needle(
@@ -331,6 +352,9 @@ OPERATORS: tuple[Operator, ...] = (
         cost=Cost(row=25, character=9.5, pattern=0.12),
         range=_length_range,
         ceiling=TEXT_MAX,
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Text",
     ),
 )

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, Expression, Value
-from sql_rewrite.functions.operator import Operator, Reference, Resolve, Resolved, arity, expect, one_argument
+from sql_rewrite.functions.operator import (
+    Operator,
+    Reference,
+    Resolve,
+    Resolved,
+    any_nullable,
+    arity,
+    expect,
+    one_argument,
+)
 from sql_rewrite.scalars import Junction, JunctionWord, Not
 
 __all__ = ["OPERATORS", "booleans"]
@@ -57,6 +66,8 @@ def _junction(name: str, word: JunctionWord, meaning: str, reference: Reference)
         reference=reference,
         strict=False,
         chained=True,
+        nullable=any_nullable,
+        exact=True,
         section="Truth values",
     )
 
@@ -73,6 +84,9 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=one_argument("NOT", BOOLEAN),
         lower=lambda call, lowerer: Not(lowerer.value(call.arguments[0])),
         reference=lambda call, values: not values[0],
+        nullable=any_nullable,
+        strict=True,
+        exact=True,
         section="Truth values",
     ),
 )
