@@ -22,7 +22,17 @@ from accountant.entry import GENESIS, ZERO, Amounts, Entry
 from accountant.errors import IllegalTransition, UnknownAccount, UnknownQuery
 from accountant.filter import Branches, Limit
 from accountant.request import StoredRelease
-from accountant.rows import AccountState, Candidate, CandidateRow, QueryState, ReleaseHead
+from accountant.rows import (
+    AccountState,
+    Candidate,
+    CandidateRow,
+    ChargeRow,
+    HeadRow,
+    ParentRow,
+    QueryState,
+    ReadingRow,
+    ReleaseHead,
+)
 from accountant.statements import Statements, Values
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings, releases
@@ -85,33 +95,33 @@ class Batch:
 
         Errors: LedgerBehind when the ledger has lost what was durable, unless an operation accepts that.
         """
-        run, statements = self._direct.select, self._statements
-        self.sequence, self.hash, there = run(statements.head, {"durable": self._continuity.head.sequence})[0]
+        read, statements = self._direct.read, self._statements
+        (head,) = read(HeadRow, statements.head, {"durable": self._continuity.head.sequence})
+        self.sequence, self.hash = head.sequence, head.hash
         self._accepts_loss = needs.accepts_loss
         if not needs.accepts_loss:
-            self._continuity.check_head(self.sequence, there)
+            self._continuity.check_head(self.sequence, head.there)
         if needs.expired:
-            found = run(statements.expired, {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0})
-            self.recoverable = sorted(row[0] for row in found)
+            gone = {"me": self.instance, "now": self.now, "all": 1 if needs.others else 0}
+            self.recoverable = sorted(read(str, statements.expired, gone))
             needs.queries.update(self.recoverable)
         for parent, principal in needs.siblings:
-            found = run(statements.sibling, {"parent": parent, "principal": principal})
-            needs.accounts.update(row[0] for row in found)
+            needs.accounts.update(read(str, statements.sibling, {"parent": parent, "principal": principal}))
         if needs.roots:
-            needs.accounts.update(row[0] for row in run(statements.roots))
+            needs.accounts.update(read(str, statements.roots))
         if needs.keys:
-            for row in run(statements.keys, statements.pairs(needs.keys)):
-                self._remember(QueryState(*row))
+            for query in read(QueryState, statements.keys, statements.pairs(needs.keys)):
+                self._remember(query)
         missing = needs.queries - self._queries.keys()
         if missing:
-            for row in run(statements.queries, statements.ids(missing)):
-                self._remember(QueryState(*row))
+            for query in read(QueryState, statements.queries, statements.ids(missing)):
+                self._remember(query)
         if needs.cores:
-            for row in run(statements.releases, statements.wanted(needs.cores)):
-                self._releases.setdefault(row[1], []).append(ReleaseHead(*row))
+            for release in read(ReleaseHead, statements.releases, statements.wanted(needs.cores)):
+                self._releases.setdefault(release.core_key, []).append(release)
         if needs.charges:
-            for row in run(statements.charges, statements.ids(needs.charges)):
-                self._charges.setdefault(row[0], []).append((row[1], Amounts(*row[2:])))
+            for charge in read(ChargeRow.of, statements.charges, statements.ids(needs.charges)):
+                self._charges.setdefault(charge.query, []).append((charge.account, charge.amounts))
         found_for_charge = [row for need in sorted(needs.shared) for row in self._load_shared(*need)]
         payers = {row.payer for row in found_for_charge}
         wanted = needs.accounts | {query.account for query in self._queries.values()} | payers
@@ -121,30 +131,34 @@ class Batch:
             for one in found_for_charge:
                 candidate = Candidate(one.id, one.core_key, one.quality, one.dataset, one.events, paid[one.payer])
                 self._candidates.setdefault(one.core_key, []).append(candidate)
-            for release, account in run(statements.readings, statements.ids({row.id for row in found_for_charge})):
-                self._readings.setdefault(release, set()).add(account)
+            for made, account in read(
+                ReadingRow, statements.readings, statements.ids({row.id for row in found_for_charge})
+            ):
+                self._readings.setdefault(made, set()).add(account)
 
     def _load_shared(self, account: str, core_key: str, least: int) -> list[CandidateRow]:
         """Releases of one core that may be read for a charge, with the accounts that paid; and the best one read."""
-        run, statements = self._direct.select, self._statements
-        for row in run(statements.best_read, {"account": account, "core_key": core_key}):
-            self._best_read[account, core_key] = ReleaseHead(*row)
-        return [CandidateRow._make(row) for row in run(statements.candidates, {"core_key": core_key, "least": least})]
+        read, statements = self._direct.read, self._statements
+        for best in read(ReleaseHead, statements.best_read, {"account": account, "core_key": core_key}):
+            self._best_read[account, core_key] = best
+        return read(CandidateRow, statements.candidates, {"core_key": core_key, "least": least})
 
     def _load_accounts(self, wanted: set[str], parents: dict[str, str | None]) -> None:
-        run, statements = self._direct.select, self._statements
+        read, statements = self._direct.read, self._statements
         everything: set[str] = set()
         frontier = wanted
         while frontier:
             unknown = frontier - parents.keys()
             if unknown:
-                parents.update((row[0], row[1]) for row in run(statements.parents, statements.ids(unknown)))
+                parents.update(read(ParentRow, statements.parents, statements.ids(unknown)))
             everything |= frontier
             above = {parents.get(identifier) for identifier in frontier}
             frontier = {identifier for identifier in above if identifier is not None} - everything
         if everything:
-            for row in run(statements.accounts, statements.ids(everything)):
-                self._accounts[row[0]] = AccountState.from_row(row)
+            for state in map(
+                AccountState.from_row, self._direct.select(statements.accounts, statements.ids(everything))
+            ):
+                self._accounts[state.id] = state
 
     def _remember(self, query: QueryState) -> None:
         self._queries[query.id] = query

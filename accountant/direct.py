@@ -7,18 +7,23 @@ Connections, their pool and their transactions stay SQLAlchemy's; a connection t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Dialect, Engine
 from sqlalchemy.engine.interfaces import DBAPIModule
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection
 
-__all__ = ["Direct", "Parameters", "read"]
+__all__ = ["Direct", "Parameters", "Row", "read"]
 
-Parameters: TypeAlias = Mapping[str, Any]
+Parameters: TypeAlias = Mapping[str, object]
 """The parameters of a statement, by name."""
+
+Row: TypeAlias = tuple[object, ...]
+"""The fields of a row, in the order of its statement: whoever reads them knows their types."""
+
+Made = TypeVar("Made")
 
 _NONE: Final[Parameters] = {}
 
@@ -35,7 +40,7 @@ class Direct:
         self._error = _module(self._dialect).Error
         self._driver = connection.connection
 
-    def select(self, statement: str, parameters: Parameters = _NONE) -> list[tuple[Any, ...]]:
+    def select(self, statement: str, parameters: Parameters = _NONE) -> list[Row]:
         """The rows."""
         try:
             cursor = self._driver.cursor()
@@ -43,6 +48,10 @@ class Direct:
             return list(cursor.fetchall())
         except self._error as error:
             self._fail(error)
+
+    def read(self, make: Callable[..., Made], statement: str, parameters: Parameters = _NONE) -> list[Made]:
+        """What `make` makes of the fields of each row."""
+        return [make(*row) for row in self.select(statement, parameters)]
 
     def change(self, statement: str, parameters: Parameters | Sequence[Parameters] = _NONE) -> int:
         """How many rows were changed. For several sets of parameters the statement is run with each of them."""
@@ -62,7 +71,7 @@ class Direct:
         _raise(self._dialect, error)
 
 
-def read(engine: Engine, statement: str, parameters: Parameters = _NONE) -> list[tuple[Any, ...]]:
+def read(engine: Engine, statement: str, parameters: Parameters = _NONE) -> list[Row]:
     """The rows of one statement, on a connection of the engine's pool and outside any transaction.
 
     Errors: DBAPIError, as SQLAlchemy raises it; its TimeoutError when no connection comes free.
@@ -86,7 +95,7 @@ def _rows(
     failed: type[DBAPIModule.Error],
     statement: str,
     parameters: Parameters,
-) -> list[tuple[Any, ...]]:
+) -> list[Row]:
     try:
         cursor = opened.cursor()
         cursor.execute(statement, parameters)

@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 from sqlalchemy import ClauseElement, ColumnElement, Connection, Engine, bindparam, func, or_, select, tuple_
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -14,13 +13,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from accountant.account import Account
 from accountant.audit import AuditReport, audit_ledger
-from accountant.direct import Parameters, read
+from accountant.direct import Parameters, Row, read
 from accountant.entry import Amounts, Entry, from_micros, read_entry
 from accountant.errors import IdempotencyConflict, LedgerUnavailable, UnknownAccount
 from accountant.filter import Sums
 from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
-from accountant.rows import AccountState, AnswerRow, ReleaseRow
+from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow
 from accountant.statements import ACCOUNT_COLUMNS, Columns
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
@@ -169,16 +168,16 @@ class Reads:
         found = self._rows(self._earlier, {"principal": principal, "key": idempotency_key})
         if not found:
             return None
-        query_id, state, known_hash, charged, *stored = found[0]
-        if known_hash != body_hash:
-            raise IdempotencyConflict(query_id)
+        earlier = EarlierRow.of(found[0])
+        if earlier.body_hash != body_hash:
+            raise IdempotencyConflict(earlier.id)
         return Reserved(
-            query_id=query_id,
-            state=QueryStatus(state),
+            query_id=earlier.id,
+            state=QueryStatus(earlier.state),
             fresh=False,
-            answer=self._whole(AnswerRow._make(stored)),
+            answer=self._whole(earlier.stored),
             reused={},
-            charged=charges_of(charged),
+            charged=charges_of(earlier.charged),
         )
 
     def query(self, query_id: str) -> QueryRecord | None:
@@ -307,7 +306,7 @@ class Reads:
         (row,) = self._rows(self._answer, {"query": query_id})
         return AnswerRow._make(row)
 
-    def _rows(self, statement: str, parameters: Parameters) -> list[tuple[Any, ...]]:
+    def _rows(self, statement: str, parameters: Parameters) -> list[Row]:
         """The rows of one compiled statement."""
         try:
             return read(self._engine, statement, parameters)

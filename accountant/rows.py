@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from accountant.account import Account
 from accountant.entry import Amounts, from_micros
@@ -16,7 +16,20 @@ from accountant.statements import SPENT_COLUMNS, AccountRow, Values
 from accountant.states import QueryStatus
 from privacy.numbers import ATTO, PICO
 
-__all__ = ["AccountState", "AnswerRow", "Candidate", "CandidateRow", "QueryState", "ReleaseHead", "ReleaseRow"]
+__all__ = [
+    "AccountState",
+    "AnswerRow",
+    "Candidate",
+    "CandidateRow",
+    "ChargeRow",
+    "EarlierRow",
+    "HeadRow",
+    "ParentRow",
+    "QueryState",
+    "ReadingRow",
+    "ReleaseHead",
+    "ReleaseRow",
+]
 
 
 @dataclass(slots=True)
@@ -229,6 +242,56 @@ class ReleaseHead:
     principal: str
     dataset: str
     created: int
+
+
+class HeadRow(NamedTuple):
+    """The ledger's head, and the hash at the last head that this process made durable."""
+
+    sequence: int
+    hash: str
+    there: str | None
+
+
+class ParentRow(NamedTuple):
+    """An account, and the one above it."""
+
+    id: str
+    parent: str | None
+
+
+class ReadingRow(NamedTuple):
+    """A release, and an account that was charged for reading it."""
+
+    release: str
+    account: str
+
+
+class ChargeRow(NamedTuple):
+    """What a query reserved in one account: the amounts are the fields of `Amounts`."""
+
+    query: str
+    account: str
+    amounts: Amounts
+
+    @classmethod
+    def of(cls, query: str, account: str, *amounts: int) -> Self:
+        """Of the columns that are read."""
+        return cls(query, account, Amounts(*amounts))
+
+
+class EarlierRow(NamedTuple):
+    """A query that has an idempotency key already, with what its row has of its answer."""
+
+    id: str
+    state: str
+    body_hash: str
+    charged: str
+    stored: AnswerRow
+
+    @classmethod
+    def of(cls, row: Sequence[object]) -> Self:
+        """Of the columns that are read."""
+        return cls._make((*row[:4], AnswerRow._make(row[4:])))
 
 
 class ReleaseRow(NamedTuple):

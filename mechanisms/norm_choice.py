@@ -18,16 +18,7 @@ import numpy.typing as npt
 from mechanisms.norm_tail import SEEN, last_octave, norm_tail
 from privacy.norms import BINS, BINS_PER_OCTAVE, NormOf, NormPower
 
-__all__ = ["NormChoice", "bin_of", "choose", "edge", "tails"]
-
-_BACK, _AHEAD = 8, 20
-"""Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""
-
-_LEAST = 0.5
-"""A tail ends where fewer units are left in a bin."""
-
-_MISFIT = 0.15
-"""Part by which a bin of the body may miss a law that its tail still follows."""
+__all__ = ["NormChoice", "bin_of", "choose", "edge"]
 
 _WINDOWS = (2, 4, 8, 16)
 """Numbers of neighbouring bins that are looked at together where no bin is seen alone."""
@@ -36,10 +27,6 @@ _LEVELS = 2
 """Norms that are tried for each bin."""
 
 Floats = npt.NDArray[np.float64]
-
-_SLOPES = np.linspace(-3.0, 0.4, 35)
-_BENDS = -np.array([0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8])
-_LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,32 +144,6 @@ def _whole(end: int, cells: int, power: NormPower, of: NormOf, most: float) -> F
         case _:
             assert_never(of)
     return spread
-
-
-def tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
-    """Numbers of units in the bins after the last one that is seen, by law, and how probable each law is.
-
-    A law is exp(a + slope x + bend x^2) with bend <= 0, fitted by least squares to the bins around the last one; that
-    nothing comes after it is a law as well. Numbers of units: laws x bins, over at most the next 5 octaves.
-    """
-    begin, end = max(0, last - _BACK), min(len(noisy), last + 1 + _AHEAD)
-    x = np.arange(begin, end) - last
-    counts = noisy[begin:end]
-    shape = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30))
-    certain = 1 / (deviation**2 + (_MISFIT * np.where(x <= 0, np.maximum(counts, 0), 0)) ** 2)
-    height = (shape * counts * certain).sum(1) / (shape * shape * certain).sum(1)
-    shape, height = shape[height > 0], height[height > 0]
-    body, after = x <= 0, x > 0
-    fitted = height[:, None] * shape
-    misfit = ((counts - fitted)[:, body] ** 2 * certain[body]).sum(1)
-    laws = fitted[:, after]
-    laws = np.minimum(laws * np.cumprod(laws > _LEAST, axis=1), SEEN * deviation)
-    laws = np.vstack([np.zeros((1, int(after.sum()))), laws])
-    against = ((counts[after] - laws) ** 2).sum(1) / deviation**2
-    against[1:] += misfit - misfit.min() if len(misfit) else 0.0
-    against[0] += 2.0
-    weights = np.exp(-(against - against.min()) / 2)
-    return laws, weights / weights.sum()
 
 
 def _norm_of_few(noisy: Floats, deviation: float) -> float | None:

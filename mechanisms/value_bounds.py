@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.norm_choice import tails
+from mechanisms.norm_tail import SEEN
 from privacy.value_grid import ValueGrid
 
 __all__ = ["BoundsChoice", "choose_bounds"]
@@ -31,7 +31,20 @@ _NEAR, _PER_BIN = 3.0, 0.75
 _WINDOWS = (1, 2, 4, 8, 16)
 """Numbers of neighbouring bins that are looked at together where no bin is certain alone."""
 
+_BACK, _AHEAD = 8, 20
+"""Bins before the last one that is seen, to which tails are fitted, and after it, into which they reach: 5 octaves."""
+
+_LEAST = 0.5
+"""A tail ends where fewer units are left in a bin."""
+
+_MISFIT = 0.15
+"""Part by which a bin of the body may miss a law that its tail still follows."""
+
 Floats = npt.NDArray[np.float64]
+
+_SLOPES = np.linspace(-3.0, 0.4, 35)
+_BENDS = -np.array([0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8])
+_LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +131,7 @@ class _Seen:
 def _after(counts: Floats, body: npt.NDArray[np.bool_], deviation: float) -> Floats:
     """Units expected in the bins after the last certain one, by the laws that the counts around it support."""
     last = int(np.flatnonzero(body)[-1])
-    laws, weights = tails(counts, last, deviation)
+    laws, weights = _tails(counts, last, deviation)
     units = np.zeros(len(counts))
     units[last + 1 : last + 1 + laws.shape[1]] = weights @ laws
     return units
@@ -163,3 +176,29 @@ def _reach(*units: Floats) -> tuple[int, int]:
     """The first and the last bin that holds anything."""
     places = np.flatnonzero(sum(units))
     return (int(places[0]), int(places[-1])) if len(places) else (len(units[0]) // 2, len(units[0]) // 2)
+
+
+def _tails(noisy: Floats, last: int, deviation: float) -> tuple[Floats, Floats]:
+    """Numbers of units in the bins after the last one that is seen, by law, and how probable each law is.
+
+    A law is exp(a + slope x + bend x^2) with bend <= 0, fitted by least squares to the bins around the last one; that
+    nothing comes after it is a law as well. Numbers of units: laws x bins, over at most the next 5 octaves.
+    """
+    begin, end = max(0, last - _BACK), min(len(noisy), last + 1 + _AHEAD)
+    x = np.arange(begin, end) - last
+    counts = noisy[begin:end]
+    shape = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30))
+    certain = 1 / (deviation**2 + (_MISFIT * np.where(x <= 0, np.maximum(counts, 0), 0)) ** 2)
+    height = (shape * counts * certain).sum(1) / (shape * shape * certain).sum(1)
+    shape, height = shape[height > 0], height[height > 0]
+    body, after = x <= 0, x > 0
+    fitted = height[:, None] * shape
+    misfit = ((counts - fitted)[:, body] ** 2 * certain[body]).sum(1)
+    laws = fitted[:, after]
+    laws = np.minimum(laws * np.cumprod(laws > _LEAST, axis=1), SEEN * deviation)
+    laws = np.vstack([np.zeros((1, int(after.sum()))), laws])
+    against = ((counts[after] - laws) ** 2).sum(1) / deviation**2
+    against[1:] += misfit - misfit.min() if len(misfit) else 0.0
+    against[0] += 2.0
+    weights = np.exp(-(against - against.min()) / 2)
+    return laws, weights / weights.sum()

@@ -28,6 +28,7 @@ __all__ = [
     "Reference",
     "Sharing",
     "Table",
+    "key_as_json",
 ]
 
 LENGTH_MAX_DEFAULT = 1_000
@@ -46,6 +47,11 @@ ROWS_STORED_MOST = 2**30
 
 KeyValue = str | int | bool | datetime.date | datetime.datetime | None
 """A group value as it appears in answers. NULL is a value of its own."""
+
+
+def key_as_json(value: KeyValue) -> str | int | bool | None:
+    """A group value as JSON holds it: dates and timestamps as ISO text."""
+    return value.isoformat() if isinstance(value, datetime.date | datetime.datetime) else value
 
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

@@ -25,7 +25,7 @@ from mechanisms.profile import (
 )
 from mechanisms.released_table import ReleasedTable
 from privacy.histogram import Grid, GridScale, Histogram, HistogramOf
-from privacy.policy import Column, ColumnType, KeyValue
+from privacy.policy import Column, ColumnType, KeyValue, key_as_json
 from privacy.values import Json
 from sql_rewrite.profile import COUNTED, ProfiledTable
 
@@ -123,7 +123,7 @@ class _Body:
             place = quantile_place(ordered, level, _ALPHA, units=units)
             if place is None:
                 return None
-            value, low, high = (_plain(keys[order[at]]) for at in (place.place, place.first, place.last))
+            value, low, high = (key_as_json(keys[order[at]]) for at in (place.place, place.first, place.last))
             told.append({"level": level, "value": value, "low": low, "high": high})
         return told
 
@@ -162,13 +162,9 @@ def _keys(column: Column, histogram: Histogram, counts: NoisyCounts) -> list[Jso
     if histogram.null:
         names.append(None)
     return [
-        {"key": _plain(name), "units": _range(count_range(counts.part(place, place + 1), _ALPHA), whole=True)}
+        {"key": key_as_json(name), "units": _range(count_range(counts.part(place, place + 1), _ALPHA), whole=True)}
         for place, name in enumerate(names)
     ]
-
-
-def _plain(value: KeyValue) -> Json:
-    return value.isoformat() if isinstance(value, datetime.date | datetime.datetime) else value
 
 
 def _range(told: Range, *, whole: bool = False) -> dict[str, Json]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated
@@ -12,7 +11,7 @@ from starlette.responses import Response
 
 from privacy.bounds import AutomaticContribution, date_at, timestamp_at
 from privacy.numbers import decimal_text
-from privacy.policy import Column, ColumnType, Dataset, KeyValue, Table
+from privacy.policy import Column, ColumnType, Dataset, Table, key_as_json
 from server.administration.budgets import root_of
 from server.administration.datasets import AttachDataset, Document, ServedFile, attach, remove
 from server.administration.profiles import ProfileDataset
@@ -40,10 +39,6 @@ router = APIRouter()
 _BODY_EXAMPLES = {"file": {"path": "demo.yaml"}}
 
 
-def _key_value(value: KeyValue) -> str | int | bool | None:
-    return value.isoformat() if isinstance(value, datetime.date | datetime.datetime) else value
-
-
 def _bound_text(kind: ColumnType, bound: Fraction) -> str:
     if kind is ColumnType.DATE:
         return date_at(bound).isoformat()
@@ -60,8 +55,8 @@ def _column(column: Column) -> dict[str, object]:
         "bounds": None
         if bounds is None
         else {"lower": _bound_text(column.type, bounds.lower), "upper": _bound_text(column.type, bounds.upper)},
-        "keys": None if keys is None else [_key_value(value) for value in keys.values],
-        "other": None if keys is None or keys.other is None else {"key": _key_value(keys.other.value)},
+        "keys": None if keys is None else [key_as_json(value) for value in keys.values],
+        "other": None if keys is None or keys.other is None else {"key": key_as_json(keys.other.value)},
         "description": column.description,
     }
 
