@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,7 +29,17 @@ from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Refe
 from privacy.unit import PrivacyUnit
 from tests.audit.grammar import DEAD, REALS, TRUTHS, WHOLES, WORDS, Grammar
 
-__all__ = ["DATASET", "PEOPLE", "VARIANTS", "Question", "make_question", "write_world"]
+__all__ = [
+    "CROWDS",
+    "DATASET",
+    "PEOPLE",
+    "VARIANTS",
+    "Question",
+    "make_normed_question",
+    "make_question",
+    "write_crowded_world",
+    "write_world",
+]
 
 T = ColumnType
 PEOPLE = 40
@@ -109,6 +119,16 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 """What the one person holds in every column, in the table of people and in one visit."""
 
 
+CROWDS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "greatest": (_GREATEST,),
+    "least": (_LEAST,),
+    "null": (VARIANTS["null"],),
+    "both": (_GREATEST, _LEAST, VARIANTS["null"]),
+    "groups": tuple({**_GREATEST, "n": 10**18 + i, "s": f"{i}", "k": "abc"[i % 3], "j": i % 4} for i in range(600)),
+}
+"""What the visits of one person hold, in turn, in worlds where that person has as many as a snapshot keeps."""
+
+
 def _base(number: int) -> Mapping[str, Any]:
     """A row of the base world: no value at an edge, a column that is constant, no NULL anywhere."""
     return {
@@ -128,11 +148,21 @@ def _base(number: int) -> Mapping[str, Any]:
 
 def write_world(path: Path, variant: str | None) -> None:
     """A snapshot of the base world, with the one person of a variant when there is one."""
+    _write(path, () if variant is None else (VARIANTS[variant],))
+
+
+def write_crowded_world(path: Path, crowd: str, *, visits: int) -> None:
+    """A snapshot of the base world and one more person with so many visits."""
+    rows = CROWDS[crowd]
+    _write(path, tuple(rows[i % len(rows)] for i in range(visits)))
+
+
+def _write(path: Path, more: Sequence[Mapping[str, Any]]) -> None:
+    """The base world, and one more person with these visits where there are any."""
     people = [{"person_id": number, **_base(number)} for number in range(PEOPLE)]
     visits = [{"visit_id": i, "person_id": i // 3, **_base(i)} for i in range(3 * PEOPLE)]
-    if variant is not None:
-        people.append({"person_id": PEOPLE, **VARIANTS[variant]})
-        visits.append({"visit_id": 3 * PEOPLE, "person_id": PEOPLE, **VARIANTS[variant]})
+    people += [{"person_id": PEOPLE, **row} for row in more[:1]]
+    visits += [{"visit_id": 3 * PEOPLE + i, "person_id": PEOPLE, **row} for i, row in enumerate(more)]
     with closing(duckdb.connect(str(path))) as connection:
         for table, rows in zip(DATASET.tables, (people, visits), strict=True):
             parts = [
@@ -178,6 +208,11 @@ class Question:
 def make_question(seed: int, *, filters: int = 10) -> Question:
     """A question with expressions in WHERE, GROUP BY, FILTER and sums. Deterministic in the seed."""
     return _Folds(random.Random(seed)).question(filters)
+
+
+def make_normed_question(seed: int, *, aggregates: int = 8) -> Question:
+    """A question that chooses norms, and often value bounds, for all that is summed. Deterministic in the seed."""
+    return _Normed(random.Random(seed)).question(aggregates)
 
 
 _NUMBERS = ("n", "m", "same", "j")
@@ -485,3 +520,42 @@ class _Folds(Grammar):
     def daycases(self, depth: int) -> str:
         """Of constant dates."""
         return self._case(depth, self._day)
+
+
+class _Normed(_Folds):
+    """The same with sums that no text clips, averages and variances, and groups of which a unit has many."""
+
+    def _aggregate(self) -> str:
+        r = self.r
+        value = r.choice(
+            [
+                lambda: self._of("n", "m", "same"),
+                lambda: f"(-{self._of('n')})",
+                lambda: f"({self._of('n', 'm')} * {r.choice(['7', '-2', '100000'])})",
+                lambda: f"(1 - 2 * ({self._of('n', 'm')} % 2))",
+                lambda: self.whole(1),
+                lambda: self._of("x", "y"),
+                lambda: self.real(1),
+                lambda: f"GREATEST(-1e12, LEAST({self._of('x')}, 1e9))",
+                lambda: f"GREATEST(1e-300, LEAST({self._of('x')}, 1e-299))",
+                lambda: f"GREATEST(-900000000000, LEAST({self._of('n')}, 1000000000000))",
+            ]
+        )
+        condition = f" FILTER (WHERE {self.truth(1)})" if r.random() < 0.35 else ""
+        made = r.choice(
+            [
+                lambda: f"SUM({value()})",
+                lambda: f"SUM({value()})",
+                lambda: f"AVG({value()})",
+                lambda: f"{r.choice(['VARIANCE', 'STDDEV', 'VAR_POP'])}({value()})",
+                lambda: f"COUNT({value()})",
+                lambda: "COUNT(*)",
+                lambda: f"COUNT(DISTINCT {self.scope[0]}.person_id)",
+                lambda: f"SUM(date_diff('day', {self._of('d')}, {self._of('d')}))",
+            ]
+        )()
+        return f"{made}{condition}"
+
+    def _key(self) -> str:
+        many = [lambda: self._of("k"), lambda: self._of("j"), lambda: self._of("n"), lambda: self._of("s")]
+        return self.r.choice([*many, super()._key])()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -22,27 +23,32 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying(function: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """The function, with the process killed before or after it."""
+def dying(function: Callable[..., Any], *, before: bool, call: int = 1) -> Callable[..., Any]:
+    """The function, with the process killed before or after one of its calls."""
+    calls = itertools.count(1)
 
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        if before:
+        at = next(calls) == call
+        if at and before:
             die()
         result = function(*arguments, **options)
-        die()
+        if at:
+            die()
         return result
 
     return wrapped
 
 
-def main(home: str, point: str, key: str) -> None:
-    """Asks, and dies at `point` if it is reached; prints the answer otherwise."""
+def main(home: str, point: str, key: str, dataset: str = "clinic", sql: str = SQL, stage: str = "1") -> None:
+    """Asks, and dies at `point` (of the statement of that number) if it is reached; prints the answer otherwise."""
     with services_of(Path(home)) as services:
         journey: Any = services.journey
         if point in ("run.before", "run.after"):
-            journey.running._private.run = dying(journey.running._private.run, before=point == "run.before")
+            journey.running._private.run = dying(
+                journey.running._private.run, before=point == "run.before", call=int(stage)
+            )
         elif point in ("release.before", "release.after"):
-            releasing.release = dying(releasing.release, before=point == "release.before")
+            releasing.release = dying(releasing.release, before=point == "release.before", call=int(stage))
         elif point in ("visible.before", "visible.after"):
             VisibleRun.wait = dying(VisibleRun.wait, before=point == "visible.before")  # type: ignore[method-assign]
         elif point == "reply.before":
@@ -52,7 +58,7 @@ def main(home: str, point: str, key: str) -> None:
                 journey.complete(journey.admit(question(SQL, "crash", idempotency_key=f"{key}-first", reuse="none")))
             faults.install(lambda reached: die() if reached == point else None)
         reuse = "own" if point.startswith("repeat.") else "none"
-        answer = told(journey, question(SQL, "crash", idempotency_key=key, reuse=reuse))
+        answer = told(journey, question(sql, "crash", dataset=dataset, idempotency_key=key, reuse=reuse))
         faults.install(None)
         sys.stdout.buffer.write(answer)
         sys.stdout.flush()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from privacy.refusal import ExecutionFailed
 from server.admitted import InFlight
 from tests.journey.clinic import clinic_in, open_account, question, services_of, stored, told
 from tests.journey.crash_child import SQL
+from tests.journey.norm_clinic import auto_clinic
 
 POINTS = (
     "reserve.decided",
@@ -111,3 +115,71 @@ def test_a_killed_repeat_is_settled_or_never_happened(home: Path, stage: str) ->
         assert stored(services.journey.admit(asked)) == answer
         assert services.ledger.accounts(dataset="clinic", principal="crash")[0] == before
         assert not services.ledger.audit().findings
+
+
+STAGES = (
+    ("run.before", 1),
+    ("run.after", 1),
+    ("release.before", 1),
+    ("release.after", 1),
+    ("run.before", 2),
+    ("run.after", 2),
+    ("release.before", 2),
+    ("release.after", 2),
+    ("visible.before", 1),
+    ("post.before_commit", 1),
+    ("post.after_commit", 1),
+)
+"""Of a question that releases a histogram of norms, then its sums: in the order of the journey."""
+
+WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+@pytest.fixture(scope="module")
+def wards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose questions choose norms, and one account, closed."""
+    folder = tmp_path_factory.mktemp("crash-norms")
+    with auto_clinic(folder) as (services, _):
+        open_account(services.ledger, "crash", dataset="wards")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("point", "stage"), STAGES)
+def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
+    wards: Path, point: str, stage: int
+) -> None:
+    """Shows one charge for both stages, the same end for every retry, and that no histogram is free afterwards."""
+    key = f"key-{point}-{stage}"
+    with services_of(wards) as services:
+        before = services.ledger.accounts(dataset="wards", principal="crash")[0]
+        admitted: Any = services.journey.admit(question(WARD, "crash", dataset="wards", reuse="none"))
+        services.journey.abandon(admitted)
+        losses = [event.loss().mu_squared for charge in admitted.asked.charges for event in charge.events]
+    assert len(losses) == 2
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.journey.crash_child", str(wards), point, key, "wards", WARD, str(stage)],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    with services_of(wards) as services:
+        after = services.ledger.accounts(dataset="wards", principal="crash")[0]
+        assert (after.spent.mu_squared or 0) - (before.spent.mu_squared or 0) >= sum(losses) * 10**12 - 2
+        asked = question(WARD, "crash", dataset="wards", idempotency_key=key, reuse="none")
+        (record,) = [query for query in services.ledger.queries("crash") if query.idempotency_key == key]
+        for _ in range(2):
+            if point == "post.after_commit":
+                assert stored(services.journey.admit(asked)) is not None
+            else:
+                with pytest.raises(ExecutionFailed):
+                    services.journey.admit(asked)
+        kept = 2 if point == "post.after_commit" else 0
+        assert record.state == ("settled" if kept else "failed_charged")
+        assert services.ledger.accounts(dataset="wards", principal="crash")[0] == after
+        assert not services.ledger.audit().findings
+    with closing(sqlite3.connect(wards / "ledger.sqlite")) as connection:
+        found = connection.execute("SELECT count(*) FROM releases WHERE query_id = ?", (record.id,)).fetchone()
+    assert found == (kept,)
