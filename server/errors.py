@@ -2,6 +2,7 @@
 
     Exception
       Problem                 anything this room refuses; carries its code and its words
+      NotGoneOn               an ExecutionFailed that is explained by released numbers, and carries a Problem
       privacy.refusal.Refused         -> problem_of_refusal
       privacy.refusal.ExecutionFailed -> problem_of_execution
       accountant.errors.LedgerError   -> problem_of_ledger
@@ -39,6 +40,7 @@ from privacy.warning import WARNINGS
 from server.problem_kinds import PROBLEMS, ProblemKind
 
 __all__ = [
+    "NotGoneOn",
     "Problem",
     "exhausted_words",
     "finding_body",
@@ -96,6 +98,14 @@ class Problem(Exception):
     def kind(self) -> ProblemKind:
         """The entry of `PROBLEMS` for this code."""
         return PROBLEMS[self.code]
+
+
+class NotGoneOn(ExecutionFailed):
+    """A query of two charges whose second one is refused: what is refused follows from what the first one released."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
 
 
 def _position_body(position: Position | None) -> dict[str, object] | None:
@@ -168,6 +178,8 @@ def problem_of_refusal(refused: Refused) -> Problem:
 
 def problem_of_execution(failed: ExecutionFailed) -> Problem:
     """The one constant outcome after the start of the engine; a query that provably never started is not charged."""
+    if isinstance(failed, NotGoneOn):
+        return failed.problem
     if not failed.started:
         # Not 503: a client that repeats it by itself would get the same outcome forever under one Idempotency-Key.
         return Problem(

@@ -70,6 +70,10 @@ class Floor:
         """Whether each of these runs takes as much as it must."""
         return all(self._missing(Sums.of(loss)) <= 1 for loss in _of_runs(cores, by_core))
 
+    def missing(self, loss: Loss) -> float:
+        """By which factor the price of a run must grow in the worst of the branches, at most 1 when it is enough."""
+        return self._missing(Sums.of(loss))
+
     def _missing(self, sums: Sums) -> float:
         """By which factor the price must grow in the worst of the branches, at most 1 when it is enough."""
         ratios = [
@@ -150,8 +154,9 @@ class Floor:
 def _of_runs(cores: Sequence[CoreStatistics], by_core: Sequence[Loss]) -> list[Loss]:
     """The losses that count as runs.
 
-    A histogram of norms is released in the run of the sums whose norm it chooses, and never alone. The sums take as
-    much as they must without it, because a stored histogram may serve the next run.
+    A histogram is released in the run of the sums for which it chooses. The sums take as much as they must without it,
+    because a stored histogram may serve the next run; and where histograms are a charge of their own
+    (journey/two_charges.py), that charge takes as much as it must by itself.
     """
     return [loss for core, loss in zip(cores, by_core, strict=True) if not is_histogram(core, cores)]
 

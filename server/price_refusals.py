@@ -14,10 +14,8 @@ from privacy.refusal import Finding, Refused
 
 __all__ = [
     "above_policy",
-    "bounds_not_known",
     "delta_above_policy",
     "floor_above_policy",
-    "norm_not_known",
     "size_not_known",
     "spend_below_floor",
     "too_exact",
@@ -77,13 +75,13 @@ def floor_above_policy(least: Fraction, dataset: Dataset) -> Refused:
     )
 
 
-def too_exact(epsilon: Fraction, dataset: Dataset) -> Refused:
-    """Of an accuracy that needs this epsilon, more than one query may spend."""
-    most = f"{float(dataset.limits.epsilon_max):.6g}"
+def too_exact(epsilon: Fraction, greatest: Fraction) -> Refused:
+    """Of an accuracy that needs this epsilon, more than the greatest that the query may spend."""
+    most = f"{float(greatest):.6g}"
     return _refused(
         code="accuracy_unreachable",
         what="the asked accuracy is refused",
-        why=f"It needs epsilon {float(epsilon):.6g}; one query may spend at most {most}.",
+        why=f"It needs epsilon {float(epsilon):.6g}; the query may spend at most {most}.",
         instead=(
             f'ask for a wider half_width; the narrowest stands in an estimate with "spend": {{"epsilon": "{most}"}}',
             "ask for fewer statistics at once",
@@ -116,38 +114,6 @@ def size_not_known(why: str) -> Refused:
             'ask for a width in the unit of the column: "accuracy": {"half_width": "..."}, or --half-width',
             "ask once with a spend: the stored release then says how large the numbers are",
             "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1",
-        ),
-    )
-
-
-def bounds_not_known() -> Refused:
-    """Of a half width where the question chooses value bounds, and no stored histogram knows them."""
-    return _refused(
-        code="accuracy_unreachable",
-        what="the asked half_width is refused",
-        why="The width of the noise follows from the value bounds of the columns, and the question chooses those from "
-        "histograms of their values which nobody has bought yet.",
-        instead=(
-            "ask once with a spend (--epsilon): its histograms are stored, and a half_width is priced at the bounds "
-            "that they choose; these are two charges",
-            "clip the columns in the text: GREATEST(<lowest>, LEAST(x, <highest>))",
-            "ask an administrator to declare bounds for the columns",
-        ),
-    )
-
-
-def norm_not_known() -> Refused:
-    """Of a half width where the question chooses the norm of contributions, and no stored histogram knows it."""
-    return _refused(
-        code="accuracy_unreachable",
-        what="the asked half_width is refused",
-        why="The width of the noise follows from the norm to which units are scaled, and the question chooses that "
-        "from a histogram of norms which nobody has bought yet.",
-        instead=(
-            "ask once with a spend (--epsilon): its histogram is stored, and a half_width is then priced at the norm "
-            "which it chooses; these are two charges",
-            'name bounds: "contribution": {"rows_per_unit": ..., "groups_per_unit": ..., "rows_per_unit_and_group": '
-            "...}, or --rows-per-unit and the like",
         ),
     )
 

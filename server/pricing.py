@@ -72,7 +72,8 @@ class Wish:
 
     `cells` is the number of intervals that hold at once with the confidence, None where only the answer says it: then
     no half width can be promised. `noise` is the only family that may answer, None for the server's choice; `delta` is
-    that of selecting groups, None for the policy's.
+    that of selecting groups, None for the policy's. `at_most` is the greatest epsilon for a half width, None for that
+    of the policy.
     """
 
     epsilon: Fraction | None = None
@@ -82,6 +83,7 @@ class Wish:
     cells: int | None = 1
     noise: NoiseFamily | None = None
     delta: Fraction | None = None
+    at_most: Fraction | None = None
 
     def __post_init__(self) -> None:
         given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]
@@ -91,6 +93,11 @@ class Wish:
     def named(self) -> bool:
         """Whether a spend was named, so that another one must not be taken."""
         return self.epsilon is not None or self.own_epsilon is not None
+
+    def most(self, dataset: Dataset) -> Fraction:
+        """The greatest epsilon of the paying account that the answer may cost."""
+        most = dataset.limits.epsilon_max
+        return most if self.at_most is None else min(most, self.at_most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ def _candidates(
         except ValueError as error:
             reasons.append(str(error))
     found: list[Priced] = []
-    most = dataset.limits.epsilon_max
+    most = wish.most(dataset)
     for one_wished in sorted(wished, key=lambda one: _preference(one.price.family)):
         try:
             one = _candidate(one_wished, wished, cores, wish, floor, path=path, dataset=dataset, known=known)
@@ -227,7 +234,7 @@ def _candidates(
         raise floor_above_policy(min(one.epsilon for one in found), dataset)
     if wish.own_epsilon is not None:
         raise above_policy(path[0], dataset, own=True)
-    raise too_exact(min(one.epsilon for one in found), dataset)
+    raise too_exact(min(one.epsilon for one in found), most)
 
 
 def choose(found: Sequence[Priced], wish: Wish) -> Priced:
@@ -421,7 +428,7 @@ def _candidate(
         raised=raised,
         reduced=reduced and not raised,
         below_floor=below_floor,
-        above_policy=fits and not below_floor and cost > dataset.limits.epsilon_max,
+        above_policy=fits and not below_floor and cost > wish.most(dataset),
     )
 
 
@@ -468,7 +475,7 @@ def refusal_of(
     """Why no fresh run is made at this price, with what would be accepted; None when one is, or the ledger decides."""
     if priced.above_policy:
         if wish.half_width is not None:
-            return too_exact(priced.cost, dataset)
+            return too_exact(priced.cost, wish.most(dataset))
         return above_policy(path[0], dataset, own=True) if wish.named else floor_above_policy(priced.cost, dataset)
     if not priced.below_floor:
         return None

@@ -22,7 +22,8 @@ class Question:
     `epsilon` is a part of the paying account, `own_epsilon` what the answer promises by itself. `noise` is the only
     family that may answer, None for the server's choice; `delta` is that of selecting groups, None for the policy's.
     `relative` is a half width as a part of the smallest number of the answer, as far as that is known beforehand
-    (journey/sizes.py makes a half width of it). `nonempty` leaves out public groups whose noisy count may be zero.
+    (journey/sizes.py makes a half width of it). `at_most` is the greatest part of the account for either, where that is
+    less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -45,6 +46,7 @@ class Question:
     delta: Fraction | None = None
     nonempty: bool = False
     relative: Fraction | None = None
+    at_most: Fraction | None = None
 
     def __post_init__(self) -> None:
         given = [

@@ -87,6 +87,7 @@ def price_lines(answer: Json) -> list[str]:
         f"± is the interval of the noise at {round(float(answer['confidence']) * 100, 4):g} % confidence.",
         *_bound_lines(answer),
         f"Price: {price or 'nothing'}.",
+        *_part_lines(accounting),
         *own_words(accounting.get("own")),
         f"Remains: epsilon {short(accounting['remaining']['epsilon'])}{_delta(accounting['remaining'])}.",
     ]
@@ -125,6 +126,18 @@ def part_words(epsilon: str, accounting: Json) -> str:
         return f"epsilon {short(epsilon)}"
     share = float(epsilon) / float(of["epsilon"]) * 100
     return f"epsilon {short(epsilon)} of {short(of['epsilon'])} ({_digits(share)} %)"
+
+
+_PARTS = {"value_histograms": "histograms of values", "norm_histograms": "histograms of norms", "sums": "the sums"}
+
+
+def _part_lines(accounting: Json) -> list[str]:
+    """What of a price bought histograms, and what would have saved it; nothing where they cost nothing."""
+    parts = accounting.get("parts") or []
+    if all(part["for"] == "sums" for part in parts):
+        return []
+    bought = ", ".join(f"epsilon {short(part['epsilon'])} for {_PARTS[part['for']]}" for part in parts)
+    return [f"Of it {bought}.", *(f"  - {part['saved_by']}" for part in parts if part["saved_by"])]
 
 
 def own_words(own: Json | None) -> list[str]:
@@ -174,6 +187,7 @@ def estimate_lines(answer: Json) -> Iterator[str]:
     yield f"Price: {words}. Remains: {short(left)} now, {short(after)} afterwards."
     if price.get("raised"):
         yield "It is the least price of an answer that reads rows: the answer is more exact than was asked for."
+    yield from _part_lines(price)
     yield from own_words(price.get("own"))
     yield from _error_lines([column for column in answer["columns"] if column["kind"] != "key"])
     yield from _size_lines(answer.get("expected") or [])

@@ -45,6 +45,7 @@ class Question:
     own_epsilon: str | None = option("--own-epsilon E", "What the answer may promise by itself, in any account.")
     half_width: str | None = option("--half-width W", "How exact: ± of the widest interval; sets the price.")
     relative: str | None = option("--relative R", "The same as a part of the smallest number, where that is known.")
+    at_most: str | None = option("--at-most E", "The greatest part of your account that such a ± may cost.")
     confidence: str | None = option("--confidence C", "Confidence of the intervals. Default: 0.95.")
     noise: str | None = option("--noise FAMILY", "The only family of noise that may answer.", parser=_family)
     delta: str | None = option("--delta D", "Delta of showing groups that are not public. Default: the dataset's.")
@@ -75,7 +76,7 @@ class Question:
         wishes = {
             "parameters": _parameters(self.parameter or []),
             "spend": self._amounts("epsilon", "own_epsilon"),
-            "accuracy": self._amounts("half_width", "relative", "confidence"),
+            "accuracy": self._amounts("half_width", "relative", "at_most", "confidence"),
             "contribution": self.contribution or bounds,
             **self._amounts("delta"),
             **{name: getattr(self, name) for name in ("noise", "reuse", "budget", "nonempty", "accept_noise")},

@@ -18,7 +18,7 @@ from typing import Protocol
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal, PriceMoved
 from accountant.ledger import Ledger
-from accountant.request import Reserved, Reuse
+from accountant.request import CoreCharge, Reserved, Reuse
 from accountant.states import QueryStatus
 from mechanisms.calibrate import part_of
 from mechanisms.families import FAMILIES
@@ -40,10 +40,10 @@ from server.journey.release_key import quality_of, release_key
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored
 from server.journey.sizes import Sizes
+from server.journey.two_charges import Learned, first_priced
 from server.journey.value_bounds import Told
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
-from server.price_refusals import bounds_not_known, norm_not_known
 from server.question import Question
 from sql_rewrite.norms import norm_key
 
@@ -96,7 +96,9 @@ class Admission:
     def quote(self, question: Question) -> tuple[Prepared, Quote]:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
-        question, prepared = self._prepared(question, dataset, path)
+        question, prepared, known = self._prepared(question, dataset, path)
+        if not known:
+            return prepared, self._first_quote(question, prepared, path)
         prepared = self._at_stored_bounds(question, prepared, path)
         quoting = Quoting(question, prepared, path)
         repeated = self._repeatable(question, prepared, path)
@@ -122,21 +124,25 @@ class Admission:
         for _ in range(PRICINGS_MAX):
             with contextlib.suppress(PriceMoved):
                 return self._admitted(question, query_id, started)
-        raise Problem(
-            "conflict",
-            what="the query could not be priced",
-            why="The account paid for other queries again and again in between, and each changed the price.",
-            instead=("Send the question again.", "Send fewer questions with different kinds of noise at once."),
-        )
+        raise _moved()
 
     def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
         """Steps 2 to 5 of a question that is no retry, on the accounts as they are now. Errors: PriceMoved besides."""
         dataset, path = self._paying(question)
-        question, prepared = self._prepared(question, dataset, path)
+        question, prepared, known = self._prepared(question, dataset, path)
+        if not known:
+            return self._first(question, prepared, path, query_id, started)
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
             return _retried(repeated)
         prepared = self._at_stored_bounds(question, prepared, path)
+        return self._charged(question, prepared, path, query_id, started)
+
+    def _charged(
+        self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str, started: float
+    ) -> Admitted:
+        """Steps 4 and 5 of a question whose bounds and norms are known, or are its own to choose."""
+        dataset = prepared.plan.dataset
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
         charges = charges_of(prepared, priced)
@@ -165,6 +171,79 @@ class Admission:
         with self._lock:
             self._waiting[query_id] = question.principal
         return ToRun(asked, Paid.of(reserved), started)
+
+    def _first(
+        self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str, started: float
+    ) -> Admitted:
+        """Step 5 of a question of two charges: the first one."""
+        priced, charges = self._first_priced(question, prepared, path)
+        reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
+        asked = Asked(
+            query_id=query_id,
+            question=question,
+            prepared=prepared,
+            priced=priced,
+            charges=charges,
+            path=path,
+            first=True,
+        )
+        reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
+        if reserved.answer is not None or not reserved.fresh:
+            return _retried(reserved)
+        with self._lock:
+            self._waiting[query_id] = question.principal
+        return ToRun(asked, Paid.of(reserved), started)
+
+    def _first_priced(
+        self, question: Question, prepared: Prepared, path: tuple[Account, ...]
+    ) -> tuple[pricing.Priced, tuple[CoreCharge, ...]]:
+        """The price of the first of two charges. Errors: Refused for what no norm and no bounds could make affordable.
+
+        At nominal norms and bounds noise is the least there is: a width that costs too much even there, or that has no
+        price at all, is refused before anything is charged.
+        """
+        quoting = Quoting(question, prepared, path)
+        least = quoting.price()
+        assert least is not None
+        quoting.refuse_price(least)
+        return first_priced(prepared, quoting.priced_by_default(), path)
+
+    def _first_quote(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Quote:
+        """What an estimate says of a question of two charges."""
+        priced, charges = self._first_priced(question, prepared, path)
+        reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
+        return Quote(priced, path, reusable.serving, [], (), None, [""] * len(prepared.cores), first=True)
+
+    def second(self, query: ToRun, learned: Learned) -> ToRun:
+        """The second charge of a query, whose histograms are released: its sums, at the width that was asked for.
+
+        It is a query of its own, without an Idempotency-Key: who repeats the request finds the first one.
+        Errors: Refused, and the ledger's; nothing of the sums is charged then.
+        """
+        first = query.asked
+        question = replace(first.question, idempotency_key=None)
+        for _ in range(PRICINGS_MAX):
+            path = tuple(self._ledger.path(first.path[0].id))
+            prepared = first.prepared
+            if learned.values:
+                priced = Quoting(question, prepared, path).priced_by_default()
+                prepared = self._preparing.at_bounds(prepared, priced.calibration, learned.values, promised=True)
+            if any(prepared.histograms):
+                priced = Quoting(question, prepared, path).priced_by_default()
+                chosen = {
+                    core.described.name: choose_norms(core, priced.calibration, table, source=source)
+                    for core in prepared.cores
+                    if core.described.name in learned.norms
+                    for table, source in [learned.norms[core.described.name]]
+                }
+                prepared = self._preparing.at_norms(prepared, chosen)
+            query_id = f"q_{secrets.token_hex(12)}"
+            with contextlib.suppress(PriceMoved):
+                admitted = self._charged(question, prepared, path, query_id, self._pace.clock())
+                if not isinstance(admitted, ToRun) or not self.take(query_id):
+                    raise ExecutionFailed  # cancelled in the meantime
+                return admitted
+        raise _moved()
 
     def cancel(self, query_id: str, principal: str) -> QueryStatus | None:
         """Voids a query of this process that did not reach the engine; returns its state afterwards.
@@ -199,10 +278,13 @@ class Admission:
             return False
         return True
 
-    def _prepared(self, question: Question, dataset: Dataset, path: tuple[Account, ...]) -> tuple[Question, Prepared]:
+    def _prepared(
+        self, question: Question, dataset: Dataset, path: tuple[Account, ...]
+    ) -> tuple[Question, Prepared, bool]:
         """Steps 2 and 3; where a width is asked for, at the norms that stored histograms choose. Errors: Refused.
 
-        The question has a half width in place of a relative one.
+        The question has a half width in place of a relative one. Last, whether its width can be priced: it cannot
+        before histograms are bought that nobody stored.
 
         A width is promised before the charge, so its norm must be known by then. There a histogram of older data may
         choose it as well: then nothing is known of what is cut.
@@ -210,12 +292,12 @@ class Admission:
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
         question = self._sizes.resolved(question, prepared)
         if question.half_width is None:
-            return question, prepared
+            return question, prepared, True
         prepared = self._at_stored_bounds(question, prepared, path)
         if prepared.values is not None:
-            raise bounds_not_known()
+            return question, prepared, False
         if not any(prepared.histograms):
-            return question, prepared
+            return question, prepared, True
         priced = Quoting(question, prepared, path).priced_by_default()
         reusable = Reusable(self._stored, question, dataset, (), path[0], cores=0)
         earlier = [replace(prepared.plan.dataset, data_version=one) for one in self._served.earlier_data(dataset)]
@@ -230,12 +312,12 @@ class Admission:
             ]
             release, key = next(((one, key) for one, key in found if one is not None), (None, ""))
             if release is None:
-                raise norm_not_known()
+                return question, prepared, False
             table = from_stored(release.body, histogram.described.name, question.confidence)
             chosen[core.described.name] = choose_norms(
                 core, priced.calibration, table, source=NormSource.STORED, same_data=key == histogram.key
             )
-        return question, self._preparing.at_norms(prepared, chosen)
+        return question, self._preparing.at_norms(prepared, chosen), True
 
     def _at_stored_bounds(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
         """The query at the value bounds that stored histograms choose; as it is where some of them are not stored.
@@ -376,6 +458,15 @@ class Admission:
                 ]
             )
         return dataset, tuple(own)
+
+
+def _moved() -> Problem:
+    return Problem(
+        "conflict",
+        what="the query could not be priced",
+        why="The account paid for other queries again and again in between, and each changed the price.",
+        instead=("Send the question again.", "Send fewer questions with different kinds of noise at once."),
+    )
 
 
 def _explain(error: BudgetExhausted, priced: pricing.Priced | None, path: tuple[Account, ...]) -> None:

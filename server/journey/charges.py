@@ -73,6 +73,7 @@ def wish_of(question: Question) -> Wish:
         confidence=question.confidence,
         noise=question.noise,
         delta=question.delta,
+        at_most=question.at_most,
     )
 
 

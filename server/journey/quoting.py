@@ -36,12 +36,14 @@ class Quoting:
         """The price; None for a query that reads no rows. Errors: Refused."""
         return self._price(self._wish) if self._prepared.cores else None
 
-    def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
-        """Errors: Refused for a price at which nothing is run, and for columns that would be noise alone.
+    def refuse_price(self, priced: pricing.Priced) -> None:
+        """Errors: Refused for a price at which nothing is run."""
+        refused = self._refused(priced)
+        if refused is not None:
+            raise refused
 
-        Neither where stored releases answer for free; noise alone is answered where it is asked for.
-        """
-        refused = pricing.refusal_of(
+    def _refused(self, priced: pricing.Priced) -> Refused | None:
+        return pricing.refusal_of(
             priced,
             self._prepared.priced,
             self._wish,
@@ -49,6 +51,13 @@ class Quoting:
             dataset=self._dataset,
             known=self._prepared.calibrations,
         )
+
+    def refuse(self, priced: pricing.Priced, stored: Stored, reusable: Reusable) -> None:
+        """Errors: Refused for a price at which nothing is run, and for columns that would be noise alone.
+
+        Neither where stored releases answer for free; noise alone is answered where it is asked for.
+        """
+        refused = self._refused(priced)
         if refused is not None and not all(reusable.serve()):
             raise refused
         if not self._question.accept_noise:

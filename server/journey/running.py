@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from accountant.errors import LedgerError
+from accountant.errors import BudgetExhausted, LedgerError
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, StoredRelease
 from accountant.states import QueryStatus
@@ -24,11 +24,12 @@ from mechanisms.calibrate import Calibration
 from mechanisms.randomness import BitSource
 from mechanisms.released_table import ReleasedTable
 from privacy.norms import norms_name
-from privacy.refusal import ExecutionFailed
+from privacy.refusal import ExecutionFailed, Refused
 from privacy.release import BoundsSource, NormSource
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
+from server.errors import NotGoneOn, Problem, problem_of_ledger, problem_of_refusal
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
@@ -37,6 +38,7 @@ from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace
 from server.journey.query import ToRun
 from server.journey.repeats import Repeats
+from server.journey.two_charges import Learned, sums_refused
 from server.journey.value_bounds import Told, at_chosen_bounds
 from server.journey.value_stage import ValueStage
 from server.journey.visible import VisibleRun
@@ -102,6 +104,10 @@ class Running:
             # Cancelled: what the ledger says is certain, and nothing else is.
             record = self._ledger.query(query.query_id)
             raise ExecutionFailed(started=record is None or record.state is not QueryStatus.FAILED_VOID)
+        return self._in_slot(query)
+
+    def _in_slot(self, query: ToRun, before: tuple[ToRun, _Made] | None = None) -> bytes:
+        """Steps 6 to 8. `before` is the query of the first charge, where this is the second one, and what it made."""
         with ExitStack() as slot:
             lease: EngineLease | None = None
             refused = False
@@ -113,7 +119,7 @@ class Running:
             if refused:
                 # The engine closes, or cannot start a worker: no row was read, so no visible moment is needed.
                 raise ExecutionFailed(started=not self._admission.void(query.query_id))
-            return self._complete(query, lease, slot)
+            return self._complete(query, lease, slot, before)
 
     def visible(self, query: ToRun) -> VisibleRun:
         """The visible moments of a query that begins now, with the draw of its run."""
@@ -122,18 +128,29 @@ class Running:
         moments = self._pace.moments(query.work)
         return VisibleRun(moments, part, begun, clock=self._pace.clock, sleep=self._pace.sleep)
 
-    def _complete(self, query: ToRun, lease: EngineLease | None, slot: ExitStack) -> bytes:
+    def _complete(
+        self, query: ToRun, lease: EngineLease | None, slot: ExitStack, before: tuple[ToRun, _Made] | None
+    ) -> bytes:
         """Steps 6 to 8 in a slot, which is given back at the visible moment, by `slot.close()`."""
         made = _Made()
         visible = self.visible(query)
+        learned = None
         try:
-            query = self._at_bounds(query, made, lease, visible)
-            self._release(query, made, lease, visible)
+            if query.asked.first:
+                learned = self._learn(query, made, lease, visible)
+            else:
+                query = self._at_bounds(query, made, lease, visible)
+                self._release(query, made, lease, visible)
             if made.fresh:
                 visible.wait()
                 slot.close()
                 made.kept = made.fresh
-            return self._post(query, made)
+            return self._post(query, made, before) if learned is None else self._go_on(query, made, learned)
+        except NotGoneOn as refused:
+            # What is refused follows from what was released, and everything of that is visible already.
+            logger().info("sums_refused", query_id=query.query_id, code=refused.problem.code)
+            self._fail(query.query_id, made.kept)
+            raise
         except ExecutionFailed as failure:
             # No row was read: neither for a core nor for a histogram before the statement that failed.
             untouched = not failure.started and not made.fresh and len(query.asked.prepared.cores) == 1
@@ -151,6 +168,40 @@ class Running:
         if not untouched:
             self._fail(query.query_id, made.kept)
         raise ExecutionFailed(started=not voided)
+
+    def _learn(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> Learned:
+        """The histograms of a first charge."""
+        asked = query.asked
+        stage, priced = asked.prepared.values, asked.priced
+        assert priced is not None
+        values: list[Told] = []
+        if stage is not None:
+            values = [
+                self._values(query, stage.release_key(place, priced.family), stage, place, made, lease, visible)
+                for place in range(len(stage.histograms))
+            ]
+            prepared, calibration = at_chosen_bounds(asked.prepared, priced.calibration, values, self._dialect)
+            asked = replace(asked, prepared=prepared, priced=replace(priced, calibration=calibration))
+            query = replace(query, asked=asked)
+        norms = {
+            core.described.name: self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
+            for core, histogram in zip(asked.prepared.cores, asked.prepared.histograms, strict=True)
+            if histogram is not None
+        }
+        return Learned(tuple(values), norms)
+
+    def _go_on(self, query: ToRun, made: _Made, learned: Learned) -> bytes:
+        """The second charge of a query whose histograms are released, and its answer. Errors: NotGoneOn besides."""
+        try:
+            second = self._admission.second(query, learned)
+        except Refused as refused:
+            raise NotGoneOn(sums_refused(problem_of_refusal(refused))) from None
+        except Problem as problem:
+            raise NotGoneOn(sums_refused(problem)) from None
+        except BudgetExhausted as exhausted:
+            own = self._ledger.standing(exhausted.account).principal == query.asked.question.principal
+            raise NotGoneOn(sums_refused(problem_of_ledger(exhausted, spending=True, own_account=own))) from None
+        return self._in_slot(second, (query, made))
 
     def _fail(self, query_id: str, kept: Sequence[StoredRelease]) -> None:
         """Keeps the charge, and what it bought."""
@@ -318,8 +369,11 @@ class Running:
             described, calibration, exact, bits=self._bits, confidence=query.asked.question.confidence
         )
 
-    def _post(self, query: ToRun, made: _Made) -> bytes:
-        """Step 8: a function of released numbers alone. The shell over them, then the answer, stored and kept."""
+    def _post(self, query: ToRun, made: _Made, before: tuple[ToRun, _Made] | None) -> bytes:
+        """Step 8: a function of released numbers alone. The shell over them, then the answer, stored and kept.
+
+        Where there was a charge `before`, its query has the same answer, with both charges.
+        """
         asked = query.asked
         question, prepared = asked.question, asked.prepared
         try:
@@ -343,4 +397,10 @@ class Running:
         if made.used:
             kept = replace(parts, told_by=query.query_id)
             self._repeats.keep(repeat_key(question, prepared, asked.path[0]), kept)
+        if before is None:
+            return content
+        first, learned = before
+        both = parts_of(asked, rows, made.tables, {**learned.used, **made.used})
+        content = answer(asked, query.paid, both, self._ledger.standing(asked.path[0].id), first=first)
+        self._ledger.post(first.query_id, learned.fresh, content)
         return content

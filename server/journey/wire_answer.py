@@ -15,18 +15,19 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from accountant.account import Account
-from accountant.request import SharedAnswer, StoredRelease
+from accountant.request import Charged, SharedAnswer, StoredRelease
 from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
 from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
-from server.journey.query import Asked, Paid, Prepared
+from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
 from server.journey.wire_norms import cut_warnings, norm_json
+from server.journey.wire_parts import answer_parts
 from server.pricing import Priced
 from sql_rewrite.plan_warnings import answer_warnings
 
@@ -102,12 +103,18 @@ def parts_of(
     )
 
 
-def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> bytes:
-    """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid."""
+def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, first: ToRun | None = None) -> bytes:
+    """The body of a settled query, as it is stored and sent. `account` is the one that paid, after it paid.
+
+    `first` is the query of the first of two charges, where the answer is that of both.
+    """
     question, prepared, priced = asked.question, asked.prepared, asked.priced
     events = [event for release in parts.releases.values() for event in release.events]
     own = {a.id for a in asked.path if a.principal == question.principal}
-    spent = sum((charged.epsilon for charged in paid.charged if charged.account == account.id), Fraction(0))
+    second = sum((charged.epsilon for charged in paid.charged if charged.account == account.id), Fraction(0))
+    every = _together((), paid.charged) if first is None else _together(first.paid.charged, paid.charged)
+    spent = sum((charged.epsilon for charged in every if charged.account == account.id), Fraction(0))
+    query_id = asked.query_id if first is None else first.query_id
     rest = {
         "accounting": {
             "charged": [
@@ -116,10 +123,11 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> by
                     "epsilon": epsilon_text(charged.epsilon, account),
                     "delta": decimal_text(charged.delta),
                 }
-                for charged in paid.charged
+                for charged in every
                 if charged.account in own
             ],
-            "reused": bool(prepared.cores) and len(paid.reused) == len(asked.charges),
+            "parts": [] if paid.read else answer_parts(asked, paid.reused, second, account, first=first),
+            "reused": bool(prepared.cores) and len(paid.reused) == len(asked.charges) and not every,
             "share": share_text(spent, account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": own_json(events, account, prepared.plan.dataset),
@@ -128,12 +136,12 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account) -> by
         },
     }
     links = {
-        "self": f"/v1/queries/{asked.query_id}",
+        "self": f"/v1/queries/{query_id}",
         "releases": [f"/v1/releases/{release.id}" for release in parts.releases.values()],
         "budget": f"/v1/budgets/{account.id}",
     }
     written = _json(rest)[1:-1], b'"provenance":' + parts.provenance, b'"links":' + _json(links)
-    return _head(asked.query_id) + b",".join((parts.table, *written)) + b"}"
+    return _head(query_id) + b",".join((parts.table, *written)) + b"}"
 
 
 def shared_part(parts: AnswerParts, query_id: str) -> SharedAnswer | None:
@@ -142,6 +150,15 @@ def shared_part(parts: AnswerParts, query_id: str) -> SharedAnswer | None:
         return None
     start = len(_head(parts.told_by))
     return SharedAnswer(query_id=parts.told_by, start=start, end=start + len(parts.table), at=len(_head(query_id)))
+
+
+def _together(*charges: Sequence[Charged]) -> list[Charged]:
+    """What each account was charged by all of them."""
+    found: dict[str, Charged] = {}
+    for one in (one for part in charges for one in part):
+        known = found.get(one.account, Charged(one.account, Fraction(0), Fraction(0)))
+        found[one.account] = Charged(one.account, known.epsilon + one.epsilon, known.delta + one.delta)
+    return list(found.values())
 
 
 def _head(query_id: str) -> bytes:

@@ -19,10 +19,12 @@ from server.errors import exhausted_words, finding_body
 from server.estimands import counts_of, estimand, what_is_cut
 from server.journey.norms import Foreseen, foresee
 from server.journey.query import Prepared, Quote
+from server.journey.two_charges import greatest, said_before
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_before, open_argument, open_bounds_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
+from server.journey.wire_parts import estimate_parts, fresh_names
 from server.pricing import Priced, cost_on, delta_that_fits
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
@@ -42,7 +44,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
     priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
     dataset = prepared.plan.dataset
-    free = priced is None or all(key in reusable for key in quote.keys)
+    free = priced is None or (not quote.first and all(key in reusable for key in quote.keys))
     verdict = Verdict.FREE
     if priced is not None and not free:
         verdict = Verdict.AFFORDABLE if priced.admitted else Verdict.REJECTED_BUDGET
@@ -50,6 +52,8 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     cost = Fraction(0)
     if loss is not None and priced is not None:
         cost = cost_on(leaf, loss) if reusable else priced.cost
+    first = epsilon_text(cost, leaf)
+    before = [said_before(question, dataset, leaf, first)] if quote.first else []
     seen = None if priced is None else foresee(prepared, priced, quote.histograms)
     notes = prepared.notes if seen is None else seen.notes
     delta = Fraction(0) if loss is None else loss.delta
@@ -57,8 +61,10 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         "verdict": verdict,
         "price": {
             "budget": leaf.id,
-            "epsilon": epsilon_text(cost, leaf),
+            "epsilon": first,
             "delta": decimal_text(delta),
+            "then_at_most": {"epsilon": decimal_text(greatest(question, dataset))} if quote.first else None,
+            "parts": estimate_parts(prepared, quote, cost),
             "share": share_text(cost, leaf),
             "of": {"epsilon": decimal_text(leaf.limit.epsilon), "delta": decimal_text(leaf.limit.delta)},
             "own": own_json(_used(prepared, quote), leaf, dataset),
@@ -71,9 +77,9 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             _family(foresee(prepared, family, quote.histograms), prepared, question, leaf, chosen=family is priced)
             for family in quote.families
         ],
-        "warnings": [finding_body(warning) for warning in prepared.warnings],
+        "warnings": [finding_body(warning) for warning in (*before, *prepared.warnings)],
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
-        "statistics": [] if priced is None else _statistics(prepared, priced),
+        "statistics": [] if priced is None or quote.first else _statistics(prepared, priced),
         "contribution": [
             _contribution(prepared, core, notes.get(core.described.name, ()), priced) for core in prepared.cores
         ],
@@ -218,16 +224,8 @@ def _questions_left(account: Account, epsilon: Fraction) -> dict[str, int]:
 
 
 def _fresh(prepared: Prepared, quote: Quote) -> list[str]:
-    """The names of what no stored release answers: of cores, and of the histograms of norms that they need."""
-    assert quote.priced is not None
-    fresh = {c.described.name for c, key in zip(prepared.cores, quote.keys, strict=True) if key not in quote.reusable}
-    needed = {
-        histogram.release_key(quote.priced.family)
-        for core, histogram in zip(prepared.cores, prepared.histograms, strict=True)
-        if histogram is not None and core.described.name in fresh
-    }
-    histograms = prepared.histograms_by_key(quote.priced.family)
-    return [*fresh, *(histograms[key].described.name for key in needed if key not in quote.reusable)]
+    """The names of what no stored release answers: of cores, and of the histograms that they need."""
+    return [name for names in fresh_names(prepared, quote).values() for name in names]
 
 
 def _loss(prepared: Prepared, quote: Quote) -> Loss:

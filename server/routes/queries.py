@@ -137,6 +137,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         delta=body.delta,
         half_width=None if accuracy is None else accuracy.half_width,
         relative=None if accuracy is None else accuracy.relative,
+        at_most=None if accuracy is None else accuracy.at_most,
         confidence=CONFIDENCE_DEFAULT if accuracy is None else accuracy.confidence,
         reuse=body.reuse,
         max_staleness_s=body.max_staleness_s,

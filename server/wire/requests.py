@@ -151,11 +151,17 @@ class AccuracyBody(RequestModel):
     half_width: HalfWidth | None = None
     relative: Relative | None = None
     confidence: Confidence = CONFIDENCE_DEFAULT
+    at_most: Annotated[
+        Epsilon | None,
+        Field(description="The greatest part of the paying account's epsilon for it; at most the policy's."),
+    ] = None
 
     @model_validator(mode="after")
     def _one_width(self) -> AccuracyBody:
         if self.half_width is not None and self.relative is not None:
             raise ValueError("half_width and relative are two ways to say one accuracy: give one of them")
+        if self.at_most is not None and self.half_width is None and self.relative is None:
+            raise ValueError("at_most is the greatest price of a half_width or a relative accuracy: give one of them")
         return self
 
 
