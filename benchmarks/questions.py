@@ -1,6 +1,6 @@
 """The first questions of an analyst, nothing declared beside everything: does the truth lie where the answer says?
 
-    python -m benchmarks.questions [--customers 5000] [--lines 100000] [--epsilon 0.3] [--show]
+    python -m benchmarks.questions [--customers 5000] [--lines 100000] [--epsilon 0.3] [--seed 8] [--show]
 
 Makes a shop (customers whose numbers of lines follow Zipf's law, prices with a long tail, missing values), serves it
 twice on 127.0.0.1, once as `up` proposes it and once with bounds, keys and dates declared, and asks each question from
@@ -138,9 +138,9 @@ DECLARED = {
 """What an owner who knows the shop could say about its columns."""
 
 
-def shop(folder: Path, customers: int, lines: int, exponent: float) -> Path:
-    """A DuckDB file with the tables `customers` and `lines`, the same in each run."""
-    draw = random.Random(8)
+def shop(folder: Path, customers: int, lines: int, exponent: float, seed: int) -> Path:
+    """A DuckDB file with the tables `customers` and `lines`, the same in each run with that seed."""
+    draw = random.Random(seed)
     with (folder / "customers.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["customer_id", "region", "age", "joined"])
@@ -364,11 +364,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--exponent", type=float, default=0.8, help="of Zipf's law")
     parser.add_argument("--epsilon", type=float, default=0.3, help="of an account of 10")
+    parser.add_argument("--seed", type=int, default=8, help="of the shop")
     parser.add_argument("--show", action="store_true", help="cells that do not hold, and refusals")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        data = shop(Path(folder), options.customers, options.lines, options.exponent)
+        data = shop(Path(folder), options.customers, options.lines, options.exponent, options.seed)
         server = subprocess.Popen(
             [
                 sys.executable, "-m", "server.cli", "up", "--home", str(home), "--port", "0", "--json",

@@ -79,11 +79,12 @@ def choose(
     if octave is None:
         few = _norm_of_few(noisy, deviation)
         return None if few is None else NormChoice(min(few, most), 0.0, 0.0)
-    tail = norm_tail(noisy, octave, deviation)
+    edges = 2.0 ** (np.arange(-BINS_PER_OCTAVE, BINS) / BINS_PER_OCTAVE)
+    tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of))
     first, weights = tail.last + 1, tail.weights
     end = first + tail.laws.shape[1]
     norms = np.minimum(2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE)), most)
-    whole = _whole(end, cells, power, of, most)
+    whole = _sizes(_middles(end, most), cells, power, of)
     lost = _kept_off(norms, end, most) * whole
     body = np.maximum(noisy[:first], 0)
     cut = lost[:, :first] @ body + tail.laws @ lost[:, first:].T
@@ -127,23 +128,25 @@ def _middles(end: int, most: float) -> Floats:
     return np.minimum(middle, most)
 
 
-def _whole(end: int, cells: int, power: NormPower, of: NormOf, most: float) -> Floats:
-    """What one unit of each bin adds to the sum over all cells, about.
+def _sizes(norms: Floats, cells: int, power: NormPower, of: NormOf) -> Floats:
+    """What a unit of each norm adds to the sum over all cells, about.
 
-    An L1 norm is it. A unit of whole rows with L2 norm n has at most n sqrt(cells) of them, and at most n^2: as if
-    spread evenly. Sums lie between n, all in one cell, and n sqrt(cells): their geometric mean.
+    An L1 norm is it. Where r rows fall into k cells at random, the square of the L2 norm is about r + r^2 / k: few
+    rows stand alone in their cells, many share them. One row in each of n^2 cells has the norm n. Sums lie between n,
+    all in one cell, and n sqrt(cells): their geometric mean.
     """
-    middle = _middles(end, most)
     if power is NormPower.L1:
-        return middle
+        return norms
     match of:
-        case NormOf.ROWS | NormOf.UNITS:
-            spread: Floats = middle * np.minimum(middle, math.sqrt(cells))
+        case NormOf.ROWS:
+            found: Floats = np.maximum(norms, (np.sqrt(1 + 4 * norms * norms / cells) - 1) * (cells / 2))
+        case NormOf.UNITS:
+            found = np.maximum(norms, norms * np.minimum(norms, math.sqrt(cells)))
         case NormOf.SUM:
-            spread = middle * cells**0.25
+            found = norms * cells**0.25
         case _:
             assert_never(of)
-    return spread
+    return found
 
 
 def _norm_of_few(noisy: Floats, deviation: float) -> float | None:

@@ -73,21 +73,28 @@ def last_octave(noisy: Floats, deviation: float) -> int | None:
     return max(map(int, (*together[-1:], *alone[-1:])), default=None)
 
 
-def norm_tail(noisy: Floats, last: int, deviation: float) -> Tail:
+def norm_tail(noisy: Floats, last: int, deviation: float, sizes: Floats) -> Tail:
     """The laws after octave `last`.
 
-    A law is exp(a + slope x + bend x^2), x in octaves and bend <= 0, fitted by least squares to the octaves from the
-    fullest of the last few that are seen onwards. A power law has no bend. That nothing comes after is a law as well.
+    A law is exp(a + slope x + bend x^2) units per octave of size, x that size in octaves and bend <= 0, fitted by least
+    squares to the octaves from the fullest of the last few that are seen onwards. A power law has no bend. That nothing
+    comes after is a law as well. `sizes` are those of units at the edges of the bins, from an octave below the first
+    bin on. Laws of norms would be too light: the norm of a few rows, each alone in its cell, grows with the root of
+    their number, that of many with the number itself, so that the tail of norms is heavier than what comes before it.
     """
     assert noisy.shape == (BINS,)
+    assert sizes.shape == (BINS + BINS_PER_OCTAVE,)
     octaves = _octaves(noisy)
     begin, end = max(0, last - _BACK), min(len(octaves) - 1, last + _AHEAD)
     begin += int(np.argmax(octaves[begin : last + 1]))
     places = np.arange(begin, end + 1)
     counts, deviations = octaves[begin : end + 1], _deviations(octaves, deviation)[begin : end + 1]
-    # In octaves from the middle of the last one: the first bin is the last one of an octave whose others are empty.
-    x = (np.arange(BINS_PER_OCTAVE * (begin - 1) + 1, BINS_PER_OCTAVE * end + 1) - BINS_PER_OCTAVE * (last - 0.375)) / 4
-    fine = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30)).reshape(len(_LAWS), -1, BINS_PER_OCTAVE)
+    # From the middle of the last octave: the first bin is the last one of an octave whose others are empty.
+    edges = np.log2(sizes[BINS_PER_OCTAVE * begin : BINS_PER_OCTAVE * (end + 1) + 1])
+    middle = (edges[BINS_PER_OCTAVE * (last - begin)] + edges[BINS_PER_OCTAVE * (last - begin + 1)]) / 2
+    x = (edges[:-1] + edges[1:]) / 2 - middle
+    fine = np.exp(np.clip(_LAWS[:, :1] * x + _LAWS[:, 1:] * x * x, -60, 30)) * np.diff(edges)
+    fine = fine.reshape(len(_LAWS), -1, BINS_PER_OCTAVE)
     shape = fine.sum(2)
     body = places <= last
     certain = 1 / (deviations**2 + (_MISFIT * np.where(body, np.maximum(counts, 0), 0)) ** 2)
