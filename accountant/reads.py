@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from sqlalchemy import ClauseElement, ColumnElement, Connection, Engine, bindparam, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Engine, bindparam, func, or_, select, tuple_
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -20,7 +20,7 @@ from accountant.filter import Sums
 from accountant.request import Charged, QueryRecord, Reserved, SharedAnswer, StoredRelease
 from accountant.reserving import serving_of
 from accountant.rows import AccountState, AnswerRow, EarlierRow, ReleaseRow
-from accountant.statements import ACCOUNT_COLUMNS, Columns
+from accountant.statements import ACCOUNT_COLUMNS, Columns, DialectKind, text_of
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, queries, readings
 from accountant.tables import releases as release_table
@@ -77,16 +77,14 @@ class Reads:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-        def compiled(statement: ClauseElement) -> str:
-            return str(statement.compile(dialect=engine.dialect))
-
+        kind = DialectKind.of(engine.dialect)
         # What every question reads.
-        self._spendable = compiled(_SPENDABLE)
-        self._standing = compiled(_STANDING)
-        self._earlier = compiled(_EARLIER)
-        self._answer = compiled(_ANSWER)
-        self._best = f"{compiled(_BEST)} LIMIT 1"
-        self._best_own = f"{compiled(_BEST_OWN)} LIMIT 1"
+        self._spendable = text_of(_SPENDABLE, kind)
+        self._standing = text_of(_STANDING, kind)
+        self._earlier = text_of(_EARLIER, kind)
+        self._answer = text_of(_ANSWER, kind)
+        self._best = f"{text_of(_BEST, kind)} LIMIT 1"
+        self._best_own = f"{text_of(_BEST_OWN, kind)} LIMIT 1"
 
     def account(self, account: str) -> Account:
         """The account at this moment. Errors: UnknownAccount."""

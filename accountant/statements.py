@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -28,7 +30,17 @@ from accountant.entry import Amounts
 from accountant.states import EntryKind, QueryStatus
 from accountant.tables import accounts, entries, instances, ledger_meta, queries, readings, releases
 
-__all__ = ["ACCOUNT_COLUMNS", "SPENT_COLUMNS", "AccountRow", "Columns", "Statements", "Values"]
+__all__ = [
+    "ACCOUNT_COLUMNS",
+    "SPENT_COLUMNS",
+    "AccountRow",
+    "Columns",
+    "DialectKind",
+    "Statements",
+    "Values",
+    "statements_of",
+    "text_of",
+]
 
 Value = None | int | str | bytes
 
@@ -98,6 +110,34 @@ _QUERY_COLUMNS = [
     queries.c.finished,
 ]
 _ENTRY_AMOUNTS = [entries.c[name] for name in Amounts._fields]
+
+
+@dataclass(frozen=True)
+class DialectKind:
+    """A dialect, equal to all that write the same text."""
+
+    dialect: Dialect = field(compare=False, repr=False)
+    kind: type[Dialect]
+    paramstyle: str
+    version: tuple[int | str, ...] | None
+
+    @classmethod
+    def of(cls, dialect: Dialect) -> DialectKind:
+        """The kind of a dialect; of PostgreSQL, once it is connected, with the server's version."""
+        version = dialect.server_version_info
+        return cls(dialect, type(dialect), dialect.paramstyle, None if version is None else tuple(version))
+
+
+@lru_cache(maxsize=64)
+def text_of(statement: ClauseElement, kind: DialectKind) -> str:
+    """A statement compiled for a dialect, once in a process."""
+    return str(statement.compile(dialect=kind.dialect))
+
+
+@lru_cache(maxsize=4)
+def statements_of(kind: DialectKind) -> Statements:
+    """The batch's statements for a dialect, compiled once in a process: it takes as long as opening the ledger."""
+    return Statements(kind.dialect)
 
 
 class Statements:

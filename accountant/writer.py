@@ -37,7 +37,7 @@ from accountant.continuity import Continuity, Head
 from accountant.errors import LedgerBehind, LedgerError, LedgerUnavailable
 from accountant.operation import Operation, Result
 from accountant.operations import Abandon, Recover
-from accountant.statements import Statements
+from accountant.statements import DialectKind, statements_of
 from accountant.tables import instances
 from privacy.values import Json
 
@@ -104,7 +104,7 @@ class Writer:
         may_recover: Callable[[], bool],
     ) -> None:
         self._engine = engine
-        self._statements = Statements(engine.dialect)
+        self._statements = statements_of(DialectKind.of(engine.dialect))
         self._instance = instance
         self._now = now
         self._lease_micros = lease_micros

@@ -36,6 +36,10 @@ LINT = {
 }
 
 
+WORKERS = ["-n", "2", "--dist", "worksteal"]
+"""Two halves of the list, so that most modules are set up in one process only; whoever ends first takes more."""
+
+
 def main(command: str, arguments: list[str]) -> int:
     """Runs one of the three commands and returns its exit code."""
     if arguments[:1] in (["-h"], ["--help"]):
@@ -43,6 +47,8 @@ def main(command: str, arguments: list[str]) -> int:
         return 0
     if command == "test":
         os.chdir(ROOT)
+        # Tests start Python several hundred times, and each start would compile the project anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         _replace(["pytest", *pytest_arguments(arguments)])
     if command == "lint":
         return _lint(arguments)
@@ -62,7 +68,7 @@ def pytest_arguments(given: list[str]) -> list[str]:
         argument.startswith(("-n", "--numprocesses", "--pdb", "--trace")) or argument in ("no:xdist", "-pno:xdist")
         for argument in given
     )
-    return [*([] if chosen else ["-n", "2"]), *given]
+    return [*([] if chosen else WORKERS), *given]
 
 
 def tool_command(tool: str) -> list[str]:

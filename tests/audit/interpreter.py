@@ -20,7 +20,7 @@ from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import Core
 from tests.audit.violation import require
 
-__all__ = ["Contributions", "Hasher", "contributions", "encoded", "grouped_rows", "summed"]
+__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "summed"]
 
 Key = tuple[Any, ...]
 Vector = tuple[int, ...]
@@ -167,7 +167,7 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
         size = 1 if encoding is None else encoding.highest
         return (math.floor(min(allotted, len(there)) * size),)
     assert encoding is not None
-    steps = [value for row in taken if (value := encoded(bounded, row)) is not None]
+    steps = [value for value in map(encoder(bounded), taken) if value is not None]
     if statistic.kind is StatisticKind.SUM:
         return (_held(sum(steps), encoding.lowest, encoding.highest, allotted),)
     size = encoding.highest**statistic.degree
@@ -212,21 +212,28 @@ def _held(total: int, lowest: int, highest: int, allotted: Fraction) -> int:
     return max(low, min(total, high))
 
 
-def encoded(bounded: BoundedStatistic, row: Mapping[tuple[str, str], Any]) -> int | None:
-    """The integer T of a statistic's argument for one row."""
+def encoder(bounded: BoundedStatistic) -> Callable[[Mapping[tuple[str, str], Any]], int | None]:
+    """The integer T of a statistic's argument, as a function of one row."""
     encoding, argument = bounded.statistic.encoding, bounded.argument
     assert encoding is not None
     assert argument is not None
-    value = evaluate(argument, row)
-    if value is None:
-        return None
-    ends = [encoding.offset, *(encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))]
-    if isinstance(value, int) and encoding.step.numerator == 1 and all(end.denominator == 1 for end in ends):
-        return int((max(ends[1], min(Fraction(value), ends[2])) - ends[0]) / encoding.step)
-    assert isinstance(value, int | float)
-    low, high = (float(encoding.offset + encoding.step * bound) for bound in (encoding.lowest, encoding.highest))
-    clipped = max(low, min(float(value), high))
-    steps = (clipped - float(encoding.offset)) / float(encoding.step)
-    whole = math.floor(abs(steps))
-    whole += abs(steps) - whole >= 0.5
-    return max(encoding.lowest, min(whole if steps >= 0 else -whole, encoding.highest))
+    offset, step, lowest, highest = encoding.offset, encoding.step, encoding.lowest, encoding.highest
+    ends = [offset, *(offset + end * step for end in (lowest, highest))]
+    whole = step.numerator == 1 and all(end.denominator == 1 for end in ends)
+    low, high = (float(end) for end in ends[1:])
+
+    def encode(row: Mapping[tuple[str, str], Any]) -> int | None:
+        value = evaluate(argument, row)
+        if value is None:
+            return None
+        if whole and isinstance(value, int):
+            first, least, greatest = map(int, ends)
+            return (max(least, min(int(value), greatest)) - first) * step.denominator
+        assert isinstance(value, int | float)
+        clipped = max(low, min(float(value), high))
+        steps = (clipped - float(offset)) / float(step)
+        rounded = math.floor(abs(steps))
+        rounded += abs(steps) - rounded >= 0.5
+        return max(lowest, min(rounded if steps >= 0 else -rounded, highest))
+
+    return encode

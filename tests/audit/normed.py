@@ -27,7 +27,7 @@ from sql_rewrite.evaluate import evaluate
 from sql_rewrite.normed import WEIGHT_PARTS
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
-from tests.audit.interpreter import encoded, grouped_rows
+from tests.audit.interpreter import encoder, grouped_rows
 from tests.audit.violation import Violation, require
 
 __all__ = ["Seen", "audit_norms", "automatic", "check_stores"]
@@ -109,19 +109,23 @@ def check_stores(
 
 
 class _Reference:
-    """What every unit adds to one core, and the bins that it is in."""
+    """What every unit adds to one core, and the bins that it is in: computed once for each unit, on whichever sides."""
 
     def __init__(
         self, core: BoundedCore, rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
     ) -> None:
         self.core = core
         self.units: dict[Any, dict[Key, list[Mapping[tuple[str, str], Any]]]] = grouped_rows(core, rows, owners)
+        self._vectors: dict[Any, dict[Key, dict[str, list[Interval]]]] = {}
+        self._squares: dict[tuple[Any, str], int] = {}
 
     def cells(self, units: frozenset[Any]) -> dict[Key, dict[str, list[Interval]]]:
         """The ends of each sum over some units."""
         total: dict[Key, dict[str, list[Interval]]] = {}
         for unit in units & self.units.keys():
-            for key, vectors in self._scaled(unit).items():
+            if unit not in self._vectors:
+                self._vectors[unit] = self._scaled(unit)
+            for key, vectors in self._vectors[unit].items():
                 cell = total.setdefault(key, {})
                 for name, vector in vectors.items():
                     before = cell.get(name, [(0, 0)] * len(vector))
@@ -140,6 +144,12 @@ class _Reference:
 
     def square(self, unit: Any, item: BoundedNorm) -> int:
         """The square of a unit's norm."""
+        known = self._squares.get((unit, item.norm.name))
+        if known is None:
+            known = self._squares[unit, item.norm.name] = self._square(unit, item)
+        return known
+
+    def _square(self, unit: Any, item: BoundedNorm) -> int:
         owner = next(s for s in self.core.statistics if s.statistic.norm == item.norm.name)
         values = [self._number(item, owner, members) for members in self.units[unit].values()]
         if item.norm.power is NormPower.L1:
@@ -159,7 +169,7 @@ class _Reference:
     @staticmethod
     def _held_sum(owner: BoundedStatistic, taken: Sequence[Mapping[Any, Any]]) -> int:
         one = replace(owner, statistic=replace(owner.statistic, encoding=owner.row_encoding))
-        total = sum(step for row in taken if (step := encoded(one, row)) is not None)
+        total = sum(step for step in map(encoder(one), taken) if step is not None)
         return max(-NORM_MAX, min(NORM_MAX, total))
 
     def _scaled(self, unit: Any) -> dict[Key, dict[str, list[Interval]]]:
@@ -194,7 +204,7 @@ class _Reference:
         encoding = s.row_encoding
         assert encoding is not None
         one = replace(s, statistic=replace(s.statistic, encoding=encoding))
-        steps = [encoded(one, row) for row in taken]
+        steps = list(map(encoder(one), taken))
         there = [step for step in steps if step is not None]
         width = encoding.highest
         if s.statistic.degree == 1:

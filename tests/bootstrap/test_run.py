@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.__main__ import pytest_arguments
+from tests.__main__ import WORKERS, pytest_arguments
 from tests.bootstrap.script import CHECKOUT
 from tests.skipped import skip_table
 
@@ -60,8 +60,8 @@ def test_skipped_tests_are_explained(tmp_path: Path, workers: str) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ["-n", "2"]),
-        (["-k", "ledger"], ["-n", "2", "-k", "ledger"]),
+        ([], WORKERS),
+        (["-k", "ledger"], [*WORKERS, "-k", "ledger"]),
         (["-n0"], ["-n0"]),
         (["-p", "no:xdist"], ["-p", "no:xdist"]),
         (["--pdb"], ["--pdb"]),

@@ -6,12 +6,15 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from server.demo import write_demo
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of
 
 CHART = "SELECT DATE_TRUNC('month', visit_date) AS month, COUNT(*) AS n FROM visits GROUP BY month ORDER BY month"
 
 
+@pytest.mark.slow
 def test_a_chart_of_visits_per_month_is_not_cut_in_silence(tmp_path: Path) -> None:
     """Beyond its noise each of the 36 months lacks a few percent at most, and the answer says that units were cut.
 

@@ -8,6 +8,7 @@ statements are written changes on purpose, or not at all; where it is on purpose
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,7 +101,8 @@ def _normed() -> Iterator[tuple[str, BoundedCore]]:
                 yield f"{name}/{power.value}", at_norms(core, {n.norm.name: Fraction(7, 2) for n in core.norms})
 
 
-def cores() -> dict[str, dict[str, BoundedCore]]:
+@functools.cache
+def cores() -> Mapping[str, Mapping[str, BoundedCore]]:
     """Bounded cores by corpus: one and several rows per unit, all bounds, public and hidden keys, joins, filters."""
     texts = [*GOOD, *(entry.text for entry in answered())]
     questions = [make_question(seed).sql for seed in range(QUESTIONS)]
