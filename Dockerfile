@@ -16,6 +16,7 @@ COPY accountant /opt/noisegate/app/accountant
 COPY migrations /opt/noisegate/app/migrations
 COPY server /opt/noisegate/app/server
 COPY schemas /opt/noisegate/app/schemas
+COPY docs/cli.md /opt/noisegate/app/docs/cli.md
 # The root file system is read-only later, so the byte code is made now.
 RUN /opt/noisegate/venv/bin/python -m compileall -q /opt/noisegate/app
 

@@ -16,7 +16,7 @@ from engines.texts import AskedText, Stopped, TextRefused, encode_text, read_sto
 from engines.twin import twin_of
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import ExecutionFailed
-from privacy.statement import Parameter, Statement
+from privacy.statement import Parameter, Statement, Step
 from privacy.values import Cell, Json
 
 __all__ = [
@@ -216,7 +216,7 @@ class ShellEngine(Pooled):
         if text is not None and isinstance(answer, Failure):
             # A text may be written to take long; a statement that cannot be planned is our fault.
             self.plan(dataset, statements, timeout_seconds=timeout_seconds, owner=owner)
-            raise TextRefused("end")
+            raise TextRefused(Step.END)
         if answer is not True:
             self._incidents.note("unplannable", answer.value if isinstance(answer, Failure) else "unknown")
             raise PlanFailed

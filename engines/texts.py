@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from engines.encoding import encode_parameters, is_unicode
 from engines.frames import FrameFault
 from engines.records import read_record
-from privacy.statement import Parameter
+from privacy.statement import Parameter, Step
 from privacy.values import Json
 
-__all__ = ["AskedText", "Step", "Stopped", "TextRefused", "encode_text", "read_stopped"]
-
-Step = Literal["read", "bind", "end"]
+__all__ = ["AskedText", "Stopped", "TextRefused", "encode_text", "read_stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +29,7 @@ class AskedText:
 class TextRefused(Exception):
     """The engine does not read a text that the lift reads. Carries no message of the engine.
 
-    `step` is where it stopped: at "read" in the syntax, at "bind" at a name, a type or a call; "end" says that it did
-    not come to an end within its time and memory. `place` is the character of the text, None where it does not say.
+    `place` is the character of the text at which it stopped, None where it does not say.
     """
 
     def __init__(self, step: Step, place: int | None = None) -> None:
@@ -46,11 +42,11 @@ class TextRefused(Exception):
 class Stopped:
     """Where the engine stopped reading a text, and at which byte."""
 
-    step: Literal["read", "bind"]
+    step: Step
     place: int | None
 
     def __post_init__(self) -> None:
-        if self.place is not None and self.place < 0:
+        if self.step is Step.END or (self.place is not None and self.place < 0):
             raise FrameFault
 
     def refusal(self, text: AskedText) -> TextRefused:
@@ -66,7 +62,7 @@ def encode_text(text: AskedText) -> dict[str, Json]:
     accepts uses it.
     """
     if not is_unicode(text.sql):
-        raise TextRefused("read")
+        raise TextRefused(Step.READ)
     items = {name: encode_parameters([value]) for name, value in text.parameters.items() if is_unicode(name)}
     return {"sql": text.sql, "parameters": {name: item[0] for name, item in items.items() if item is not None}}
 

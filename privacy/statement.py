@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import enum
 from dataclasses import dataclass
 
 from privacy.policy import ColumnType
 
-__all__ = ["TEXT_ROW_BYTES_MAX", "Parameter", "Statement", "StatementKey", "StatementSum"]
+__all__ = ["TEXT_ROW_BYTES_MAX", "Parameter", "Statement", "StatementKey", "StatementSum", "Step"]
 
 TEXT_ROW_BYTES_MAX = 128 * 1024
 """Most bytes of text that a statement's operators may make of one row, all together (sql_rewrite/memory.py proves it).
@@ -17,6 +18,19 @@ workers keep room for that (engines/memory.py).
 """
 
 Parameter = str | int | float | bool | datetime.date | datetime.datetime | None
+
+
+class Step(enum.StrEnum):
+    """Where an engine stopped with a text that it was asked to judge. Workers send the values."""
+
+    READ = "read"
+    """In the syntax."""
+
+    BIND = "bind"
+    """At a name, a type or a call."""
+
+    END = "end"
+    """It did not come to an end within its time and memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Final
 
 from accountant.reads import Reads
 from accountant.states import QueryStatus
 from privacy.policy import Dataset
-from privacy.values import Json
+from server.profile_types import Profile
 
 __all__ = ["ATTEMPTS_MAX", "PROFILE", "Published", "attempt_id"]
 
@@ -28,14 +27,14 @@ class Published:
 
     def __init__(self, ledger: Reads) -> None:
         self._ledger = ledger
-        self._kept: OrderedDict[tuple[str, str], Mapping[str, Json]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Profile] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
+    def of(self, dataset: Dataset) -> Profile | None:
         """The profile of this version of the data, None where none was made. Never spends."""
         return self.find(dataset.name, dataset.data_version)
 
-    def find(self, name: str, data_version: str) -> Mapping[str, Json] | None:
+    def find(self, name: str, data_version: str) -> Profile | None:
         """The same, by the names of dataset and version."""
         key = (name, data_version)
         with self._lock:
@@ -49,13 +48,16 @@ class Published:
                         self._kept.popitem(last=False)
         return known
 
-    def _read(self, name: str, data_version: str) -> Mapping[str, Json] | None:
+    def _read(self, name: str, data_version: str) -> Profile | None:
         for number in range(1, ATTEMPTS_MAX):
             made = self._ledger.query(attempt_id(name, data_version, number))
             if made is None:
                 return None
             if made.state is QueryStatus.SETTLED:
-                return None if made.answer is None else {**json.loads(made.answer), "created": made.created.isoformat()}
+                if made.answer is None:
+                    return None
+                profile: Profile = json.loads(made.answer) | {"created": made.created.isoformat()}
+                return profile
         return None
 
 

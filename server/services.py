@@ -12,7 +12,6 @@ from accountant.states import QueryStatus
 from engines.incidents import Incidents
 from privacy.policy import Dataset
 from privacy.refusal import Finding
-from privacy.values import Json
 from server.jobs import JobPool
 from server.question import Question
 from server.settings import Settings
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     # Commands read this module, and few of them need the mathematics that a query is made of.
     from server.administration.profiles import ProfileDataset
     from server.journey.query import Admitted, ToRun
+    from server.profile_types import Profile
 
 __all__ = ["Catalogue", "Check", "DatasetRefused", "JourneySteps", "OtherName", "ProfileSteps", "Registrar", "Services"]
 
@@ -62,10 +62,10 @@ class Catalogue(Protocol):
 class ProfileSteps(Protocol):
     """Profiles of data (server/administration/profiles.py). Synchronous; called on threads."""
 
-    def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
+    def of(self, dataset: Dataset) -> Profile | None:
         """The published profile of the version of the data that is served, None where there is none."""
 
-    def make(self, request: ProfileDataset, *, actor: str) -> Mapping[str, Json]:
+    def make(self, request: ProfileDataset, *, actor: str) -> Profile:
         """Makes one. Raises ActRefused."""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Sequence
-from typing import Literal
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from privacy.refusal import Position, Refused
+from privacy.statement import Step
 from sql_rewrite.hints import FUNCTIONS, instead_of
 from sql_rewrite.kinds import Kind
 from sql_rewrite.refuse import refuse
@@ -31,12 +31,9 @@ _CLAUSES = frozenset(
 _ENDS = _CLAUSES | {Kind.R_PAREN, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT, Kind.INTERSECT}
 
 
-def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | None) -> Refused:
-    """The refusal of a text that the lift accepts, at whose character `place` the engine stopped; None where unknown.
-
-    `step`: "read" in the syntax, "bind" at a name, a type or a call behind it, "end" when time or memory ran out.
-    """
-    if step == "end":
+def foreign_text(sql: str, step: Step, place: int | None) -> Refused:
+    """The refusal of a text that the lift accepts, at whose character `place`, where known, the engine stopped."""
+    if step is Step.END:
         return refuse(
             "too_large",
             "the query is refused",
@@ -50,7 +47,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
     word = text.tokens[token]
     span = text.token_position(word)
     called = token + 1 < len(text.tokens) and text.tokens[token + 1].token_type is Kind.L_PAREN
-    if step == "bind" and called and (word.text[:1].isalpha() or word.text[:1] == "_"):
+    if step is Step.BIND and called and (word.text[:1].isalpha() or word.text[:1] == "_"):
         return refuse(
             "unsupported_function",
             f"{word.text[:60]}() is refused",
@@ -62,7 +59,7 @@ def foreign_text(sql: str, step: Literal["read", "bind", "end"], place: int | No
         _CODES[step],
         f'the text could not be read as SQL near "{span.text[:40]}"',
         _WHY[step],
-        *(_meant(text.tokens, token) if step == "read" else _with_table(text.tokens, token)),
+        *(_meant(text.tokens, token) if step is Step.READ else _with_table(text.tokens, token)),
         "check the syntax at the place that is marked",
         position=span,
     )
@@ -140,10 +137,10 @@ _VALUE = re.compile(f"{_CONSTANT}|{_NAME}")
 _CALL = re.compile(r"([A-Za-z_]\w*)\(", re.ASCII)
 _AFTER = re.compile(rf"(?:{_NAME}\.)?{_NAME} {_OPERATOR} ?(?P<value>{_CONSTANT})")
 _BEFORE = re.compile(rf"(?P<value>{_CONSTANT}) {_OPERATOR} \Z")
-_CODES = {"read": "parse_error", "bind": "unsupported_sql"}
+_CODES = {Step.READ: "parse_error", Step.BIND: "unsupported_sql"}
 _WHY = {
-    "read": "A value, a name or an operator is missing beside it, or it has no meaning in this dialect.",
-    "bind": "DuckDB, whose dialect this is, does not accept the names and types that meet there.",
+    Step.READ: "A value, a name or an operator is missing beside it, or it has no meaning in this dialect.",
+    Step.BIND: "DuckDB, whose dialect this is, does not accept the names and types that meet there.",
 }
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from sql_rewrite.scalars import Column, Node, Scalar, node
+from sql_rewrite.scalars import Column, ExtremeName, Node, Scalar, node
 
 __all__ = [
     "Binned",
     "ChosenGroups",
     "Count",
     "Distinct",
-    "EndName",
     "EndOf",
     "Extended",
     "Factor",
@@ -85,14 +84,11 @@ class Count(Scalar):
     value: Scalar | None = None
 
 
-EndName = Literal["least", "greatest"]
-
-
 @node
 class EndOf(Scalar):
     """The least or the greatest value of a group, of numbers, dates or timestamps that are not NULL."""
 
-    which: EndName
+    which: ExtremeName
     value: Scalar
 
 

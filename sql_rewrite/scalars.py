@@ -110,8 +110,16 @@ DivisionSymbol = Literal["/", "//", "%"]
 GuardedName = Literal["sqrt", "ln", "log10", "log2"]
 """Functions of a number that are defined on a half-line."""
 
-PowerDomain = Literal["everywhere", "not zero", "positive", "not negative", "depends on the exponent"]
-"""For which bases a power is a real number, with the exponent that it has."""
+
+class PowerDomain(enum.Enum):
+    """For which bases a power is a real number, with the exponent that it has."""
+
+    EVERYWHERE = "everywhere"
+    NOT_ZERO = "not zero"
+    POSITIVE = "positive"
+    NOT_NEGATIVE = "not negative"
+    BY_EXPONENT = "depends on the exponent"
+
 
 DatePartName = Literal[
     "year", "quarter", "month", "day", "day_of_week", "day_of_week_iso", "day_of_year", "week", "iso_year",

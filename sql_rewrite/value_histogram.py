@@ -46,7 +46,6 @@ from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.plan import Aggregate, Core, Source
 from sql_rewrite.relations import (
     Count,
-    EndName,
     EndOf,
     Grouped,
     Output,
@@ -66,6 +65,7 @@ from sql_rewrite.scalars import (
     DatePart,
     EngineType,
     Extreme,
+    ExtremeName,
     Function,
     Guarded,
     IsNull,
@@ -189,7 +189,7 @@ def _tree(histogram: ValueHistogram) -> Relation:
         binned = TableRows((Output(_bin(stored, kind), BIN),), (source,), there)
     else:
         rows = TableRows((Output(Column(_RELATION, "unit$id"), "u"), Output(stored, "x")), (source,), there)
-        ends: tuple[EndName, ...] = ("least", "greatest")
+        ends: tuple[ExtremeName, ...] = ("least", "greatest")
         units = Grouped(rows, "b", (), ("u",), tuple([Output(EndOf(end, Named("x")), end) for end in ends]), dense=True)
         least, greatest = (_bin(Named(end), kind) for end in ends)
         moved = Arithmetic("+", greatest, Whole(histogram.moved), INTEGER)

@@ -19,6 +19,7 @@ from engines.described import TwinTable
 from engines.handlers.connection import identifier, only_statement, read_parameters
 from engines.handlers.layout import PLAIN_TYPES
 from engines.records import read_record
+from privacy.statement import Step
 from privacy.values import Json
 
 __all__ = ["Broken", "judge", "open_tables"]
@@ -75,11 +76,11 @@ def judge(seen: duckdb.DuckDBPyConnection, text: object) -> Mapping[str, Json] |
     whole, named = asked.sql, asked.parameters
     begins = _BEFORE.match(whole)
     offset = 0 if begins is None else begins.end()
-    step = "read"
+    step = Step.READ
     try:
         # DESCRIBE before a query yields the names and types of its columns: it is bound and then forgotten.
         statement = only_statement(seen, _DESCRIBE + whole[offset:])
-        step = "bind"
+        step = Step.BIND
         used = {name: read_parameters([named[name]])[0] for name in statement.named_parameters if name in named}
         seen.execute(statement, used or None).fetchall()
     except _BROKEN:

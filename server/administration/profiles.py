@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,6 +52,7 @@ from server.journey.wire_amounts import epsilon_text
 from server.log import logger
 from server.price_refusals import unreachable
 from server.profile_body import CONFIDENCE, profiled_table_body
+from server.profile_types import Profile
 from server.published import ATTEMPTS_MAX, PROFILE, Published, attempt_id
 from sql_rewrite.dialects import DIALECTS
 from sql_rewrite.profile import ProfiledTable, lower_profile, profile_key, profile_work, profiled_tables
@@ -110,12 +111,12 @@ class Profiles:
     def __post_init__(self) -> None:
         self._published = Published(self.ledger)
 
-    def of(self, dataset: Dataset) -> Mapping[str, Json] | None:
+    def of(self, dataset: Dataset) -> Profile | None:
         """The profile of the version of the data that is served, None where none was made. Never spends."""
         assert self._published is not None
         return self._published.of(dataset)
 
-    def make(self, request: ProfileDataset, *, actor: str) -> Mapping[str, Json]:
+    def make(self, request: ProfileDataset, *, actor: str) -> Profile:
         """Charges the root, reads every row, and stores the profile.
 
         Refused: NoDataset, RootNeeded, ProfiledAlready, ProfileRunning, UnpricedProfile, UnaffordableProfile, and
@@ -240,7 +241,7 @@ class Profiles:
 
     def _complete(
         self, query_id: str, asked: _Priced, actor: str, lease: EngineLease, slot: ExitStack, started: float
-    ) -> Mapping[str, Json]:
+    ) -> Profile:
         visible = self._visible(asked, started)
         name = asked.dataset.name
         fresh: list[StoredRelease] = []
@@ -258,7 +259,7 @@ class Profiles:
             # Of several tables all or none are published, so nothing is kept.
             self._fail(query_id)
             raise ActRefused(ProfileFailed(name, charged=True))
-        profile: dict[str, Json] = {
+        body: dict[str, Json] = {
             "query": query_id,
             "data_version": asked.dataset.data_version,
             "epsilon": epsilon_text(asked.priced.cost, asked.root),
@@ -267,11 +268,12 @@ class Profiles:
             "tables": bodies,
         }
         try:
-            self.ledger.post(query_id, fresh, json.dumps(profile, separators=(",", ":")).encode())
+            self.ledger.post(query_id, fresh, json.dumps(body, separators=(",", ":")).encode())
         except LedgerError as error:
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
             raise ActRefused(ProfileFailed(name, charged=True)) from None
-        return self.of(asked.dataset) or profile
+        profile: Profile = self.of(asked.dataset) or json.loads(json.dumps(body))
+        return profile
 
     def _visible(self, asked: _Priced, started: float) -> VisibleRun:
         part = (int(self.bits.words(1)[0]) >> 11) * 2.0**-53

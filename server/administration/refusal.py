@@ -4,8 +4,8 @@
 
 Each refusal is a class: its fields are facts, its constants what is said of them. In the words `{it.name}` stands for a
 fact, and `<name>` for what HTTP and the command line call differently: a field or an option, a route or a command.
-`server.routes.refusals` and `server.cli.refusals` name these, and say the words in their form. Those of budgets are in
-`budget_refusals.py`.
+`server.routes.refusals` and `server.cli.explaining` name these, and say the words in their form. Those of budgets are
+in `budget_refusals.py`.
 """
 
 from __future__ import annotations

@@ -38,16 +38,7 @@ def create_key(
     idempotency_key: str | None = _ONCE,
     here: Here,
 ) -> None:
-    """Make an API key, and its principal when there is none of that name.
-
-    The key is shown once; the ledger keeps a salted hash of it. It works at once, also on a running server.
-
-    \b
-    examples
-      noisegate key create research
-      noisegate key create operations --role admin --days 30
-      noisegate key create nightly --role auditor --json
-    """
+    """Make an API key, and its principal when there is none of that name."""
     from server.administration.people import GrantKey, People
     from server.roles import Role
 
@@ -61,27 +52,19 @@ def create_key(
 
         asked = {"command": "key create", **asdict(wanted)}
         made = _carry_out(registry, idempotency_key, asked, grant, unkept="key")
-    lines = [
-        f'Key {made["id"]} for "{name}" ({made["role"]}), valid until {made["expires"][:10]}:',
-        "It was made when this command ran before. Its text was shown then and is not stored."
-        if made["key"] is None
-        else f"\n  {made['key']}\n\nIt is shown once and is not stored.",
-        f"Revoke it with:\n  noisegate key revoke {made['id']}",
-    ]
+    text = f"\n  {made['key']}\n\nIt is shown once and is not stored."
+    if made["key"] is None:
+        text = "It was made when this command ran before. Its text was shown then and is not stored."
+    lines = [f'Key {made["id"]} for "{name}" ({made["role"]}), valid until {made["expires"][:10]}:', text]
+    lines += ["Revoke it with:", f"  noisegate key revoke {made['id']}"]
     if made["role"] in ("analyst", "owner"):
-        lines.append("An analyst also needs a budget:")
-        lines.append(f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001")
+        lines += ["An analyst also needs a budget:"]
+        lines += [f"  noisegate budget set --dataset NAME --principal {name} --epsilon 5 --delta 0.000001"]
     here.show(made, lines)
 
 
 def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` shows it."), here: Here) -> None:
-    """Revoke a key. It stops working with the next request; revoking twice changes nothing.
-
-    \b
-    examples
-      noisegate key list
-      noisegate key revoke 5f0c1d2e3a4b
-    """
+    """Revoke a key. It stops working with the next request; revoking twice changes nothing."""
     from server.administration.people import People
     from server.store.api_keys import split_key
 
@@ -93,13 +76,7 @@ def revoke_key(*, key: str = option("ID", "Identifier of the key, as `key list` 
 
 
 def list_keys(*, principal: str | None = option("--principal NAME", "Of this one only."), here: Here) -> None:
-    """List keys without their texts, which are not stored.
-
-    \b
-    examples
-      noisegate key list
-      noisegate key list --principal research --json
-    """
+    """List keys without their texts, which are not stored."""
     from server.administration.people import People
 
     with here.place().opened() as (settings, ledger, registry):
@@ -110,10 +87,9 @@ def list_keys(*, principal: str | None = option("--principal NAME", "Of this one
     for key, role in found:
         used, state = key.last_used_day or "never", f"revoked {key.revoked[:10]}" if key.revoked else ""
         rows.append([key.id, key.principal, role, key.created[:10], key.expires[:10], used, state, key.label])
-    lines = [table(["id", "principal", "role", "created", "expires", "last used", "state", "label"], rows)]
-    if not found:
-        lines = [as_typed("There are no keys yet. Make one with: noisegate key create NAME --role analyst")]
-    here.show([{**asdict(key), "role": role} for key, role in found], lines, verbatim=True)
+    shown = table(["id", "principal", "role", "created", "expires", "last used", "state", "label"], rows)
+    none = as_typed("There are no keys yet. Make one with: noisegate key create NAME --role analyst")
+    here.show([{**asdict(key), "role": role} for key, role in found], [shown if found else none], verbatim=True)
 
 
 # Budgets
@@ -132,16 +108,7 @@ def set_budget(
     idempotency_key: str | None = _ONCE,
     here: Here,
 ) -> None:
-    """Open an account, or change the limit of one that exists. What was spent stays spent.
-
-    A dataset has one root account: the only limit that holds when analysts put their answers together. It comes first.
-
-    \b
-    examples
-      noisegate budget set --dataset clinic --epsilon 20 --delta 0.00001
-      noisegate budget set --dataset clinic --principal research --epsilon 5 --delta 0.000001
-      noisegate budget set --dataset clinic --principal research --epsilon 8 --delta 0.000001 --reason "second phase"
-    """
+    """Open an account, or change the limit of one that exists. What was spent stays spent."""
     from accountant.account import FilterKind
     from accountant.filter import DELTA_MAX, EPSILON_MAX
     from privacy.numbers import ATTO, PICO
@@ -176,11 +143,8 @@ def set_budget(
         budget_table([account_body(made)]),
     ]
     if made.parent is None and done["result"] == "opened":
-        lines += [
-            "Next, somebody who may ask:",
-            "  noisegate key create NAME --role analyst",
-            f"  noisegate budget set --dataset {dataset} --principal NAME --epsilon E --delta D",
-        ]
+        lines += ["Next, somebody who may ask:", "  noisegate key create NAME --role analyst"]
+        lines += [f"  noisegate budget set --dataset {dataset} --principal NAME --epsilon E --delta D"]
     here.show(done, lines)
 
 
@@ -191,16 +155,7 @@ def show_budgets(
     remote: Remote,
     here: Here,
 ) -> None:
-    """Show limits, what is used and what remains. Running queries count as spent.
-
-    With an address or a key it asks that server for your own budgets; without, it reads the ledger of the home.
-
-    \b
-    examples
-      noisegate budget show
-      noisegate budget show --dataset clinic --principal research --json
-      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate budget show
-    """
+    """Show limits, what is used and what remains. Running queries count as spent."""
     place = here.place()
     elsewhere = remote != Remote(None, None, None)
     if elsewhere:
@@ -208,17 +163,17 @@ def show_budgets(
             everything = client.get("/v1/budgets")["budgets"]
     else:
         everything = _in_ledger(place, dataset, principal)
-    found = [
-        item for item in everything if dataset in (None, item["dataset"]) and principal in (None, item["principal"])
-    ]
-    if found:
-        remark = "The root bounds what all analysts of a dataset learn together; an account below it is one analyst's."
-        here.show(found, [budget_table(found)] + ([] if elsewhere else [remark]), verbatim=True)
-    elif elsewhere:
-        here.show(found, ["There is no budget of yours on this server. Ask an administrator for one."])
-    else:
-        opening = f"  noisegate budget set --dataset {dataset or 'NAME'} --epsilon 20 --delta 0.00001"
-        here.show(found, ["There is no budget here yet. Open the root, then one for each analyst:", opening])
+    wanted = {"dataset": dataset, "principal": principal}
+    found = [item for item in everything if all(value in (None, item[name]) for name, value in wanted.items())]
+    lines = [budget_table(found)] if found else ["There is no budget of yours on this server. Ask an administrator."]
+    if found and not elsewhere:
+        lines += ["The root bounds what all analysts of a dataset learn together; an account below is one analyst's."]
+    elif not elsewhere:
+        lines = [
+            as_typed(f"""There is no budget here yet. Open the root, then one for each analyst:
+  noisegate budget set --dataset {dataset or "NAME"} --epsilon 20 --delta 0.00001""")
+        ]
+    here.show(found, lines, verbatim=True)
 
 
 def _in_ledger(place: Home, dataset: str | None, principal: str | None) -> list[Json]:
@@ -262,11 +217,10 @@ def _carry_out(
         raise UsageError("""--idempotency-key is not accepted
             It is one text of 1 to 200 visible ASCII characters.
             Use a fresh UUID for every new command.""")
-    hashed = canonical_hash(request)
 
     def kept(made: Json) -> Reply:
         return Reply(201, {}, json.dumps({**made, unkept: None} if unkept else made))
 
-    done = once(registry, actor=operator(), key=key, request_hash=hashed, act=act, kept=kept)
+    done = once(registry, actor=operator(), key=key, request_hash=canonical_hash(request), act=act, kept=kept)
     earlier: Json = json.loads(done.body) if isinstance(done, Reply) else done
     return earlier

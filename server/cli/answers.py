@@ -5,12 +5,15 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from server.cli.output import Json, as_typed, painted, printable, short, table
-from server.cli.wording import as_commands
+from server.cli.output import Json, as_commands, as_typed, painted, printable, short, table
+
+if TYPE_CHECKING:
+    from engines.stored import Snapshot
 
 __all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
-           "estimate_lines", "own_words", "part_words", "price_lines",
+           "estimate_lines", "left_out_lines", "own_words", "part_words", "price_lines",
            "profile_lines", "warning_lines"]  # fmt: skip
 
 ROWS_SHOWN = 50
@@ -219,41 +222,32 @@ def _size_lines(expected: Sequence[Json]) -> Iterator[str]:
 def _error_lines(noisy: Sequence[Json]) -> Iterator[str]:
     if not noisy:
         return
-    rows = [
-        [column["name"], "by rows, below", "by rows, below"]
-        if column.get("by_rows")
-        else [column["name"], _known(column["half_width"]), _known(column["standard_error"])]
-        for column in noisy
-    ]
-    yield "\n" + table(["column", "± half width", "standard error"], rows, right=(1, 2))
-    # Averages and the like are the more exact the more rows a group has: the table says how much.
+    # Averages and the like are the more exact the more rows a group has: the table below says how much.
     ratios = [column for column in noisy if column.get("by_rows")]
-    reasons = [column.get("half_width_reason") for column in noisy]
-    if any(
-        column["half_width"] is None and reason is None
-        for column, reason in zip(noisy, reasons, strict=True)
-        if column not in ratios
-    ):
-        yield "  (unknown: it is computed from other noisy numbers; the answer has it)"
-    for why in dict.fromkeys(reason["why"] for reason in reasons if reason is not None):
-        yield f"  (unknown: {printable(why)})"
+    errors = ("half_width", "standard_error")
+    rows, unknown = [], []
+    for column in noisy:
+        known = [_known(column[name]) for name in errors]
+        rows.append([column["name"], *(["by rows, below"] * 2 if column in ratios else known)])
+        if column.get("half_width_reason") is not None:
+            unknown.append(printable(column["half_width_reason"]["why"]))
+        elif column["half_width"] is None and column not in ratios:
+            unknown.append("it is computed from other noisy numbers; the answer has it")
+    yield "\n" + table(["column", "± half width", "standard error"], rows, right=(1, 2))
+    for why in dict.fromkeys(unknown):
+        yield f"  (unknown: {why})"
     if not ratios:
         return
     sizes = [f"{int(size['rows']):,}" for size in ratios[0]["by_rows"]]
-    rows = [[column["name"], *map(_both_errors, column["by_rows"])] for column in ratios]
+    rows, worst = [], []
+    for column in ratios:
+        by_rows = [[_known(size[name]) for name in errors] for size in column["by_rows"]]
+        rows.append([column["name"], *(f"{width} ({error})" for width, error in by_rows)])
+        worst.append(f"{printable(column['name'])} {_known(column['by_rows'][-1]['standard_error_at_most'])}")
     yield "\n± half width (standard error) in a group of so many rows:"
     yield table(["column", *sizes], rows, right=range(1, len(sizes) + 1))
-    worst = ", ".join(
-        f"{printable(column['name'])} {_known(column['by_rows'][-1]['standard_error_at_most'])}" for column in ratios
-    )
-    yield (
-        "  (if the values are spread evenly over their bounds; whatever they are, the standard error in "
-        f"{sizes[-1]} rows is at most: {worst})"
-    )
-
-
-def _both_errors(size: Json) -> str:
-    return f"{_known(size['half_width'])} ({_known(size['standard_error'])})"
+    even = "if the values are spread evenly over their bounds"
+    yield f"  ({even}; whatever they are, the standard error in {sizes[-1]} rows is at most: {', '.join(worst)})"
 
 
 def _curve_lines(curve: Sequence[Json]) -> Iterator[str]:
@@ -261,11 +255,10 @@ def _curve_lines(curve: Sequence[Json]) -> Iterator[str]:
     if len(curve) < 2 or len(names) > 6:
         return
     yield "\nPrice and standard errors:"
-    rows = [[_starred(short(point["epsilon"]), point), *(_at_price(point, name) for name in names)] for point in curve]
+    rows = [[short(point["epsilon"]), *(_at_price(point, name) for name in names)] for point in curve]
     ratios = {name for point in curve for name in point.get("by_rows", {})}
     heads = [name + (f" of {_CURVE_ROWS:,} rows" if name in ratios else "") for name in names]
-    yield table(["epsilon", *heads], rows, right=range(len(names) + 1))
-    yield from _star_lines(curve)
+    yield _starred(["epsilon", *heads], rows, curve, right=range(len(names) + 1))
 
 
 def _at_price(point: Json, name: str) -> str:
@@ -284,15 +277,14 @@ def _family_lines(families: Sequence[Json]) -> Iterator[str]:
     rows = []
     for family in families:
         widths = {column["name"]: column for column in family["columns"]}
-        row = [_starred(family["noise"] + (" (this)" if family["chosen"] else ""), family)]
+        row = [family["noise"] + (" (this)" if family["chosen"] else "")]
         row += [short(family["price"]["epsilon"]), _promise(family["price"]["own"]["epsilon"])]
         row += [_width(widths[name]) for name in shown]
         rows.append([*row, *(f"{family['questions_left_after'].get(kind, 0):,}" for kind in kinds)])
     heads = ["noise", "epsilon", "by itself", *(f"± {name}" for name in shown)]
     heads += [f"{kind} questions left" for kind in kinds]
     yield "\nWith either kind of noise, and how many questions at the default spend would fit afterwards:"
-    yield table(heads, rows, right=range(1, len(heads)))
-    yield from _star_lines(families)
+    yield _starred(heads, rows, families, right=range(1, len(heads)))
 
 
 def _width(column: Json) -> str:
@@ -302,13 +294,12 @@ def _width(column: Json) -> str:
     return "unknown" if width is None else _digits(float(width))
 
 
-def _starred(text: str, item: Json) -> str:
-    return text if item.get("affordable", True) else f"{text} *"
-
-
-def _star_lines(items: Sequence[Json]) -> Iterator[str]:
-    if not all(item.get("affordable", True) for item in items):
-        yield "  (* more than the budget covers now)"
+def _starred(head: list[str], rows: list[list[str]], items: Sequence[Json], *, right: range) -> str:
+    """A table of prices, with a star beside what the budget does not cover."""
+    beyond = [row for row, item in zip(rows, items, strict=True) if not item.get("affordable", True)]
+    for row in beyond:
+        row[0] += " *"
+    return table(head, rows, right=right) + ("\n  (* more than the budget covers now)" if beyond else "")
 
 
 def _known(value: float | str | None) -> str:
@@ -453,3 +444,17 @@ def _budget_row(item: Json) -> list[str]:
     whose, used = item["principal"] or f"({item['name']})", f"{float(item['used_share']) * 100:.1f} %"
     account = f"{item['id']} (frozen)" if item.get("frozen") else item["id"]
     return [item["dataset"], whose, item["filter"], *amounts[:2], used, *amounts[2:], account]
+
+
+def left_out_lines(snapshot: Snapshot | None) -> Iterator[str]:
+    """For administrators: true counts of what the limits of a snapshot left out, and of values read as missing ones."""
+    for item in () if snapshot is None else snapshot.report.tables:
+        where = f"In table {item.name},"
+        if item.rows_beyond:
+            rows = f"{item.rows_beyond:,} of {item.rows_read:,} rows were left out, and no answer counts them"
+            yield f"{where} {rows}: see rows_stored_per_unit in docs/datasets.md."
+        for column, count in item.texts_cut:
+            yield f"{where} {count:,} texts of column {column} were cut: see length_max in docs/datasets.md."
+        for column, count in item.non_finite:
+            if count:
+                yield f"{where} infinite or NaN values of column {column} are read as NULL: {count:,}."

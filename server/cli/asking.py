@@ -106,18 +106,7 @@ def query(
     form: Literal["table", "json", "csv"] | None = option("--format", "Default: table; --json means json."),
     here: Here,
 ) -> None:
-    """Ask a question, pay, and show the noisy answer.
-
-    With its error bars. On the machine of `noisegate up` address and key are found by themselves.
-
-    \b
-    examples
-      noisegate query "SELECT COUNT(*) AS n FROM patients" --dataset demo
-      noisegate query "SELECT sex, AVG(age) AS age FROM patients GROUP BY sex" --dataset demo --epsilon 0.5
-      noisegate query 'SELECT COUNT(*) AS n FROM patients WHERE age >= $age' -p age=65 --half-width 20
-      noisegate query -f question.sql --dataset demo --format csv > answer.csv
-      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate query --json < question.sql
-    """
+    """Ask a question, pay, and show the noisy answer."""
     body = question.body()
     if here.as_json and form not in (None, "json"):
         raise UsageError("""--json and --format are both given
@@ -140,15 +129,7 @@ def query(
 
 
 def estimate(question: Question, remote: Remote, here: Here) -> None:
-    """Report what a question would cost, for free.
-
-    And how exact its answer would be; no row is touched.
-
-    \b
-    examples
-      noisegate estimate "SELECT sex, COUNT(*) AS n FROM patients GROUP BY sex" --dataset demo
-      noisegate estimate "SELECT AVG(income) AS income FROM patients" --dataset demo --half-width 500
-    """
+    """Report what a question would cost, for free."""
     body = question.body()
     with remote.connect(here.place()) as client:
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
@@ -157,13 +138,7 @@ def estimate(question: Question, remote: Remote, here: Here) -> None:
 
 
 def datasets(remote: Remote, here: Here) -> None:
-    """List the datasets that you may ask.
-
-    \b
-    examples
-      noisegate datasets
-      NOISEGATE_URL=https://stats.example NOISEGATE_KEY=ngk_... noisegate datasets --json
-    """
+    """List the datasets that you may ask."""
     with remote.connect(here.place()) as client:
         answer = client.get("/v1/datasets")
     here.show(answer["datasets"], datasets_lines(answer), verbatim=True)
@@ -175,15 +150,7 @@ def describe(
     dataset: str | None = option("[DATASET]", "Default: the only one that you may ask."),
     of: str | None = option("[TABLE]", "Of this table only."),
 ) -> None:
-    """Show what a dataset declares: columns, types, bounds.
-
-    And tables, groups and limits. Nothing of it was read from rows, except for the profile that the owner paid for.
-
-    \b
-    examples
-      noisegate describe demo
-      noisegate describe demo visits --json
-    """
+    """Show what a dataset declares: columns, types, bounds."""
     with remote.connect(here.place()) as client:
         path = f"/v1/datasets/{quote(dataset or client.only_dataset('Name it: noisegate describe DATASET'), safe='')}"
         body = client.get(path)

@@ -17,15 +17,7 @@ __all__ = ["audit", "migrate"]
 
 
 def migrate(here: Here) -> None:
-    """Bring the ledger to the schema of this version.
-
-    Makes it when there is none. Safe to run again; all of it happens or nothing.
-
-    \b
-    examples
-      noisegate migrate
-      NOISEGATE_DATABASE_URL_FILE=/run/secrets/database_url noisegate migrate
-    """
+    """Bring the ledger to the schema of this version."""
     from migrations.upgrade import current, upgrade
 
     place = here.place()
@@ -44,20 +36,7 @@ def audit(
     reason: str | None = option("--reason TEXT", "With --acknowledge-restore: why."),
     here: Here,
 ) -> None:
-    """Recompute every balance from the ledger's entries.
-
-    Checks the chain of hashes too; exit code 1 on findings.
-
-    Changes nothing, also while a server is running. A ledger that is older than its high-water mark (a restored
-    backup) spends nothing until somebody accepts with name and reason that charges were forgotten. Nothing is given
-    back by that: lower the limits by what you know was spent.
-
-    \b
-    examples
-      noisegate audit
-      noisegate audit --json
-      noisegate audit --acknowledge-restore --actor research --reason "disk failed, backup of Monday"
-    """
+    """Recompute every balance from the ledger's entries."""
     if not acknowledge_restore and (actor is not None or reason is not None):
         raise UsageError("""--actor and --reason need --acknowledge-restore
             An ordinary audit changes nothing and records nobody.

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from privacy.refusal import Finding
 from server.cli.failure import CommandFailed, UsageError
 from server.cli.options import option
-from server.cli.output import Json, printable
-from server.cli.wording import as_commands
+from server.cli.output import Json, as_commands, printable
 from server.home import Home
 
 if TYPE_CHECKING:
@@ -110,14 +109,10 @@ class Client:
         import httpx
 
         self.url = url
+        headers, timeout = {"Authorization": f"Bearer {key}"}, httpx.Timeout(60.0, connect=10.0)
         # A proxy of the environment must not get to see what goes to this machine itself.
-        self._http = httpx.Client(
-            base_url=url,
-            headers={"Authorization": f"Bearer {key}"},
-            timeout=httpx.Timeout(60.0, connect=10.0),
-            trust_env=not _loopback(urlsplit(url).hostname),
-            follow_redirects=False,
-        )
+        trusted = not _loopback(urlsplit(url).hostname)
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=trusted)
 
     def __enter__(self) -> Self:
         return self
@@ -152,16 +147,15 @@ class Client:
     def only_dataset(self, advice: str) -> str:
         """The only dataset that the caller may ask; their names are in the failure when there is not one."""
         listed = self.get("/v1/datasets")
-        names = [str(item["name"]) for item in listed["datasets"]]
+        names, broken = [str(item["name"]) for item in listed["datasets"]], listed.get("unavailable")
         if len(names) == 1:
             return names[0]
-        why, instead = "You have a budget for no dataset.", "Ask an administrator for a budget."
+        why = "You have a budget for no dataset.\nAsk an administrator for a budget."
         if names:
-            why, instead = f"You may ask: {printable(', '.join(names))}.", advice
-        elif listed.get("unavailable"):
-            broken = printable(", ".join(listed["unavailable"]))
-            why, instead = f"Not available at the moment: {broken}.", "Tell the operator of the server."
-        raise UsageError(f"the dataset is missing\n{why}\n{instead}")
+            why = f"You may ask: {printable(', '.join(names))}.\n{advice}"
+        elif broken:
+            why = f"Not available at the moment: {printable(', '.join(broken))}.\nTell the operator of the server."
+        raise UsageError(f"the dataset is missing\n{why}")
 
     def text(self, path: str, *, accept: str) -> str:
         """What is at a path, as text of that media type."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from server.cli.answers import left_out_lines, profile_lines
 from server.cli.failure import CommandFailed, UsageError
-from server.cli.left_out import left_out_lines
 from server.cli.options import Here, absolute, amount, operator, option
 from server.cli.output import as_typed, printable, program, progress, say, table
 from server.cli.own_data import About, inspect, renamed_lines
@@ -31,18 +33,7 @@ def init(
     force: bool = option("--force", "Replace a file that exists.", False),
     here: Here,
 ) -> None:
-    """Propose a dataset file from a data file.
-
-    From its names and types. Bounds of numbers and lists of groups are asked for in the text and never read from rows:
-    what is read from rows reveals something about people. Where this home has published a profile of a dataset of that
-    name, its noisy figures stand as comments at the end.
-
-    \b
-    examples
-      noisegate init people.csv --unit person_id -o people.yaml
-      noisegate init clinic.duckdb --unit patient_id --table patients > clinic.yaml
-      noisegate init survey.csv --each-row -o survey.yaml
-    """
+    """Propose a dataset file from a data file."""
     from server.datasets.inspecting import stem
 
     about.require_one_unit()
@@ -57,13 +48,11 @@ def init(
     tables = [replace(item, file=_relative(Path(item.file), folder)) if item.file else item for item in found]
     named = replace(about, dataset=about.dataset or stem(file))
     text = named.proposal(tables, _relative(absolute(file), folder))
-    text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1)
-    advised = _advised(here.place(), named.dataset or "")
-    text = "".join([text.rstrip("\n"), "\n", *(f"# {printable(line)}\n" for line in advised)])
-    if output is not None:
-        write_whole(output, text)
+    text = text.replace("noisegate dataset check THIS_FILE", f"{program()} dataset check THIS_FILE", 1).rstrip("\n")
+    text = "\n".join([text, *(f"# {printable(line)}" for line in _advised(here.place(), named.dataset or "")), ""])
     lines = [text.rstrip("\n")]
     if output is not None:
+        write_whole(output, text)
         lines = [line[:1].upper() + line[1:] for line in renamed_lines(found)]
         lines += [f'Wrote "{output}". Fill in what it asks for, then:']
         lines += [as_typed(f"  noisegate dataset check {output}\n  noisegate dataset add {output}")]
@@ -76,16 +65,7 @@ def _relative(file: Path, folder: Path) -> str:
 
 
 def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) -> None:
-    """Report every finding in a dataset file at once; exit code 1 when there is an error.
-
-    Of data files it looks at the kind and the names of the columns, not at rows. Where this home has published a
-    profile of the dataset, it says which declarations do not suit the data.
-
-    \b
-    examples
-      noisegate dataset check people.yaml
-      noisegate dataset check people.yaml --json
-    """
+    """Report every finding in a dataset file at once; exit code 1 when there is an error."""
     from engines.inspect import source_columns
     from server.datasets import check, is_error, listed, load
 
@@ -102,13 +82,31 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
 
 
 def _advised(place: Home, name: str, file: Path | None = None) -> list[str]:
-    """What the profile that this home has published of a dataset advises about its file."""
-    from server.cli.profiled import published_profile
+    """What the profile that this home has published of a dataset advises about its file; nothing without a home."""
     from server.datasets import load
     from server.datasets.profiled import profile_advice
+    from server.published import Published
 
-    profile = published_profile(place, name)
+    if not place.path.is_dir() or not place.has_ledger(place.settings()):
+        return []
+    with place.opened() as (_, ledger, registry):
+        served = [version for version in registry.datasets() if version.name == name]
+        profile = Published(ledger).find(name, served[0].data_version) if served else None
     return [] if profile is None else profile_advice(profile, None if file is None else load(file))
+
+
+@contextlib.contextmanager
+def _shown(file: Path, *, refused: str, why: str) -> Iterator[None]:
+    """Shows every finding of a dataset file that has errors. Errors: CommandFailed."""
+    from server.datasets import DatasetFileRefused
+
+    try:
+        yield
+    except DatasetFileRefused as error:
+        say("\n".join(map(_paragraph, error.findings)), error=True)
+        raise CommandFailed(f"""could not {refused} "{file}": it has {"errors" if len(error.errors) > 1 else "an error"}
+            {why}
+            Correct what is listed above, then see: noisegate dataset check {file}""") from None
 
 
 def upgrade_file(
@@ -117,28 +115,15 @@ def upgrade_file(
     check: bool = option("--check", "Change nothing; exit code 1 when the file is of an older version.", False),
     here: Here,
 ) -> None:
-    """Rewrite a dataset file in the current format, with the same meaning.
-
-    Comments and order stay. Where they cannot, the file is left as it is and a new one is written beside it.
-
-    \b
-    examples
-      noisegate dataset upgrade people.yaml
-      noisegate dataset upgrade people.yaml --check
-    """
-    from server.datasets import DatasetFileRefused, upgrade
+    """Rewrite a dataset file in the current format, with the same meaning."""
+    from server.datasets import upgrade
     from server.datasets.model import VERSION
     from server.datasets.reading import SIZE_MAX
 
     with file.open("rb") as stream:
         content = stream.read(SIZE_MAX + 1)
-    try:
+    with _shown(file, refused="upgrade", why="Only a file without errors has a meaning to keep. It stays as it is."):
         done = upgrade(content.decode("utf-8-sig", "surrogateescape"))
-    except DatasetFileRefused as refused:
-        say("\n".join(map(_paragraph, refused.errors)), error=True)
-        raise CommandFailed(f"""could not upgrade "{file}": it has errors
-            Only a file without errors has a meaning that can be kept. The file stays as it is.
-            Correct them, then see: noisegate dataset check {file}""") from None
     target = file if done.kept else file.with_name(f"{file.stem}.v{VERSION}{file.suffix}")
     if target != file and target.exists():
         raise CommandFailed(f"""cannot write "{target}": it exists
@@ -162,31 +147,17 @@ def upgrade_file(
 
 
 def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) -> None:
-    """Attach the data that a dataset file describes, or a new version of it.
-
-    Everything that the file declares is verified on every row, and an immutable snapshot is made. What is served stays
-    as it was when anything is refused. A running server serves the new version at once.
-
-    \b
-    examples
-      noisegate dataset add people.yaml
-      noisegate dataset add people.yaml --home /srv/noisegate --json
-    """
+    """Attach the data that a dataset file describes, or a new version of it."""
     from engines.stored import open_snapshot
     from server.administration.datasets import AttachDataset, LocalFile, attach
     from server.administration.registered import RegisteredDatasets
     from server.build import open_catalogue
-    from server.datasets import DatasetFileRefused, load
+    from server.datasets import load
 
     place = here.place()
     with place.opened() as (settings, ledger, registry):
-        try:
+        with _shown(file, refused="attach", why="A file with errors describes nothing. What is served stays."):
             name = load(file).dataset
-        except DatasetFileRefused as refused:
-            say("\n".join(map(_paragraph, refused.findings)), error=True)
-            raise CommandFailed(f"""could not attach "{file}": it has {_count(len(refused.errors), "error")}
-                A dataset is attached when its file has no errors. What is served stays as it was.
-                Correct them, then see: noisegate dataset check {file}""") from None
         with progress(f"reading and verifying the data of {name}"):
             # A version that somebody else attaches from here on is not replaced.
             wanted = AttachDataset(LocalFile(file.resolve()), replaces=RegisteredDatasets(registry).tag(name))
@@ -197,16 +168,13 @@ def add(*, file: Path = option("FILE", "A dataset file (YAML)."), here: Here) ->
     version = {"policy_version": dataset.policy_version, "data_version": dataset.data_version}
     noticed = place.wait_served(lambda served: served.get(name) == [*version.values()], seconds=_NOTICED_SECONDS)
     left_out = [] if snapshot is None else list(snapshot.report.left_out())
-    lines = [
-        f"Dataset {name} is attached: policy version {dataset.policy_version}, data version {dataset.data_version}."
-    ]
-    lines += [] if snapshot is None else left_out_lines(snapshot.report)
-    if noticed is False:
-        lines += [_NOT_NOTICED]
+    versions = f"policy version {dataset.policy_version}, data version {dataset.data_version}"
+    lines = [f"Dataset {name} is attached: {versions}.", *left_out_lines(snapshot)]
+    lines += [_NOT_NOTICED] * (noticed is False)
     if without_budget:
-        lines += ["Whoever asks needs a budget for it:",
-                  f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001",
-                  f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001"]  # fmt: skip
+        lines += ["Whoever asks needs a budget for it:"]
+        lines += [f"  noisegate budget set --dataset {name} --epsilon 20 --delta 0.00001"]
+        lines += [f"  noisegate budget set --dataset {name} --principal NAME --epsilon 5 --delta 0.000001"]
     here.show({"dataset": name, **version, "served": noticed, "left_out": left_out}, lines)
 
 
@@ -214,48 +182,27 @@ _NOT_NOTICED = "The running server has not noticed yet. Several processes do wit
 
 
 def list_datasets(here: Here) -> None:
-    """List the datasets that are served, with their versions.
-
-    \b
-    examples
-      noisegate dataset list
-      noisegate dataset list --json
-    """
+    """List the datasets that are served, with their versions."""
     with here.place().opened() as (_, _, registry):
         versions = registry.datasets()
-    body = [
-        {
-            "dataset": version.name,
-            "tables": list(version.tables),
-            "policy_version": version.policy_version,
-            "data_version": version.data_version,
-            "attached": version.created,
-            "by": version.actor,
-        }
-        for version in versions
-    ]
-    rows = []
+    body, rows = [], []
     for version in versions:
+        parts = {"policy_version": version.policy_version, "data_version": version.data_version}
+        by = {"attached": version.created, "by": version.actor}
+        body.append({"dataset": version.name, "tables": list(version.tables), **parts, **by})
         tables = ", ".join(version.tables) or "(cannot be read: noisegate doctor)"
-        shortened = (version.data_version[:16], version.created[:10])
-        rows.append([version.name, tables, version.policy_version, *shortened])
-    lines = [table(["dataset", "tables", "policy", "data", "attached"], rows, right=(2,))]
-    if not versions:
-        lines = [
-            as_typed("""No dataset is attached yet. Describe your data, then attach it:
+        rows.append([version.name, tables, version.policy_version, version.data_version[:16], version.created[:10]])
+    shown = table(["dataset", "tables", "policy", "data", "attached"], rows, right=(2,))
+    here.show(body, [shown if versions else as_typed(_NO_DATASET)], verbatim=True)
+
+
+_NO_DATASET = """No dataset is attached yet. Describe your data, then attach it:
   noisegate init people.csv --unit person_id -o people.yaml
-  noisegate dataset add people.yaml""")
-        ]
-    here.show(body, lines, verbatim=True)
+  noisegate dataset add people.yaml"""
 
 
 def remove(*, name: str = option("NAME", "The dataset."), here: Here) -> None:
-    """Stop serving a dataset. Its budgets, entries and releases stay: attached again, it finds what was spent.
-
-    \b
-    examples
-      noisegate dataset remove clinic
-    """
+    """Stop serving a dataset. Its budgets, entries and releases stay: attached again, it finds what was spent."""
     from server.administration import datasets as administration
     from server.administration.registered import RegisteredDatasets
 
@@ -275,20 +222,10 @@ def profile(
     epsilon: str = option("--epsilon E", "What it takes of the dataset's root account.", ...),
     here: Here,
 ) -> None:
-    """Make a private profile of the data, and publish it to those who may ask.
-
-    Once for each version of the data: how many units and rows there are, shares of NULL, quantiles of numbers and
-    dates, sizes of declared keys, all with noise and error bars. The root account pays, before a row is read.
-
-    \b
-    examples
-      noisegate dataset profile clinic --epsilon 0.1
-      noisegate describe clinic
-    """
+    """Make a private profile of the data, and publish it to those who may ask."""
     from privacy.numbers import PICO
     from server.administration.profiles import ProfileDataset
     from server.build import open_profiles
-    from server.cli.answers import profile_lines
 
     wanted = ProfileDataset(name, amount(epsilon, option="--epsilon", maximum=Fraction(10**6), unit=PICO))
     place = here.place()

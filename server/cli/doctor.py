@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import enum
 import os
 import platform
 import shutil
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from server.cli.explaining import explained
 from server.cli.failure import CommandFailed
@@ -30,11 +31,22 @@ _FREE_MB = 500
 _START_SECONDS = 20.0
 
 
+class Outcome(enum.StrEnum):
+    """Of a check."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+OK, WARN, FAIL = Outcome
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a check: what was seen, and what to do when it is not "ok"."""
+    """The outcome of a check: what was seen, and what to do when it is not OK."""
 
-    outcome: Literal["ok", "warn", "fail"]
+    outcome: Outcome
     seen: str
     instead: str = ""
 
@@ -42,16 +54,7 @@ class Result:
 def doctor(
     *, here: Here, port: int | None = option("--port N", "The port to look at. Default: 8765.", min=0, max=65535)
 ) -> None:
-    """Check this installation.
-
-    One line per check, with what to do; exit code 1 when a check fails. Changes no balance, key or dataset; safe while
-    a server is running.
-
-    \b
-    examples
-      noisegate doctor
-      noisegate doctor --home /srv/noisegate --port 8080 --json
-    """
+    """Check this installation."""
     results = {}
     for check, result in _results(here.place(), port):
         results[check] = result
@@ -60,7 +63,7 @@ def doctor(
             if result.instead:
                 say(f"        {' ' * 12}  -> {result.instead}")
     outcomes = [result.outcome for result in results.values()]
-    failed, warned = outcomes.count("fail"), outcomes.count("warn")
+    failed, warned = outcomes.count(FAIL), outcomes.count(WARN)
     checks = [{"check": check, **asdict(result)} for check, result in results.items()]
     verdict = f"\n{len(results)} checks: {failed} failed, {warned} with a warning."
     here.show({"ok": failed == 0, "checks": checks}, [verdict], failed=failed > 0)
@@ -72,7 +75,7 @@ def _results(place: Home, port: int | None) -> Iterator[tuple[str, Result]]:
 
     def settings() -> Result:
         found.append(place.settings(port=port))
-        return Result("ok", f"home {place.path}")
+        return Result(OK, f"home {place.path}")
 
     checks: dict[str, Callable[[], Result]] = {
         "python": _python,
@@ -98,27 +101,27 @@ def _guarded(run: Callable[[], Result], home: Path) -> Result:
             return run()
     except CommandFailed as failure:
         found = failure.finding
-        return Result("fail", f"{found.what}: {' '.join(found.why.split())}", " ".join(found.instead))
+        return Result(FAIL, f"{found.what}: {' '.join(found.why.split())}", " ".join(found.instead))
     except Exception as error:  # noqa: BLE001 - the doctor reports whatever is wrong and goes on
-        return Result("fail", f"the check itself failed ({type(error).__name__})", "Set the environment up again.")
+        return Result(FAIL, f"the check itself failed ({type(error).__name__})", "Set the environment up again.")
 
 
 def _python() -> Result:
     version = f"Python {platform.python_version()}"  # an older one than we need does not get here
     if sys.maxsize < 2**32:
-        return Result("fail", f"{version}, 32 bits", "Install a 64-bit Python.")
-    return Result("ok", version)
+        return Result(FAIL, f"{version}, 32 bits", "Install a 64-bit Python.")
+    return Result(OK, version)
 
 
 def _packages() -> Result:
     """Installed versions against the lock file, or against nothing outside a checkout."""
     found = unlocked_packages()
     if found is None:
-        return Result("ok", "installed without a lock file")
+        return Result(OK, "installed without a lock file")
     present, wrong = found
     if wrong:
-        return Result("fail", "; ".join(wrong[:5]), "Make the environment again: ./noisegate setup")
-    return Result("ok", f"{present} packages as locked")
+        return Result(FAIL, "; ".join(wrong[:5]), "Make the environment again: ./noisegate setup")
+    return Result(OK, f"{present} packages as locked")
 
 
 def _environment() -> Result:
@@ -126,8 +129,8 @@ def _environment() -> Result:
 
     unknown = unknown_environment(os.environ)
     if unknown:
-        return Result("warn", f"no settings: {', '.join(unknown)}", "Correct or remove these misspelt variables.")
-    return Result("ok", "every NOISEGATE_ variable is a setting")
+        return Result(WARN, f"no settings: {', '.join(unknown)}", "Correct or remove these misspelt variables.")
+    return Result(OK, "every NOISEGATE_ variable is a setting")
 
 
 def _home(place: Home) -> Result:
@@ -135,27 +138,27 @@ def _home(place: Home) -> Result:
     if not folder.exists():
         parent = next(item for item in folder.parents if item.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-            return Result("fail", f"{folder} cannot be made", "Choose another folder with --home DIR.")
-        return Result("warn", f"{folder} does not exist yet", "Start everything with: noisegate up")
+            return Result(FAIL, f"{folder} cannot be made", "Choose another folder with --home DIR.")
+        return Result(WARN, f"{folder} does not exist yet", "Start everything with: noisegate up")
     place.probe()
     free = shutil.disk_usage(folder).free // 2**20
     if free < _FREE_MB:
-        return Result("warn", f"only {free} MB are free in {folder}", "Make room before attaching data.")
+        return Result(WARN, f"only {free} MB are free in {folder}", "Make room before attaching data.")
     if folder.stat().st_mode & 0o077:
-        return Result("warn", f"others on this machine can look into {folder}", f"Keep them out: chmod 700 {folder}")
-    return Result("ok", f"can be written, {free:,} MB free")
+        return Result(WARN, f"others on this machine can look into {folder}", f"Keep them out: chmod 700 {folder}")
+    return Result(OK, f"can be written, {free:,} MB free")
 
 
 def _ledger(place: Home, settings: Settings) -> Result:
     if not place.has_ledger(settings):
-        return Result("warn", "there is none yet", "Start everything with: noisegate up")
+        return Result(WARN, "there is none yet", "Start everything with: noisegate up")
     place.require_migrated(settings)
     # Opening refuses a database that may lose a commit.
     with place.ledger(settings) as ledger:
         ledger.check_writable()
         accounts = len(ledger.accounts())
     kind = "SQLite" if settings.database().startswith("sqlite") else "PostgreSQL"
-    return Result("ok", f"{kind}, schema of this version, durable, {accounts} accounts")
+    return Result(OK, f"{kind}, schema of this version, durable, {accounts} accounts")
 
 
 def _datasets(place: Home, settings: Settings) -> Result:
@@ -163,22 +166,22 @@ def _datasets(place: Home, settings: Settings) -> Result:
     from server.build import open_catalogue
 
     if not place.has_ledger(settings):
-        return Result("ok", "no dataset is attached")
+        return Result(OK, "no dataset is attached")
     with place.registry(settings) as registry:
         catalogue = open_catalogue(settings, registry)
     broken, count = catalogue.broken(), len(catalogue.all())
     if broken:
         advice = "Attach them again: noisegate dataset add FILE (what was spent stays known). Others are served."
-        return Result("fail", "not served: " + " ".join(f"{name} ({it.why})" for name, it in broken.items()), advice)
-    return Result("ok", "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot")
+        return Result(FAIL, "not served: " + " ".join(f"{name} ({it.why})" for name, it in broken.items()), advice)
+    return Result(OK, "one dataset, with its snapshot" if count == 1 else f"{count} datasets, each with its snapshot")
 
 
 def _port(place: Home, settings: Settings) -> Result:
     url = place.url()
     if url is not None:
-        return Result("ok", f"this home is served at {url}")
+        return Result(OK, f"this home is served at {url}")
     with open_port(settings.host, settings.port):
-        return Result("ok", f"{settings.host}:{settings.port} is free")
+        return Result(OK, f"{settings.host}:{settings.port} is free")
 
 
 def _engine() -> Result:
@@ -186,8 +189,8 @@ def _engine() -> Result:
 
     with contextlib.closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=256)) as engine:
         if engine.wait_ready(timeout_seconds=_START_SECONDS):
-            return Result("ok", "a worker process starts and answers")
-    return Result("fail", "a worker process did not start", "Memory limits of this machine or container may be low.")
+            return Result(OK, "a worker process starts and answers")
+    return Result(FAIL, "a worker process did not start", "Memory limits of this machine or container may be low.")
 
 
 def _sandbox() -> Result:
@@ -196,17 +199,17 @@ def _sandbox() -> Result:
 
     missing = missing_walls(timeout_seconds=_START_SECONDS)
     if not missing:
-        return Result("ok", "limits, no new privileges, and a network of its own for workers")
+        return Result(OK, "limits, no new privileges, and a network of its own for workers")
     advice = "Run on Linux, allow user namespaces, or run the server in a container without a network."
-    return Result("warn", f"not offered here: {', '.join(missing)}", advice)
+    return Result(WARN, f"not offered here: {', '.join(missing)}", advice)
 
 
 def _clock(folder: Path) -> Result:
     now = datetime.datetime.now(datetime.UTC)
     advice = "Set the clock: keys and entries carry times."
     if now.year < 2025:
-        return Result("fail", f"the clock says {now:%Y-%m-%d}", advice)
+        return Result(FAIL, f"the clock says {now:%Y-%m-%d}", advice)
     mark = folder / "ledger.highwater"
     if mark.exists() and mark.stat().st_mtime > now.timestamp() + 60:
-        return Result("warn", "the ledger was written in the future", advice)
-    return Result("ok", f"{now:%Y-%m-%d %H:%M} UTC")
+        return Result(WARN, "the ledger was written in the future", advice)
+    return Result(OK, f"{now:%Y-%m-%d %H:%M} UTC")

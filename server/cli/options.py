@@ -18,7 +18,7 @@ from typer.models import ParameterInfo
 
 from server.cli.explaining import explained
 from server.cli.failure import EXIT_FAILED, UsageError
-from server.cli.output import print_json, printable, say, use_home
+from server.cli.output import CHECKOUT, print_json, printable, say, use_home
 from server.home import Home
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def absolute(path: Path) -> Path:
 def _home(given: Path | None) -> Path:
     if given is not None:
         return absolute(given)
-    checkout = Path(__file__).resolve().parents[2]
-    return (checkout if (checkout / "pyproject.toml").is_file() else Path.cwd()) / ".noisegate"
+    return (CHECKOUT if (CHECKOUT / "pyproject.toml").is_file() else Path.cwd()) / ".noisegate"
 
 
 def operator() -> str:

@@ -103,16 +103,9 @@ class About:
         bound: AutomaticContribution | ContributionBound | None = AutomaticContribution() if several else None
         if rows is not None:
             bound = ContributionBound(rows_per_unit=rows, groups_per_unit=min(rows, 4), rows_per_unit_and_group=rows)
+        named = {"unit": self.unit, "unit_table": self.unit_table, "dataset": self.dataset}
         try:
-            return propose(
-                tables,
-                unit=self.unit,
-                file=file,
-                dataset=self.dataset,
-                unit_table=self.unit_table,
-                contribution=bound,
-                rows_are_units=self.each_row,
-            )
+            return propose(tables, file=file, contribution=bound, rows_are_units=self.each_row, **named)
         except ValueError as error:
             names = [column.name for table in tables for column in table.columns]
             absent, near = self.unit is not None and self.unit not in names, nearest(self.unit or "", names)

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,7 +17,7 @@ import typer
 from server.cli import access, asking, care, datasets, doctor, serving, up
 from server.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, CommandFailed
 from server.cli.options import option, spread
-from server.cli.output import painted, program, say, use_home
+from server.cli.output import CHECKOUT, painted, program, say, use_home
 
 __all__ = ["COMMANDS", "application", "run"]
 
@@ -32,19 +33,12 @@ application = typer.Typer(
 
 
 def completion(shell: Literal["bash", "zsh", "fish"] = option("SHELL", "bash, zsh or fish.")) -> None:
-    """Print what makes your shell complete commands and options.
-
-    \b
-    examples
-      source <(noisegate completion bash)                   for this shell, or as a line of ~/.bashrc
-      noisegate completion fish > ~/.config/fish/completions/noisegate.fish
-    """
+    """Print what makes your shell complete commands and options."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     text = get_completion_script(prog_name="noisegate", complete_var="_NOISEGATE_COMPLETE", shell=shell)
     # In a checkout the program is not on the PATH: zsh and fish call it where it is; bash calls what was typed.
-    checkout = shlex.quote(str(Path(__file__).resolve().parents[2] / "noisegate"))
-    own = "noisegate" if program() == "noisegate" else checkout
+    own = "noisegate" if program() == "noisegate" else shlex.quote(str(CHECKOUT / "noisegate"))
     say(re.sub(r"(?<=complete_zsh )noisegate|(?<=\(commandline -cp\) )noisegate", own, text), verbatim=True)
 
 
@@ -63,15 +57,37 @@ GROUPS = {
     "key": "API keys for administrators and analysts.",
     "budget": "How much may be spent, and what has been.",
 }
-_groups = {
-    name: typer.Typer(name=name, help=words, no_args_is_help=True, rich_markup_mode=None)
-    for name, words in GROUPS.items()
-}
-for _group in _groups.values():
-    application.add_typer(_group)
-for _name, _function in COMMANDS.items():
-    _before, _, _own = _name.rpartition(" ")
-    _groups.get(_before, application).command(_own)(spread(_function))
+
+
+def _page() -> str:
+    """docs/cli.md, from the checkout or from where a package puts it."""
+    for folder in (CHECKOUT / "docs", Path(sys.prefix) / "share" / "noisegate"):
+        with contextlib.suppress(OSError):
+            return (folder / "cli.md").read_text("utf-8")
+    return ""
+
+
+def _help(page: str, command: str) -> str | None:
+    """What the page says of a command before its options: the beginning of its chapter, and its examples."""
+    chapter = page.partition(f"\n### `{command}`\n")[2]
+    words, _, after = chapter.partition("```\n")
+    words = re.sub(r"\[([^]]+)\]\([^)]+\)", r"docs/\1", words.strip())
+    examples = textwrap.indent(after.partition("```")[0], "  ")
+    return f"{words}\n\n\b\nexamples\n{examples}" if chapter else None
+
+
+def _add_commands() -> None:
+    page, groups = _page(), {"": application}
+    for name, words in GROUPS.items():
+        groups[name] = typer.Typer(name=name, help=words, no_args_is_help=True, rich_markup_mode=None)
+        application.add_typer(groups[name])
+    for name, function in COMMANDS.items():
+        group, _, own = name.rpartition(" ")
+        summary = (function.__doc__ or "").partition(".")[0]
+        groups[group].command(own, help=_help(page, name), short_help=summary)(spread(function))
+
+
+_add_commands()
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,17 +27,7 @@ def serve(
     port: int | None = option("--port N", "Default: 8765; 0 takes a free one.", min=0, max=65535),
     migrate: bool = option("--migrate", "Bring the ledger to this version before the start.", False),
 ) -> None:
-    """Start the server only, as a service does. Every setting: docs/settings.md.
-
-    Makes no data, keys or budgets, and refuses a ledger that is not of this version unless --migrate is given. Logs are
-    JSON lines on standard error. SIGTERM stops it: running queries are finished first.
-
-    \b
-    examples
-      noisegate serve --migrate
-      noisegate serve --home /srv/noisegate --port 8080
-      NOISEGATE_HOST=0.0.0.0 NOISEGATE_TLS_TERMINATED=true noisegate serve       behind a proxy that speaks TLS
-    """
+    """Start the server only, as a service does. Every setting: docs/settings.md."""
     from server.settings import unknown_environment
 
     place = here.place()

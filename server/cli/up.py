@@ -8,11 +8,12 @@ import json
 import os
 import threading
 import time
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.answers import answer_table, price_lines
+from server.cli.answers import answer_table, left_out_lines, price_lines
 from server.cli.failure import CommandFailed
-from server.cli.left_out import left_out_lines
 from server.cli.options import Here, operator, option
 from server.cli.output import print_json, printable, say
 from server.cli.own_data import DEMO, About, OwnData, OwnFile
@@ -23,7 +24,6 @@ from server.home import KEY_NAMES, Home
 if TYPE_CHECKING:
     from privacy.policy import Dataset
     from server.administration.refusal import Refusal
-    from server.cli.client import Client
     from server.services import Services
     from server.settings import Settings
 
@@ -45,20 +45,7 @@ def up(
     about: About,
     no_sample: bool = option("--no-sample", "Do not ask the sample question.", False),
 ) -> None:
-    """Everything at once: data, keys, a budget, a first answer.
-
-    Makes demo data, ledger, keys and a budget, and serves on this machine until Ctrl-C or SIGTERM. Says what it will
-    create before it does, creates nothing outside the home, and is safe to run again: it keeps what is there. For
-    scripts, --json prints one line when ready and asks no sample question; messages go to standard error.
-
-    \b
-    examples
-      noisegate up
-      noisegate up --data people.csv --unit person_id
-      noisegate up --data visits.parquet --unit patient_id --rows-per-unit 30
-      noisegate up --data survey.csv --each-row
-      noisegate up --home /srv/noisegate --port 0 --json       prints url, admin_key, analyst_key, datasets
-    """
+    """Everything at once: data, keys, a budget, a first answer."""
     from server.serving import interruptible, serve
     from server.settings import unknown_environment
 
@@ -69,7 +56,7 @@ def up(
         if place.serving() is not None:  # said before the port is looked at
             with take_home(place, settings):
                 pass
-        steps = _Up(place, settings, guest=guest, sample=not (no_sample or here.as_json), as_json=here.as_json)
+        steps = _Up(place, settings, guest, sample=not (no_sample or here.as_json), as_json=here.as_json)
         if guest is not None:
             guest.require_same(steps.described)
         with open_port(settings.host, settings.port) as listener:
@@ -80,56 +67,54 @@ def up(
             place.create()
             with take_home(place, settings) as lock:
                 steps.migrate()
-                serve(
-                    settings,
-                    listener,
-                    lock,
-                    prepare=steps.prepare,
-                    ready=steps.show,
-                    # People read this terminal; requests of the analyst would be noise in it.
-                    log_level=None if "NOISEGATE_LOG_LEVEL" in os.environ else "warning",
-                )
+                # People read this terminal; requests of the analyst would be noise in it.
+                level = None if "NOISEGATE_LOG_LEVEL" in os.environ else "warning"
+                serve(settings, listener, lock, prepare=steps.prepare, ready=steps.show, log_level=level)
             steps.tell("Stopped. Everything is kept; start again with the same command.")
 
 
+@dataclass(slots=True)
 class _Up:
     """The steps of one run. Messages for people; nothing is done twice."""
 
-    def __init__(self, place: Home, settings: Settings, *, guest: OwnFile | None, sample: bool, as_json: bool) -> None:
-        self._place = place
-        self._settings = settings
-        self._guest = guest
-        self._sample = sample
-        self._json = as_json
-        self._keys: dict[str, str] = {}
-        self._datasets: list[str] = []
-        self._asked: Dataset | None = None
-        self._started = time.monotonic()
-        self.described = settings.datasets_directory / f"{DEMO if guest is None else guest.name}.yaml"
+    place: Home
+    settings: Settings
+    guest: OwnFile | None
+    sample: bool
+    as_json: bool
+    keys: dict[str, str] = field(default_factory=dict)
+    datasets: list[str] = field(default_factory=list)
+    asked: Dataset | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def described(self) -> Path:
+        """The dataset file."""
+        return self.settings.datasets_directory / f"{DEMO if self.guest is None else self.guest.name}.yaml"
 
     def tell(self, *lines: str) -> None:
         """Lines for people: standard output belongs to the one line of JSON when that was asked for."""
-        say("\n".join(lines), error=self._json)
+        say("\n".join(lines), error=self.as_json)
 
     # Before anything is made
 
     def announce(self, port: int) -> None:
         """Says what will be there."""
-        home, settings, guest = self._place.path, self._settings, self._guest
+        home, settings, guest = self.place.path, self.settings, self.guest
         own = settings.database_url is None and settings.database_url_file is None
         fresh = not (home / "ledger.sqlite" if own else settings.datasets_directory).exists()
         self.tell(f"Noisegate {'will create in' if fresh else 'uses'} {home}")
         if fresh:
-            lines = {
-                "ledger.sqlite" if own else "(database)": "the account of what has been revealed",
-                "datasets/": "demo data: 25,000 invented patients and their visits",
-                "snapshots/": "an immutable copy of the data, which queries run on",
-                "secrets/": "secrets of this server and two API keys, readable by you only",
-            }
+            data = "demo data: 25,000 invented patients and their visits"
             if guest is not None:
-                lines["datasets/"] = f"{guest.name}.yaml: what is known of {guest.path.name}"
-            self.tell(*(f"  {name.ljust(13)}  {what}" for name, what in lines.items()))
-            self.tell("  and nothing outside it, then serves on this machine only:")
+                data = f"{guest.name}.yaml: what is known of {guest.path.name}"
+            self.tell(
+                f"  {'ledger.sqlite' if own else '(database)   '}  the account of what has been revealed",
+                f"  datasets/      {data}",
+                "  snapshots/     an immutable copy of the data, which queries run on",
+                "  secrets/       secrets of this server and two API keys, readable by you only",
+                "  and nothing outside it, then serves on this machine only:",
+            )
         self.tell(f"  http://127.0.0.1:{port}\n")
 
     # Before the services start
@@ -137,14 +122,13 @@ class _Up:
     def migrate(self) -> None:
         """Makes the ledger, or brings it to this version. Errors: SchemaTooNew."""
         from accountant.errors import NotMigrated
+        from migrations.upgrade import upgrade
 
         try:
-            self._place.require_migrated(self._settings)
+            self.place.require_migrated(self.settings)
         except NotMigrated:
             self.tell("making or migrating the ledger ...")
-            from migrations.upgrade import upgrade
-
-            upgrade(self._settings.database())
+            upgrade(self.settings.database())
 
     # With the services, before the first request
 
@@ -154,15 +138,15 @@ class _Up:
         from server.watching import catalogue_of
 
         for name in KEY_NAMES:
-            self._keys[name] = self._key(services, name)
+            self.keys[name] = self._key(services, name)
         catalogue = catalogue_of(services)
-        if self._guest is not None:
-            chosen = self._attach_own(services, self._guest)
+        if self.guest is not None:
+            chosen = self._attach_own(services, self.guest)
         else:
             if DEMO in catalogue.unavailable() or not catalogue.tags():
                 from server.demo import write_demo
 
-                write_demo(self._settings.datasets_directory, progress=lambda text: self.tell(f"{text} ..."))
+                write_demo(self.settings.datasets_directory, progress=lambda text: self.tell(f"{text} ..."))
                 self._attach(services)
             if not catalogue.all():
                 why = "; ".join(f"{name}: {broken.why}" for name, broken in catalogue.broken().items())
@@ -176,8 +160,8 @@ class _Up:
             self.tell("  Attach it again: noisegate dataset add FILE (what was spent on it stays known).")
         budgets = Budgets(services.ledger, services.registry, services.served)
         budgets.open_first(chosen.name, analyst="analyst", actor=operator())
-        self._asked = chosen
-        self._datasets = [dataset.name for dataset in services.catalogue.all()]
+        self.asked = chosen
+        self.datasets = [dataset.name for dataset in services.catalogue.all()]
 
     def _key(self, services: Services, name: str) -> str:
         """A key of that principal that works: the stored one, or a new one."""
@@ -186,7 +170,7 @@ class _Up:
         from server.store.errors import KeyRefused
 
         registry = services.registry
-        stored = self._place.stored_key(name)
+        stored = self.place.stored_key(name)
         if stored is not None:
             try:
                 if registry.verify_key(stored)[0].name == name:
@@ -201,7 +185,7 @@ class _Up:
         people = People(registry, services.settings.key_days)
         wanted = GrantKey(name, None if registry.principal(name) else Role(name), "up")
         made = people.grant_key(wanted, actor=operator()).made
-        self._place.store_key(name, made.text)
+        self.place.store_key(name, made.text)
         return made.text
 
     def _attach(self, services: Services) -> Dataset:
@@ -211,9 +195,8 @@ class _Up:
 
         self.tell("checking every row and making the snapshot ...")
         dataset = attach(services.registrar, AttachDataset(LocalFile(self.described)), actor=operator())
-        snapshot = open_snapshot(catalogue_of(services).snapshot(dataset))
-        if snapshot is not None and (lines := left_out_lines(snapshot.report)):
-            self.tell(*lines)
+        for line in left_out_lines(open_snapshot(catalogue_of(services).snapshot(dataset))):
+            self.tell(line)
         return dataset
 
     def _attach_own(self, services: Services, guest: OwnFile) -> Dataset:
@@ -248,31 +231,26 @@ class _Up:
 
     def show(self, url: str, stopping: threading.Event) -> None:
         """On a thread of its own: the line of JSON, or the first answer and what to try next."""
+        assert self.asked is not None
         try:
-            self._show(url, stopping)
+            if not _wait_ready(url, stopping):
+                return
+            if self.as_json:
+                self.tell(f"ready after {time.monotonic() - self.started:.1f} s")
+                keys = {f"{name}_key": key for name, key in self.keys.items()}
+                print_json({"url": url, **keys, "datasets": self.datasets})
+                return
+            self.tell(f"Ready: {url}")
+            if self.sample:
+                self._first_answer(url, self.asked)
+            self._next_steps(url, self.asked)
         except CommandFailed as failure:
             say(str(failure), error=True)
         except Exception as error:  # noqa: BLE001 - the end of a thread: a message instead of a traceback
             say(f"noisegate: could not show the first answer ({type(error).__name__}); the server runs.", error=True)
 
-    def _show(self, url: str, stopping: threading.Event) -> None:
-        assert self._asked is not None
-        if not _wait_ready(url, stopping):
-            return
-        if self._json:
-            self.tell(f"ready after {time.monotonic() - self._started:.1f} s")
-            keys = {f"{name}_key": key for name, key in self._keys.items()}
-            print_json({"url": url, **keys, "datasets": self._datasets})
-            return
-        self.tell(f"Ready: {url}")
-        if self._sample:
-            from server.cli.client import Client
-
-            with Client(url, self._keys["analyst"]) as client:
-                self._first_answer(client, self._asked)
-        self._next_steps(url, self._asked)
-
-    def _first_answer(self, client: Client, dataset: Dataset) -> None:
+    def _first_answer(self, url: str, dataset: Dataset) -> None:
+        from server.cli.client import Client
         from server.datasets.questions import first_question
 
         sql, epsilon = (SAMPLE_DEMO, SAMPLE_EPSILON) if dataset.name == DEMO else (first_question(dataset), None)
@@ -280,7 +258,8 @@ class _Up:
         self.tell("  " + sql.replace("\n", "\n  ") + "\n")
         body = {"dataset": dataset.name, "sql": sql} | ({"spend": {"epsilon": epsilon}} if epsilon else {})
         try:
-            answer = client.ask(body)
+            with Client(url, self.keys["analyst"]) as client:
+                answer = client.ask(body)
         except CommandFailed as failure:
             say(str(failure), error=True)
             self.tell("The server runs; the sample question was not answered.")
@@ -302,7 +281,7 @@ Next, from another terminal:
 
 with curl:
 
-  export NOISEGATE_KEY={self._keys["analyst"]}
+  export NOISEGATE_KEY={self.keys["analyst"]}
   curl -s {url}/v1/queries -H "Authorization: Bearer $NOISEGATE_KEY" \\
     -H "Content-Type: application/json" \\
     -d '{{"dataset": "{dataset.name}", "sql": "{sql}"}}'
@@ -316,10 +295,10 @@ with Python (pip install httpx):
   print(answer["rows"], answer["lows"], answer["highs"], answer["accounting"]["remaining"])
 
   API documentation   {url}/docs
-  administrator       {self._keys["admin"]}
-                      (both keys are kept in {self._place.path / "secrets"})"""
+  administrator       {self.keys["admin"]}
+                      (both keys are kept in {self.place.path / "secrets"})"""
         )
-        if self._guest is None:
+        if self.guest is None:
             self.tell("  your own data       noisegate up --data people.csv --unit person_id")
             self.tell("                      noisegate up --data people.csv --each-row   (a row is a person)")
         else:

@@ -6,18 +6,21 @@ Bounds that follow from it reveal nothing more: they are functions of released n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from server.datasets.model import ColumnFile, DatasetFile, TableFile
+from server.profile_types import ColumnProfile, CountQuantile, Figure, Profile, Quantile, TableProfile
 
 __all__ = ["profile_advice"]
+
+_Quantile = TypeVar("_Quantile", Quantile, CountQuantile)
 
 _FAR = 4
 """How many times a bound may be what nearly all units need before a smaller one is advised."""
 
 
-def profile_advice(profile: Mapping[str, Any], file: DatasetFile | None = None) -> list[str]:
+def profile_advice(profile: Profile, file: DatasetFile | None = None) -> list[str]:
     """Lines of advice, the first of which says where they are from; none where there is nothing to change.
 
     Without a file everything is said that a file may declare.
@@ -36,7 +39,7 @@ def profile_advice(profile: Mapping[str, Any], file: DatasetFile | None = None) 
     return [said, *(f"  {line}" for line in lines)]
 
 
-def _contribution_lines(table: Mapping[str, Any], declared: TableFile | None) -> Iterator[str]:
+def _contribution_lines(table: TableProfile, declared: TableFile | None) -> Iterator[str]:
     """How many rows and groups units have, beside the bounds that the file declares."""
     name, rows = table["name"], table["rows_per_unit"]
     bound = None if declared is None else declared.contribution
@@ -47,13 +50,15 @@ def _contribution_lines(table: Mapping[str, Any], declared: TableFile | None) ->
         yield from _number_line(name, "rows", rows, "rows_per_unit", None if bound is None else bound.rows_per_unit)
     groups = None if bound is None else bound.groups_per_unit
     for column in table["columns"]:
-        for member, words in (("groups_per_unit", "groups"), ("months_per_unit", "months")):
-            if column[member] is not None:
+        for quantiles, words in ((column["groups_per_unit"], "groups"), (column["months_per_unit"], "months")):
+            if quantiles is not None:
                 what = f"{words} by {column['name']}"
-                yield from _number_line(name, what, column[member], "groups_per_unit", groups)
+                yield from _number_line(name, what, quantiles, "groups_per_unit", groups)
 
 
-def _number_line(table: str, what: str, quantiles: list[Any], name: str, declared: int | None) -> Iterator[str]:
+def _number_line(
+    table: str, what: str, quantiles: list[CountQuantile], name: str, declared: int | None
+) -> Iterator[str]:
     most, nearly_all = _at(quantiles, 0.9), _at(quantiles, 0.99)
     have = f"{table}: 90 % of the units have at most {most['high']} {what}, 99 % at most {nearly_all['high']}"
     advised = nearly_all["high"]
@@ -65,7 +70,7 @@ def _number_line(table: str, what: str, quantiles: list[Any], name: str, declare
         yield f"{have}, and {name} is {declared}, for which there is more noise. For instance: {name}: {advised}"
 
 
-def _column_lines(name: str, column: Mapping[str, Any], declared: ColumnFile | None) -> Iterator[str]:
+def _column_lines(name: str, column: ColumnProfile, declared: ColumnFile | None) -> Iterator[str]:
     """The range of a column's values, where it has no bounds, or far wider ones."""
     if (
         column["quantiles"] is None
@@ -85,20 +90,20 @@ def _column_lines(name: str, column: Mapping[str, Any], declared: ColumnFile | N
         yield f"{within}, and the bounds are [{lower}, {upper}], for which there is more noise. For instance: {ends}"
 
 
-def _at(quantiles: list[Any], level: float) -> Any:
+def _at(quantiles: Sequence[_Quantile], level: float) -> _Quantile:
     return next(one for one in quantiles if one["level"] == level)
 
 
-def _above(value: Any) -> Any:
+def _above(value: Figure) -> Figure:
     """The next number of two digits that is not below; a day as it is."""
     return value if isinstance(value, str) else _two_digits(float(value), math.ceil)
 
 
-def _below(value: Any) -> Any:
+def _below(value: Figure) -> Figure:
     return value if isinstance(value, str) else _two_digits(float(value), math.floor)
 
 
-def _two_digits(value: float, rounded: Any) -> float | int:
+def _two_digits(value: float, rounded: Callable[[float], int]) -> float | int:
     if value == 0:
         return 0
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)

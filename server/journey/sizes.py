@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from accountant.ledger import Ledger
 from mechanisms.estimates import linear_form, linear_half_width
+from mechanisms.estimators.estimator import Form
 from mechanisms.families import FAMILIES
 from mechanisms.interval import two_sided_alpha
+from mechanisms.measurement import Measurement
 from mechanisms.released_table import ReleasedTable
 from privacy.aggregate import AggregateFunction
 from privacy.numbers import PICO
@@ -24,6 +25,7 @@ from server.journey.norms import foresee
 from server.journey.query import Prepared, Quote
 from server.journey.release_key import release_key
 from server.price_refusals import size_not_known, width_not_known
+from server.profile_types import Profile
 from server.published import Published
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
@@ -105,7 +107,7 @@ class Sizes:
         return None if best is None else from_stored(best.body, core.described.name, question.confidence)
 
 
-def _linear(table: ReleasedTable) -> Iterator[tuple[str, Any, Any]]:
+def _linear(table: ReleasedTable) -> Iterator[tuple[str, Measurement, Form]]:
     """The columns of a stored release that are linear in its sums, with their measurement and form."""
     for sums in table.sums or ():
         for estimate in sums.estimates:
@@ -130,7 +132,7 @@ def _own_width(table: ReleasedTable, relative: Fraction, alpha: float) -> Fracti
     return max(widths, default=None)
 
 
-def _least_sizes(core: BoundedCore, stored: ReleasedTable | None, profile: Mapping[str, Any] | None) -> Iterator[float]:
+def _least_sizes(core: BoundedCore, stored: ReleasedTable | None, profile: Profile | None) -> Iterator[float]:
     """The least size of each column of a core whose width is promised. Errors: Refused where one is not known."""
     by_name = {statistic.name: statistic for statistic in core.described.statistics}
     known = {} if stored is None else {column.name: column for column in stored.columns}
@@ -162,7 +164,7 @@ def _counts(aggregate: Aggregate) -> bool:
     return aggregate.function in _COUNTS and aggregate.argument is None and aggregate.filter is None
 
 
-def _profiled_sizes(core: BoundedCore, profile: Mapping[str, Any], of: AggregateFunction) -> list[Size] | None:
+def _profiled_sizes(core: BoundedCore, profile: Profile, of: AggregateFunction) -> list[Size] | None:
     """The rows, or units, of each public group, as the profile says it; None where it says nothing of such groups.
 
     Of a table in which units have several rows, a key's units are those of one value of each: at most the units that

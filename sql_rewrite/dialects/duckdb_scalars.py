@@ -43,6 +43,7 @@ from sql_rewrite.scalars import (
     Null,
     Parameter,
     Power,
+    PowerDomain,
     ReadText,
     RoundDigits,
     RoundUnits,
@@ -71,7 +72,7 @@ _DATE_PARTS = {
     "day_of_year": "dayofyear",
     "iso_year": "isoyear",
 }
-_POWER_TESTS = {"not zero": "<>", "positive": ">", "not negative": ">="}
+_POWER_TESTS = {PowerDomain.NOT_ZERO: "<>", PowerDomain.POSITIVE: ">", PowerDomain.NOT_NEGATIVE: ">="}
 _ZERO = "0::DOUBLE"
 
 # How tightly an operator binds, least first. A CASE without parentheses never stands beside an operator.
@@ -278,9 +279,9 @@ class DuckDBScalars(Dialect, part=True):
         """POW where it is defined: with one setting the engine raises for zero and negative bases."""
         base, exponent = self.write(node.base), self.write(node.exponent)
         value = f"pow({base}, {exponent})"
-        if node.domain == "everywhere":
+        if node.domain is PowerDomain.EVERYWHERE:
             return value
-        if node.domain == "depends on the exponent":
+        if node.domain is PowerDomain.BY_EXPONENT:
             test = (
                 f"({base} > {_ZERO}) OR (({base} = {_ZERO}) AND ({exponent} >= {_ZERO})) "
                 f"OR (({base} < {_ZERO}) AND ({exponent} = trunc({exponent})))"

@@ -132,12 +132,12 @@ def _power_defined(arguments: Sequence[Expression]) -> bool:
 def _power_domain(arguments: Sequence[Expression]) -> PowerDomain:
     exponent = arguments[1]
     if _power_defined(arguments):
-        return "everywhere"
+        return PowerDomain.EVERYWHERE
     if not isinstance(exponent, Literal) or not isinstance(exponent.value, float):
-        return "depends on the exponent"
+        return PowerDomain.BY_EXPONENT
     if exponent.value >= 0:
-        return "not negative"
-    return "not zero" if exponent.value.is_integer() else "positive"
+        return PowerDomain.NOT_NEGATIVE
+    return PowerDomain.NOT_ZERO if exponent.value.is_integer() else PowerDomain.POSITIVE
 
 
 def _power_lower(call: Call, lowerer: Lowerer) -> Scalar:

@@ -32,7 +32,7 @@ from server.administration.refusal import ActRefused, ChangedDataset, KeyUsed, R
 from server.administration.registered import RegisteredDatasets
 from server.app import create_app
 from server.build import open_catalogue
-from server.cli.refusals import failure_of
+from server.cli.explaining import failure_of
 from server.errors import problem_body
 from server.home import Home
 from server.jobs import JobPool

@@ -12,7 +12,7 @@ import pytest
 
 from server.cli.answers import warning_lines
 from server.cli.client import _problem_failure
-from server.cli.wording import as_commands
+from server.cli.output import as_commands
 from server.problem_kinds import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from server import profile_types
 from server.datasets import load_text
 from server.datasets.profiled import profile_advice
+from server.wire import answers
 
 FILE = """\
 version: 2
@@ -90,3 +92,18 @@ def test_without_a_file_everything_is_said() -> None:
     text = "\n".join(profile_advice(PROFILE))
     for word in ("people.age", "people.spent", "rows_per_unit: 64", "groups_per_unit: 2"):
         assert word in text
+
+
+def test_the_types_of_a_profile_are_those_of_the_answer() -> None:
+    """What advises from a profile reads it by the members that the route promises."""
+    pairs = {
+        profile_types.Told: answers.RangeAnswer,
+        profile_types.Quantile: answers.QuantileAnswer,
+        profile_types.CountQuantile: answers.QuantileAnswer,
+        profile_types.KeySize: answers.KeySizeAnswer,
+        profile_types.ColumnProfile: answers.ProfiledColumnAnswer,
+        profile_types.TableProfile: answers.ProfiledTableAnswer,
+    }
+    for read, sent in pairs.items():
+        assert read.__annotations__.keys() == sent.model_fields.keys()
+    assert profile_types.Profile.__annotations__.keys() <= answers.ProfileAnswer.model_fields.keys()
