@@ -135,14 +135,29 @@ def test_moments_come_from_the_plan_and_declarations(services: Services, attacke
     assert firsts[1].tick > 10 * firsts[0].tick
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("automatic", [False, True])
+def test_the_search_below_runs(tmp_path: Path, *, automatic: bool) -> None:
+    """Its parts still fit the server: a few texts are measured, and watched over HTTP."""
+    with worlds(tmp_path / "home", automatic=automatic) as (services, key):
+        best, ticks, refused = search(services, texts=4, seed=3, again=3)
+        assert refused < 4
+        assert ticks < 1
+        seen = watch(services, key, best, 2, salt=1)
+    assert seen is not None
+    assert 0 <= accuracy(*seen) <= 1
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(1_800)
-def test_no_text_tells_one_person_by_the_moment_of_its_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("automatic", [False, True])
+def test_no_text_tells_one_person_by_the_moment_of_its_answer(tmp_path: Path, *, automatic: bool) -> None:
     """A climb over a thousand dear texts; the best of them, over 200 pairs, is hardly better than a coin.
 
-    Neither on a machine that does nothing else, nor while another analyst's dear questions keep it busy.
+    Neither on a machine that does nothing else, nor while another analyst's dear questions keep it busy. With declared
+    bounds, and where questions choose norms and value bounds in statements of their own.
     """
-    with worlds(tmp_path / "home") as (services, key):
+    with worlds(tmp_path / "home", automatic=automatic) as (services, key):
         best, ticks, refused = search(services, texts=TEXTS, seed=random.SystemRandom().randrange(2**32))
         print(f"{best}: {ticks:.3f} ticks, {refused} of {TEXTS} texts refused; {best.sql()[:300]}")
         assert refused < TEXTS * 0.9

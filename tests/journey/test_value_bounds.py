@@ -17,10 +17,12 @@ from mechanisms.families import NoiseFamily, Price
 from mechanisms.measurement import Integers, Measurement, Perturbed
 from mechanisms.randomness import BitSource
 from privacy.refusal import ExecutionFailed, Refused
+from privacy.statement import Statement
 from server.journey import running as journey_running
 from server.journey import value_bounds as choosing
-from server.journey.query import ToRun
+from server.journey.query import Prepared, ToRun
 from server.services import Services
+from sql_rewrite.cost import Work, work_of
 from tests.audit.recorder import FixedBits
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of
 
@@ -448,3 +450,54 @@ def test_sums_that_are_zero_at_nominal_bounds(ask: Ask, dataset: str) -> None:
     ):
         for (value,) in ask(sql, dataset, accept_noise=True)["rows"]:
             assert abs(value - truth) < 20_000, sql
+
+
+def test_the_tick_is_that_of_all_statements(served: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the moments of a run follow from the work of each statement that it sends, whatever is stored."""
+    journey: Any = served.journey
+    open_account(served.ledger, "ticks", dataset="scaled", epsilon="10000")
+    run, pace = journey.running._private.run, journey.running._pace.moments
+    sent: list[str] = []
+    paced: list[Work] = []
+
+    def noted(snapshot: object, statement: Statement, **options: Any) -> Any:
+        sent.append(statement.sql)
+        return run(snapshot, statement, **options)
+
+    def moments(self: object, work: Work) -> Any:
+        paced.append(work)
+        return pace(work)
+
+    monkeypatch.setattr(journey.running._private, "run", noted)
+    monkeypatch.setattr(type(journey.running._pace), "moments", moments)
+    norms = "SELECT ward, COUNT(*) AS n, SUM(visit_id) AS v FROM visits GROUP BY ward"
+    bounds = "SELECT ward, SUM(paid) AS s, AVG(paid) AS a, COUNT(*) AS n FROM visits GROUP BY ward"
+    joined = "SELECT p.sex, AVG(v.paid) AS a FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.sex"
+    hidden = "SELECT p.town, COUNT(*) AS n FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.town"
+    both = f"WITH a AS ({norms}), b AS ({joined}) SELECT a.ward, a.n, b.sex, b.a FROM a, b"
+    for sql, statements in (
+        (norms, 2),
+        (bounds, 3),
+        (norms.replace("COUNT(*)", "COUNT(paid)"), 1),
+        (bounds.replace("AVG(paid)", "VARIANCE(paid)"), 1),
+        (joined, 2),  # the histogram of values is stored
+        (hidden, 2),
+        (both.replace("AVG(v.paid)", "STDDEV(v.paid)"), 1),
+    ):
+        sent.clear()
+        paced.clear()
+        asked = question(sql, "ticks", dataset="scaled", epsilon="20", accept_noise=True)
+        admitted = journey.admit(asked)
+        journey.complete(admitted)
+        assert len(sent) == statements, sql
+        (work,) = paced
+        prepared: Prepared = admitted.asked.prepared
+        of_values = {
+            statement.sql: work_of([histogram.bounded]).unit_nanoseconds
+            for histogram, statement in zip(prepared.values.histograms, prepared.values.statements, strict=True)
+        } if prepared.values is not None else {}  # fmt: skip
+        first = [of_values[text] for text in sent if text in of_values]
+        # A histogram of norms does what its core does.
+        cores = sorted(work_of([core]).unit_nanoseconds for core in prepared.cores)
+        later = [*cores, *cores][: len(sent) - len(first)]
+        assert work.unit_nanoseconds >= (sum(first) + sum(later)) * (1 - 1e-9), sql

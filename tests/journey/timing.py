@@ -3,6 +3,9 @@
 The person's rows hold the values that are dearest for the operators; a condition that they alone meet guards what is
 dear. `search` climbs from random texts to the one whose running times in the engine differ most, in ticks of its plan:
 all that the moments show is made from these times, and they can be measured a hundred times faster than moments.
+
+With automatic bounds a question has several statements: histograms of values, histograms of norms, then the sums. All
+of them are measured, against the tick of the whole question.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +29,17 @@ from accountant.account import FilterKind
 from migrations.upgrade import upgrade
 from privacy.norms import NormPower
 from privacy.refusal import Refused
+from privacy.statement import Statement
 from server.app import create_app
 from server.build import build_services
+from server.journey.query import Prepared
 from server.services import Services
 from server.settings import Settings
-from sql_rewrite.cost import check_work
+from sql_rewrite.lower import lower
+from sql_rewrite.norms import at_norms
 from tests.journey.clinic import open_account, question
 
-__all__ = ["Text", "accuracy", "best_threshold", "busy", "search", "shift", "watch", "worlds"]
+__all__ = ["Text", "accuracy", "best_threshold", "busy", "search", "shift", "statements_of", "watch", "worlds"]
 
 OTHERS = 2_000
 ROWS_STORED = 1_000
@@ -53,16 +60,23 @@ tables:
     source: {{file: {name}_visits.csv}}
     key: visit_id
     references: {{person_id: people.person_id}}
-    contribution: {{rows_per_unit: 20, groups_per_unit: 2, rows_per_unit_and_group: 10}}
+    contribution: {contribution}
     rows_stored_per_unit: {rows}
     columns:
       visit_id: {{type: integer, nullable: false}}
       person_id: {{type: integer, nullable: false}}
       x: {{type: number}}
-      y: {{type: number, bounds: [0, 100]}}
+      y: {{type: number{bounds}}}
+      kind: {{type: integer, keys: {{range: [0, 49]}}, nullable: false}}
       memo: {{type: text, length_max: {length}}}
-policy: {{epsilon_default: "0.001", epsilon_max: "100", delta_per_query: "1e-12"}}
+policy: {{epsilon_default: "0.001", epsilon_max: "100", delta_per_query: "1e-12", automatic_bounds: {automatic}}}
 """
+_COUNTED = {
+    "contribution": "{rows_per_unit: 20, groups_per_unit: 2, rows_per_unit_and_group: 10}",
+    "bounds": ", bounds: [0, 100]",
+    "automatic": "false",
+}
+_AUTOMATIC = {"contribution": "auto", "bounds": "", "automatic": "true"}
 
 _WORST = ("ß" * LENGTH_MAX, "9" * LENGTH_MAX, "a" * LENGTH_MAX, " " * (LENGTH_MAX - 1) + "a", "2024-02-29" + " " * 54)
 
@@ -88,6 +102,10 @@ FORMS = (
     "SELECT memo AS k, COUNT(*) AS n FROM visits WHERE {dear} GROUP BY memo",
     "SELECT CAST(x AS BIGINT) % 1000 AS k, COUNT(*) AS n, SUM(y) AS s, AVG(y) AS a FROM visits "
     "WHERE person_id < {others} OR NOT ({dear}) GROUP BY k",
+    "SELECT kind AS k, COUNT(*) AS n, SUM(y) AS s, AVG(y) AS a, COUNT(DISTINCT person_id) AS u FROM visits "
+    "WHERE person_id < {others} OR NOT ({dear}) GROUP BY k",
+    "SELECT kind AS k, SUM(CASE WHEN person_id >= {others} AND ({dear}) THEN 1 - 2 * kind ELSE kind END) AS s, "
+    "STDDEV(y) AS d FROM visits WHERE kind >= 0 GROUP BY k",
 )
 GROUPED = tuple(number for number, form in enumerate(FORMS) if "GROUP BY" in form)
 
@@ -133,7 +151,7 @@ class Text:
         return replace(self, dear=source.randrange(len(DEAR)))
 
 
-def _write(folder: Path, name: str, *, person: bool) -> Path:
+def _write(folder: Path, name: str, *, person: bool, automatic: bool) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}_people.csv").open("w", newline="") as file:
         rows = csv.writer(file)
@@ -141,27 +159,32 @@ def _write(folder: Path, name: str, *, person: bool) -> Path:
         rows.writerows([i] for i in range(OTHERS + person))
     with (folder / f"{name}_visits.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["visit_id", "person_id", "x", "y", "memo"])
-        rows.writerows([i, i % OTHERS, i / 7, i % 100, "memo"] for i in range(4 * OTHERS))
+        rows.writerow(["visit_id", "person_id", "x", "y", "kind", "memo"])
+        rows.writerows([i, i % OTHERS, i / 7, i % 100, i % 4, "memo"] for i in range(4 * OTHERS))
         if person:
             rows.writerows(
-                [4 * OTHERS + i, OTHERS, 1e5 + i, 99.5, _WORST[i % len(_WORST)]] for i in range(2 * ROWS_STORED)
+                [4 * OTHERS + i, OTHERS, 1e5 + i, 99.5, i % 50, _WORST[i % len(_WORST)]] for i in range(2 * ROWS_STORED)
             )
     path = folder / f"{name}.yaml"
-    path.write_text(_DATASET.format(name=name, rows=ROWS_STORED, length=LENGTH_MAX))
+    bounds = _AUTOMATIC if automatic else _COUNTED
+    path.write_text(_DATASET.format(name=name, rows=ROWS_STORED, length=LENGTH_MAX, **bounds))
     return path
 
 
 @contextmanager
-def worlds(home: Path) -> Iterator[tuple[Services, str]]:
-    """Started services with the default tick and both worlds, and the key of an analyst."""
+def worlds(home: Path, *, automatic: bool = False) -> Iterator[tuple[Services, str]]:
+    """Started services with the default tick and both worlds, and the key of an analyst.
+
+    With `automatic`, questions choose norms and value bounds.
+    """
     home.mkdir(parents=True, exist_ok=True)
     settings = Settings(home=home, requests_per_minute=1_000_000, requests_burst=1_000_000)
     upgrade(settings.database())
     services = build_services(settings)
     try:
         for name in WORLDS:
-            services.registrar.attach_path(_write(home / "sources", name, person=name == "here"), actor="test")  # type: ignore[attr-defined]
+            path = _write(home / "sources", name, person=name == "here", automatic=automatic)
+            services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
             open_account(services.ledger, "watcher", dataset=name, epsilon="1000", kind=FilterKind.APPROXIMATE)
         services.registry.create_principal("watcher", "analyst", actor="test")
         yield services, services.registry.create_key("watcher", label="", days=1, actor="test").text
@@ -254,20 +277,28 @@ def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float 
         ]
     except Refused:
         return None
-    tick = journey.pace.moments(check_work(asked[0].cores)).tick
+    tick = journey.pace.moments(asked[0].work).tick
     snapshots = [journey.running._served.snapshot(services.catalogue.get(name)) for name in WORLDS]
     seen: list[list[float]] = [[], []]
     for _ in range(runs):
         for world, prepared in enumerate(asked):
             start = time.perf_counter()
-            for statement in prepared.statements:
+            for statement in statements_of(prepared):
                 journey.running._private.run(snapshots[world], statement, timeout_seconds=60)
             seen[world].append(time.perf_counter() - start)
     here, there = map(statistics.median, seen)
     return (here - there) / float(tick)
 
 
-def search(services: Services, *, texts: int, seed: int) -> tuple[Text, float, int]:
+def statements_of(prepared: Prepared) -> tuple[Statement, ...]:
+    """All that a run of a question may send to the engine, at norms that scale the one person down."""
+    values = () if prepared.values is None else prepared.values.statements
+    of_norms = tuple(histogram.statement for histogram in prepared.histograms if histogram is not None)
+    sums = tuple(lower(at_norms(core, {item.norm.name: Fraction(3) for item in core.norms})) for core in prepared.cores)
+    return (*values, *of_norms, *sums)
+
+
+def search(services: Services, *, texts: int, seed: int, again: int = 41) -> tuple[Text, float, int]:
     """The text in which one person moves the running time most, by how many ticks, and how many texts were refused.
 
     A climb; its ten best are measured again, because the best of many measurements is the luckiest.
@@ -295,6 +326,7 @@ def search(services: Services, *, texts: int, seed: int) -> tuple[Text, float, i
         found[candidate] = abs(score)
         if abs(score) > best_score or stale > 16:
             best, best_score, stale = candidate, abs(score), 0
-    again = {text: abs(shift(services, text, 41) or 0.0) for text in sorted(found, key=found.__getitem__)[-10:]}
-    top = max(again, key=again.__getitem__)
-    return top, again[top], refused
+    best_ones = sorted(found, key=found.__getitem__)[-10:]
+    measured = {text: abs(shift(services, text, again) or 0.0) for text in best_ones}
+    top = max(measured, key=measured.__getitem__)
+    return top, measured[top], refused
