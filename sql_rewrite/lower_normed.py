@@ -25,7 +25,7 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
-from sql_rewrite.lower_units import ONE, under, when
+from sql_rewrite.lower_units import ONE, count_under, under, when
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
     Binned,
@@ -144,13 +144,13 @@ class NormSums:
         for item in self.statistics:
             name, t = item.statistic.name, Named(f"{item.statistic.name}t")
             counted = self._counted(item)
-            columns.setdefault(counted, Output(_count(item, ONE), counted))
+            columns.setdefault(counted, Output(count_under(item, ONE), counted))
             match item.statistic.kind:
                 case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                     pass
                 case StatisticKind.COUNT:
                     if item.present is not None:
-                        columns[f"{name}n"] = Output(_count(item, when(f"{name}h", ONE)), f"{name}n")
+                        columns[f"{name}n"] = Output(count_under(item, when(f"{name}h", ONE)), f"{name}n")
                 case StatisticKind.SUM:
                     columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
                 case StatisticKind.MOMENTS:
@@ -304,7 +304,7 @@ class NormSums:
             owner = self.owners[_name(norm)]
             match norm.norm.of:
                 case NormOf.ROWS:
-                    value: Scalar = _count(owner, ONE)
+                    value: Scalar = count_under(owner, ONE)
                 case NormOf.SUM:
                     total = Coalesce((Sum(under(owner, Named(f"{owner.statistic.name}t"))), _ZERO))
                     value = Cast(total, INTEGER) if owner.rows * NORM_MAX < _NARROW else total
@@ -402,8 +402,3 @@ def _closed(value: Scalar) -> Scalar:
     if isinstance(value, Case) and not value.closed:
         return Case(value.pairs, value.otherwise)
     return value
-
-
-def _count(item: BoundedStatistic, condition: Scalar) -> Scalar:
-    value = under(item, condition)
-    return Count() if value is ONE else Count(value)

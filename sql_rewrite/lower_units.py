@@ -40,7 +40,7 @@ from sql_rewrite.scalars import (
     Whole,
 )
 
-__all__ = ["ONE", "UnitSums", "difference", "under", "when"]
+__all__ = ["ONE", "UnitSums", "count_under", "difference", "under", "when"]
 
 WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 
@@ -66,7 +66,7 @@ class UnitSums:
         for item in self.statistics:
             if _needs_rows(item):
                 i = self._filter(item)
-                counted.setdefault(i, Output(_count(item, ONE), f"n{i}"))
+                counted.setdefault(i, Output(count_under(item, ONE), f"n{i}"))
         columns = list(counted.values())
         for item in self.statistics:
             columns += self._partial(item)
@@ -79,7 +79,7 @@ class UnitSums:
             case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                 return []
             case StatisticKind.COUNT:
-                return [] if item.present is None else [Output(_count(item, when(f"{name}h", ONE)), f"{name}n")]
+                return [] if item.present is None else [Output(count_under(item, when(f"{name}h", ONE)), f"{name}n")]
             case StatisticKind.SUM:
                 return [Output(Sum(under(item, t)), f"{name}x")]
             case StatisticKind.MOMENTS:
@@ -296,15 +296,15 @@ def under(item: BoundedStatistic, value: Scalar) -> Scalar:
     return value if item.filter is None else when(f"{item.statistic.name}f", value)
 
 
-def difference(left: Scalar, right: Scalar) -> Scalar:
-    """A difference of integers that may be of 128 bits."""
-    return Arithmetic("-", left, right, WIDE)
-
-
-def _count(item: BoundedStatistic, condition: Scalar) -> Scalar:
+def count_under(item: BoundedStatistic, condition: Scalar) -> Scalar:
     """The number of rows under the filter for which a value is not NULL."""
     value = under(item, condition)
     return Count() if value is ONE else Count(value)
+
+
+def difference(left: Scalar, right: Scalar) -> Scalar:
+    """A difference of integers that may be of 128 bits."""
+    return Arithmetic("-", left, right, WIDE)
 
 
 def _open(symbol: ArithmeticSymbol, left: Scalar, right: Scalar, kind: EngineType = WIDE) -> Scalar:
