@@ -59,7 +59,7 @@ _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 def _folded(name: str) -> str:
     """The name with ASCII letters in lower case; other letters keep their case, as in the SQL dialect."""
-    return name.translate(_LOWER)
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 class ColumnType(enum.Enum):

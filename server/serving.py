@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import signal
@@ -155,6 +154,7 @@ def serve(
         import uvicorn
 
         from server.app import create_app
+        from server.collecting import settle
         from server.installed import program_version
         from server.web_server import uvicorn_options
 
@@ -169,8 +169,7 @@ def serve(
         waiter = threading.Thread(target=_when_started, args=(server, url, ready, stopping), daemon=True)
         waiter.start()
         logger().info("started", version=program_version(), instance=settings.instance)
-        # What was loaded stays until the end: the collector need not look through it during requests.
-        gc.freeze()
+        settle()
         server.run(sockets=[listener])
         stopping.set()
         waiter.join(timeout=2.0)

@@ -33,6 +33,7 @@ _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
 NESTED = (exp.Query, exp.Subquery)
 """Queries inside a block's expressions, which are not part of it."""
 
+_WITHOUT_CALLS = (*NESTED, exp.Column, exp.Literal, exp.Identifier)
 _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -48,7 +49,7 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     stack = [(node, False) for node in reversed(nodes)]
     while stack:
         node, own_of_window = stack.pop()
-        if isinstance(node, NESTED):
+        if isinstance(node, _WITHOUT_CALLS):
             continue
         inner = node.this if isinstance(node, exp.Filter) else node
         if not own_of_window and _is_aggregate(inner):

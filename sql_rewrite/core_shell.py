@@ -16,13 +16,16 @@ from sql_rewrite.expressions import canonical
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.refuse import refuse
-from sql_rewrite.released import column
+from sql_rewrite.released import aliased, column
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes, output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import NODES_MAX, consume, rebuilt
 
 __all__ = ["CoreShell", "KeyNames"]
+
+_NO_KEYS = (exp.Column, exp.Literal, exp.Identifier)
+"""What is a key by its own tree only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class CoreShell:
         for written, value in zip(self._select.written, self._select.values, strict=True):
             # The output's name comes from the analyst's text, so it is taken before the rewrite.
             name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
-            projections.append(exp.alias_(self._rewrite(value), name, quoted=True))
+            projections.append(aliased(self._rewrite(value), name))
         tree.set("expressions", projections)
         for slot, kind in (("having", exp.Where), ("qualify", exp.Qualify)):
             clause = args.get(slot)
@@ -146,7 +149,7 @@ class CoreShell:
         for tree, name in self._keys.trees:
             if tree == node:
                 return name
-        if not self._keys.forms or isinstance(node, exp.Column | exp.Literal | exp.Identifier):
+        if not self._keys.forms or isinstance(node, _NO_KEYS):
             return None
         if not isinstance(node, exp.Condition) or aggregate_calls([node]) or node.find(exp.Query, exp.Window):
             return None

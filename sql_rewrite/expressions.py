@@ -114,6 +114,10 @@ class ColumnRef:
     length_max: int | None = None
     identifies: bool = False
 
+    def __hash__(self) -> int:
+        # Columns stand in many sets; those of one name are rarely different ones.
+        return hash((self.relation, self.name))
+
     def __post_init__(self) -> None:
         if self.type is ColumnType.INTEGER:
             assert self.interval is None or (self.interval.bounded and self.interval.inside(WIDE))

@@ -6,8 +6,9 @@ unique key it names. Such a join never repeats a row, so the contribution bounds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -20,6 +21,9 @@ from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 
 __all__ = ["resolve_sources"]
+
+_Place = Callable[[], Position | None]
+"""Looks up where something is in the text, which only a refusal needs."""
 
 SOURCES_MAX = 8
 
@@ -39,7 +43,7 @@ class _Link:
     left: _End
     right: _End
     outer: bool
-    position: Position | None
+    place: _Place
 
 
 def resolve_sources(
@@ -72,21 +76,21 @@ def resolve_sources(
         visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
         links.append(_link(join, visible, dataset, text))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-    sources = _ordered(drafts, _joins(links, dataset), dataset, text.position(node))
+    sources = _ordered(drafts, _joins(links, dataset), dataset, partial(text.position, node))
     return SourceNames(sources, aliases, text, dataset, using)
 
 
 def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _Link:
     """The equality of a join; the joined source is the last of the visible ones."""
     visible = names.sources
-    position = text.position(join.this)
+    place = partial(text.position, join.this)
     if join.args.get("method"):
         raise refuse(
             "unsupported_sql",
             f"a {str(join.args['method']).lower()} join is refused",
             "It does not say which columns are compared.",
             *_declared(dataset),
-            position=position,
+            position=place(),
         )
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
@@ -95,7 +99,7 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _
             "unsupported_sql",
             f"a {(side + ' ' + kind).strip().lower()} join is refused",
             "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to.",
-            position=position,
+            position=place(),
         )
     joined = visible[-1]
     on, using = join.args.get("on"), join.args.get("using") or []
@@ -103,28 +107,28 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _
         ends = [_End(s, c) for s in visible if (c := s.table.column(using[0].name)) is not None]
         if len(ends) > 1 and ends[-1].source is joined:
             names.check_using(using[0], [end.source for end in ends[:-1]])
-            return _Link(ends[0], ends[-1], side == "LEFT", position)
+            return _Link(ends[0], ends[-1], side == "LEFT", place)
     on = on.unnest() if on is not None else None
     if isinstance(on, exp.EQ) and isinstance(on.this, exp.Column) and isinstance(on.expression, exp.Column):
         one, two = _End(*names.find(on.this)), _End(*names.find(on.expression))
         if two.source is not joined:
             one, two = two, one
         if two.source is joined and one.source is not joined:
-            return _Link(one, two, side == "LEFT", position)
+            return _Link(one, two, side == "LEFT", place)
     if on is None and not using and not kind:
         raise refuse(
             "join_not_on_key",
             "a join without a condition is refused",
             "A join needs a condition: without one, every row would meet every row of the other table.",
             *_declared(dataset, *visible),
-            position=position,
+            position=place(),
         )
     raise refuse(
         "join_not_on_key",
         "a join is refused",
         "It is not one equality between a declared reference and the key it names.",
         *_declared(dataset, *visible),
-        position=position,
+        position=place(),
     )
 
 
@@ -152,7 +156,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
                     "a join is refused",
                     "No declared reference connects these two columns.",
                     *_declared(dataset),
-                    position=link.position,
+                    position=link.place(),
                 )
             if link.outer:
                 raise refuse(
@@ -160,16 +164,16 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
                     "a LEFT JOIN to many rows is refused",
                     "It would repeat rows of one person and add rows without a partner.",
                     *_declared(dataset, child.source, parent.source),
-                    position=link.position,
+                    position=link.place(),
                 )
-        _check_unit_path(child, parent.source.table, dataset, link.position)
+        _check_unit_path(child, parent.source.table, dataset, link.place)
         if parent.source.relation in joins:
             raise refuse(
                 "join_multiplies",
                 "a join is refused",
                 "Two tables refer to one table, so rows of one person would be multiplied.",
                 "aggregate each table in its own query",
-                position=link.position,
+                position=link.place(),
             )
         joins[parent.source.relation] = Join(
             child=reference(child.source, child.column, dataset),
@@ -180,7 +184,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
 
 
 def _ordered(
-    drafts: Sequence[Source], joins: Mapping[str, Join], dataset: Dataset, position: Position | None
+    drafts: Sequence[Source], joins: Mapping[str, Join], dataset: Dataset, place: _Place
 ) -> tuple[Source, ...]:
     """The sources with their joins, from the counted table to its parents."""
     roots = [source for source in drafts if source.relation not in joins]
@@ -190,7 +194,7 @@ def _ordered(
             "FROM is refused",
             "It does not start from one table whose rows are counted.",
             *_declared(dataset),
-            position=position,
+            position=place(),
         )
     root = roots[0]
     if not root.table.protected:
@@ -199,14 +203,14 @@ def _ordered(
             "a query of public tables alone is refused",
             "Public tables are known to everybody; reading them through the server is not answered yet.",
             *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
-            position=position,
+            position=place(),
         )
     result, placed = [root], {root.relation}
     while len(result) < len(drafts):
         # Parents whose child is already there.
         ready = [s for s in drafts if s.relation not in placed and joins[s.relation].child.relation in placed]
         if not ready:
-            raise refuse("join_multiplies", "FROM is refused", "Its joins form a ring.", position=position)
+            raise refuse("join_multiplies", "FROM is refused", "Its joins form a ring.", position=place())
         for source in ready:
             result.append(Source(source.relation, source.table, joins[source.relation]))
             placed.add(source.relation)
@@ -219,7 +223,7 @@ def _refers(child: _End, parent: _End) -> bool:
     return any((r.column.lower(), r.table.lower(), r.key.lower()) == wanted for r in child.source.table.references)
 
 
-def _check_unit_path(child: _End, parent: Table, dataset: Dataset, position: Position | None) -> None:
+def _check_unit_path(child: _End, parent: Table, dataset: Dataset, place: _Place) -> None:
     """A protected parent must be on the child's own way to the privacy unit: then both rows have one owner."""
     if not parent.protected:
         return
@@ -229,7 +233,7 @@ def _check_unit_path(child: _End, parent: Table, dataset: Dataset, position: Pos
             "join_multiplies",
             "a join is refused",
             f'The public table "{table.name}" cannot own rows of people.',
-            position=position,
+            position=place(),
         )
     direct = not table.unit_path and table.unit_column == column.name and parent.name == dataset.unit.table
     first = table.unit_path[0] if table.unit_path else None
@@ -240,5 +244,5 @@ def _check_unit_path(child: _End, parent: Table, dataset: Dataset, position: Pos
             "a join is refused",
             "It does not follow the table's way to the privacy unit, so two people could meet in one row.",
             *_declared(dataset),
-            position=position,
+            position=place(),
         )

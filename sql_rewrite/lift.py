@@ -112,6 +112,8 @@ class _Lift:
 
     def _fill_limits(self, tree: exp.Expr) -> None:
         """Writes the values of parameters into LIMIT and OFFSET: the number decides whether they leave out rows."""
+        if not self.parameters:
+            return
         for clause in tree.find_all(exp.Limit, exp.Offset):
             asked = clause.args.get("expression")
             if not isinstance(asked, exp.Placeholder):
@@ -146,6 +148,7 @@ class _Lift:
             simulation = None if simulated is None else Simulation(generate(simulated))
         if identified is None:
             outputs = tuple(replace(output, identity=None, branch=None, branches=()) for output in outputs)
+        arrangement = arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None
         shell = Shell(
             sql=generate(tree_to_run),
             outputs=outputs,
@@ -154,7 +157,7 @@ class _Lift:
             simulation=simulation,
             identified=identified is not None,
             chosen=top.chosen,
-            arrangement=arrangement_of(tree_to_run, self.cores[0].name) if len(self.cores) == 1 else None,
+            arrangement=arrangement,
         )
         return self._plan(shell)
 

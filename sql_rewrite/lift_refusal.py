@@ -135,9 +135,18 @@ def _volatile(lifter: Lifter, name: str, node: exp.Expr) -> Refused:
 
 def worded(node: exp.Expr) -> str:
     """A node's name for people: the SQL name of a function, else the words of its class."""
-    if isinstance(node, exp.Func) and type(node) not in _WORDS:
-        names = node.sql_names() if hasattr(node, "sql_names") else []
+    known = _WORDED.get(type(node))
+    return known or _WORDED.setdefault(type(node), _class_words(type(node)))
+
+
+_WORDED: dict[type[exp.Expr], str] = {}
+"""Of the classes that have been met: every operator is worded, in case it is refused."""
+
+
+def _class_words(kind: type[exp.Expr]) -> str:
+    if issubclass(kind, exp.Func) and kind not in _WORDS:
+        names = kind.sql_names() if hasattr(kind, "sql_names") else []
         if names:
             return str(names[0])
-    words = _WORDS.get(type(node)) or type(node).__name__
+    words = _WORDS.get(kind) or kind.__name__
     return words if " " in words else "".join((" " + c.lower()) if c.isupper() else c for c in words).strip()

@@ -29,8 +29,10 @@ import enum
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from types import NoneType
+from typing import Any
 
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
@@ -143,38 +145,65 @@ class _Identity:
 
     def __init__(self) -> None:
         self.read: set[str] = set()
+        self._noted: set[int] = set()
+        """The columns that are in `read`, by identity: the core holds them all, so none is gone meanwhile."""
 
     def plain(self, value: object) -> Json:
         """One value. Errors: TypeError for a kind of value that has no place in an identity."""
-        if value is None or isinstance(value, (bool, int, str)):
-            return value
-        if isinstance(value, enum.Enum):
-            return [type(value).__name__, value.value]
-        if isinstance(value, (float, Fraction, datetime.date)):
-            return [type(value).__name__, repr(value)]
-        if isinstance(value, (tuple, list)):
-            return [self.plain(item) for item in value]
-        if isinstance(value, (ColumnRef, Literal, Call)):
-            self._note(value)
-            return canonical(value)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            later = _LATER.get(type(value), {})
-            fields = {
-                name: self.plain(getattr(value, name))
-                for name in _inside(type(value))
-                if name not in later or getattr(value, name) != later[name]
-            }
-            if isinstance(value, Estimate):
-                fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
-            return [type(value).__name__, {**fields, **_ALWAYS.get(type(value), {})}]
-        raise TypeError(f"a {type(value).__name__} has no place in an identity")
+        write = _WRITERS.get(type(value)) or _WRITERS.setdefault(type(value), _writer(type(value)))
+        return write(self, value)
+
+    def fields(self, value: object) -> Json:
+        """A dataclass, with the fields that take part."""
+        assert dataclasses.is_dataclass(value)
+        assert not isinstance(value, type)
+        kind = type(value)
+        later = _LATER.get(kind, {})
+        fields = {
+            name: self.plain(getattr(value, name))
+            for name in _inside(kind)
+            if name not in later or getattr(value, name) != later[name]
+        }
+        if isinstance(value, Estimate):
+            fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
+        return [kind.__name__, {**fields, **_ALWAYS.get(kind, {})}]
+
+    def expression(self, value: Expression) -> Json:
+        """An expression in its canonical form, which holds names and types."""
+        self._note(value)
+        return canonical(value)
 
     def _note(self, expression: Expression) -> None:
-        """Notes what is declared about the columns of an expression: its canonical form holds names and types."""
-        if isinstance(expression, ColumnRef):
-            declared = {name: getattr(expression, name) for name in _inside(ColumnRef)}
+        """Notes what is declared about the columns of an expression."""
+        if isinstance(expression, ColumnRef) and id(expression) not in self._noted:
+            self._noted.add(id(expression))
+            declared = {name: getattr(expression, name) for name in _DECLARED}
             declared["name"] = expression.name.lower()
-            self.read.add(repr(sorted(declared.items())))
+            self.read.add(repr(list(declared.items())))
         elif isinstance(expression, Call):
             for argument in expression.arguments:
                 self._note(argument)
+
+
+_DECLARED = sorted(_inside(ColumnRef))
+
+
+_WRITERS: dict[type, Callable[[_Identity, Any], Json]] = {}
+"""What writes the values of a type, for the types that have been met."""
+
+
+def _writer(kind: type) -> Callable[[_Identity, Any], Json]:
+    """What writes the values of a type. Errors: TypeError."""
+    if issubclass(kind, (NoneType, bool, int, str)):
+        return lambda identity, value: value
+    if issubclass(kind, enum.Enum):
+        return lambda identity, value: [kind.__name__, value.value]
+    if issubclass(kind, (float, Fraction, datetime.date)):
+        return lambda identity, value: [kind.__name__, repr(value)]
+    if issubclass(kind, (tuple, list)):
+        return lambda identity, value: [identity.plain(item) for item in value]
+    if issubclass(kind, (ColumnRef, Literal, Call)):
+        return _Identity.expression
+    if dataclasses.is_dataclass(kind):
+        return _Identity.fields
+    raise TypeError(f"a {kind.__name__} has no place in an identity")

@@ -95,7 +95,8 @@ class Reachable:
                 self._places.setdefault(repr(canonical(key)), place)
                 key = self._opaque(place, key.type, domain)
             self._keys.append(key)
-        self._known = [part for part in map(self._seen, conditions) if _evaluable(part)]
+        seen = map(self._seen, conditions) if self._places else conditions
+        self._known = [part for part in seen if _evaluable(part)]
         self._values = {column: self._alone(column) for column in self._columns(self._keys)}
 
     def _opaque(self, place: int, kind: ColumnType, domain: Cell) -> ColumnRef:

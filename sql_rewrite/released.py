@@ -114,6 +114,11 @@ def column(name: str, relation: str | None = None) -> exp.Column:
     return exp.Column(this=quoted(name), table=quoted(relation) if relation else None)
 
 
+def aliased(value: exp.Expr, name: str) -> exp.Expr:
+    """A column of a select list under a quoted name. A value that stands in a tree already is copied."""
+    return exp.alias_(value, name, quoted=True, copy=value.parent is not None)
+
+
 def core_relation(
     core: str, outputs: Sequence[ShellOutput], numbers: Mapping[str, str], rows_most: Callable[[], int | None]
 ) -> Released:
@@ -125,12 +130,11 @@ def core_relation(
     def build(form: Form) -> exp.Query:
         columns: list[exp.Expr] = [column(output.name) for output in outputs]
         columns += [
-            exp.alias_(exp.Cast(this=column(name), to=exp.DataType.build("double")), double, quoted=True)
+            aliased(exp.Cast(this=column(name), to=exp.DataType.build("double")), double)
             for name, double in numbers.items()
         ]
         columns += [
-            column(name) if name == REPLICATE else exp.alias_(column(ROW), name, quoted=True)
-            for name in hidden_columns(form, 1)
+            column(name) if name == REPLICATE else aliased(column(ROW), name) for name in hidden_columns(form, 1)
         ]
         tree = exp.Select(expressions=columns)
         tree.set("from_", exp.From(this=exp.Table(this=quoted(core))))

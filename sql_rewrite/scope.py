@@ -64,14 +64,15 @@ class Names:
         self.outer = tuple(outer)
         self.aliases = tuple(alias.lower() for alias in aliases)
         self.joins = tuple(joins)
+        self._unqualified = frozenset(name for columns in self.relations.values() for name in columns)
 
     def with_aliases(self, aliases: Sequence[str]) -> Names:
         """The same names and the aliases of a select list."""
         return Names(self.relations, self.outer, aliases, self.joins)
 
-    def unqualified(self) -> set[str]:
+    def unqualified(self) -> frozenset[str]:
         """Columns of all relations, without their relations."""
-        return {name for columns in self.relations.values() for name in columns}
+        return self._unqualified
 
     def all(self) -> list[str]:
         """Every visible name, for suggestions and for the blocks inside this one."""

@@ -16,7 +16,7 @@ from sql_rewrite.lift_constant import check_parameter, missing_parameter
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, column
-from sql_rewrite.syntax import DIALECT, UNFORESEEN, consume, rendered
+from sql_rewrite.syntax import DUCKDB, UNFORESEEN, consume, rendered
 from sql_rewrite.text import Text
 from sql_rewrite.trace import FOLLOWED
 
@@ -32,14 +32,18 @@ _TYPES = frozenset(
     ).split()
 )
 """Types that a released number may be cast to."""
+_WITH_NULLS = (exp.IgnoreNulls, exp.RespectNulls)
 _OVER_ROWS = (exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WINDOWED = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead)
 
 
 def generate(tree: exp.Expr) -> str:
-    """The SQL text of a shell tree. Errors: Refused, for arguments that the generator does not foresee."""
+    """The SQL text of a shell tree, which is not read again: the generator may change it.
+
+    Errors: Refused, for arguments that the generator does not foresee.
+    """
     try:
-        return tree.sql(dialect=DIALECT, comments=False)
+        return DUCKDB.generate(tree, copy=False, comments=False)
     except UNFORESEEN:
         raise refuse(
             "unsupported_sql",
@@ -84,7 +88,7 @@ class ShellNodes:
             consume(node, text=self.text, what="*")
             if not isinstance(node.parent, exp.Count):
                 raise self.refusal(node)
-        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and not (
+        if isinstance(node, _WITH_NULLS) and not (
             isinstance(node.parent, _OVER_ROWS) or isinstance(node.this, exp.AnyValue)
         ):
             raise self.refusal(node)

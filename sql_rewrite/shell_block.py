@@ -15,7 +15,7 @@ from sqlglot import exp
 from privacy.release import ColumnKind
 from sql_rewrite.plan import Core, Counting, ShellOutput
 from sql_rewrite.refuse import did_you_mean, refuse
-from sql_rewrite.released import Form, Released, check_name, column
+from sql_rewrite.released import Form, Released, aliased, check_name, column
 from sql_rewrite.scope import Names, Scope
 from sql_rewrite.shell import ShellNodes, has_aggregate, output_name
 from sql_rewrite.shell_form import Block, NestedQueries, write_block
@@ -150,12 +150,12 @@ class ShellBlocks:
                         position=self.text.position(projection),
                     )
                 for alias, released in meant:
-                    result += [exp.alias_(column(o.name, alias), o.name, quoted=True) for o in released.outputs]
+                    result += [aliased(column(o.name, alias), o.name) for o in released.outputs]
                 continue
             name = projection.alias if isinstance(projection, exp.Alias) else output_name(self.text, projection)
             inner = projection.this if isinstance(projection, exp.Alias) else projection
             check_name(name, self.text, projection)
-            result.append(exp.alias_(inner.copy(), name, quoted=True))
+            result.append(aliased(inner, name))
         if not result:
             raise refuse(
                 "unsupported_sql",

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sql_rewrite.plan import Core
 from sql_rewrite.refuse import refuse
-from sql_rewrite.released import REPLICATE, Form, Released, column, quoted
+from sql_rewrite.released import REPLICATE, Form, Released, aliased, column, quoted
 from sql_rewrite.scope import Names, Scope, unknown_column
 from sql_rewrite.shell import ShellNodes, has_window, partition_windows
 from sql_rewrite.syntax import consume, rebuilt
@@ -27,6 +27,10 @@ _OPERATORS = (
 )  # fmt: skip
 _CHAINS = (exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe)
 """Operators that may stand side by side without brackets when the left one comes first."""
+
+_QUERIES = (exp.Subquery, exp.Query)
+_FILTERS = (exp.Where, exp.Having, exp.Qualify)
+_CUTS = (exp.Limit, exp.Offset)
 
 _CLAUSES = ("where", "group", "having", "qualify", "order", "limit", "offset")
 _NOT_SIMULATED = ("having", "qualify", "order", "limit", "offset")
@@ -89,23 +93,20 @@ class NodeWriter:
         return result if chain or pattern else exp.Paren(this=result)
 
     def _copy(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column):
+            self.names.check(node, self.nodes.text)
+            return column(node.name, node.table)
         if isinstance(node, exp.Placeholder):
             return self.nodes.literal(node)
-        if isinstance(node, exp.Subquery | exp.Query):
+        if isinstance(node, _QUERIES):
             return self._value(node)
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             return self._membership(node)
-        if isinstance(node, exp.Column):
-            self.names.check(node, self.nodes.text)
-            copy = exp.Column(this=quoted(node.name))
-            if node.table:
-                copy.set("table", quoted(node.table))
-            return copy
-        if isinstance(node, exp.Limit | exp.Offset):
+        if isinstance(node, _CUTS):
             return self._limit(node)
         if isinstance(node, exp.Group):
             consume(node, "expressions", "all", text=self.nodes.text, what="GROUP BY")
-        elif not isinstance(node, exp.Where | exp.Having | exp.Qualify):
+        elif not isinstance(node, _FILTERS):
             self.nodes.check_node(node)
         result = rebuilt(node, self.copy)
         if isinstance(result, exp.Alias) and isinstance(result.args.get("alias"), exp.Identifier):
@@ -139,7 +140,7 @@ class NodeWriter:
         left = self.copy(node.this)
         return exp.In(this=left, query=exp.Subquery(this=self._released(node.args["query"]).plain()))
 
-    def _limit(self, node: exp.Limit | exp.Offset) -> exp.Expr:
+    def _limit(self, node: exp.Expr) -> exp.Expr:
         consume(node, "expression", text=self.nodes.text, what="LIMIT")
         value = self.copy(node.expression)
         number = value.this if isinstance(value, exp.Paren) else value
@@ -234,9 +235,9 @@ class _BlockWriter:
                 for alias, released in self.block.sources
                 for i in range(released.identities or 0)
             ]
-        hidden: list[exp.Expr] = [exp.alias_(value, f"id${i}", quoted=True) for i, value in enumerate(values)]
+        hidden: list[exp.Expr] = [aliased(value, f"id${i}") for i, value in enumerate(values)]
         if self.simulated:
-            hidden.insert(0, exp.alias_(column(REPLICATE, self.driver), REPLICATE, quoted=True))
+            hidden.insert(0, aliased(column(REPLICATE, self.driver), REPLICATE))
         return hidden
 
     def _split(self, copies: list[exp.Expr], clauses: dict[str, exp.Expr], windows: list[exp.Expr]) -> None:

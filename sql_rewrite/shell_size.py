@@ -37,6 +37,8 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
 
     Errors: Refused (too_large), at the first function that makes longer strings.
     """
+    if not any(map(_may_be_long, tree.walk())):
+        return
     sizes = _Sizes()
     sizes.query(tree)
     if sizes.greatest > LENGTH_MAX or sizes.work > WORK_MAX:
@@ -47,6 +49,11 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
             "use fewer or shorter strings in REPLACE, CONCAT and ||",
             position=text.position(original.find(*GROWING)),
         )
+
+
+def _may_be_long(node: exp.Expr) -> bool:
+    """Whether a value of more than `_LONG` characters may start at a node: where none does, there is none."""
+    return isinstance(node, GROWING) or (isinstance(node, exp.Literal) and len(str(node.this)) > _LONG)
 
 
 class _Sizes:

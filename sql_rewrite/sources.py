@@ -74,6 +74,7 @@ class SourceNames:
         self._using = using
         self._aliases = aliases  # folded name as written -> relation
         self._by_relation = {source.relation: source for source in sources}
+        self._references: dict[tuple[str, str], ColumnRef] = {}
         self._text = text
         self._dataset = dataset
 
@@ -91,7 +92,10 @@ class SourceNames:
     def resolve(self, node: exp.Column) -> ColumnRef:
         """The typed reference of a column node. Errors: Refused (unknown_column, unknown_table, ambiguous_column)."""
         source, column = self.find(node)
-        return reference(source, column, self._dataset)
+        known = self._references.get((source.relation, column.name))
+        if known is None:
+            known = self._references[source.relation, column.name] = reference(source, column, self._dataset)
+        return known
 
     def qualified(self, node: exp.Expr) -> exp.Expr:
         """A copy of a node in which every column of a source is written as relation and declared name.

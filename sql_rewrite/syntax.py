@@ -26,6 +26,7 @@ from sql_rewrite.unparsed import too_complex, unparsed_text
 __all__ = [
     "DEPTH_MAX",
     "DIALECT",
+    "DUCKDB",
     "IN_LIST_MAX",
     "NODES_MAX",
     "TEXT_BYTES_MAX",
@@ -68,7 +69,7 @@ _UNWRITABLE = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff]")
 # The parser logs texts that it does not know, including literals.
 logging.getLogger("sqlglot").disabled = True
 
-_DIALECT = sqlglot.Dialect.get_or_raise(DIALECT)
+DUCKDB = sqlglot.Dialect.get_or_raise(DIALECT)
 
 
 def rendered(node: exp.Expr) -> str:
@@ -111,15 +112,15 @@ def clauses(node: exp.Expr, *slots: str) -> list[exp.Expr]:
 
 def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A node of the same class whose parts are changed. Its place in the text is not kept."""
-    result = type(node)()
+    parts: dict[str, object] = {}
     for name, value in node.args.items():
         if isinstance(value, exp.Expr):
-            result.set(name, change(value))
+            parts[name] = change(value)
         elif isinstance(value, list):
-            result.set(name, [change(part) if isinstance(part, exp.Expr) else part for part in value])
-        else:
-            result.set(name, value)
-    return result
+            parts[name] = [change(part) if isinstance(part, exp.Expr) else part for part in value]
+        elif value is not None:
+            parts[name] = value
+    return type(node)(**parts)
 
 
 def consume(node: exp.Expr, *names: str, text: Text, what: str) -> None:
@@ -159,7 +160,7 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
     if _UNWRITABLE.search(sql) is not None:
         raise refuse("parse_error", "the text is refused", "It contains control characters.", "remove them")
     try:
-        tokens = _DIALECT.tokenize(sql)
+        tokens = DUCKDB.tokenize(sql)
     except (TokenError, SqlglotError, ValueError, RecursionError):
         raise refuse(
             "parse_error",
@@ -195,30 +196,33 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
 def _check_tokens(tokens: Sequence[Token], text: Text) -> None:
     if len(tokens) > TOKENS_MAX:
         raise refuse("too_large", "the text is refused", f"It has more than {TOKENS_MAX} tokens.", "ask less at once")
-    if sum(token.token_type is Kind.L_BRACKET for token in tokens) > SUBSCRIPTS_MAX:
+    kinds = [token.token_type for token in tokens]
+    if kinds.count(Kind.L_BRACKET) > SUBSCRIPTS_MAX:
         raise refuse(
             "too_large", "the text is refused", f"It has more than {SUBSCRIPTS_MAX} square brackets.", "use IN (...)"
         )
     depth = run = calls = 0
     before = None
-    for token in tokens:
+    for token, kind in zip(tokens, kinds, strict=True):
         # a.f().f() ...: the parser's work grows with the square of such a chain.
-        calls += before is Kind.R_PAREN and token.token_type is Kind.DOT
-        before = token.token_type
+        calls += before is Kind.R_PAREN and kind is Kind.DOT
+        before = kind
         if calls > CALL_CHAIN_MAX:
             raise _too_deep(text.token_position(token))
         # Tokens without a value between them (NOT NOT ..., INTERVAL INTERVAL ...) nest without brackets.
-        run = 0 if token.token_type in VALUES else run + 1
+        run = 0 if kind in VALUES else run + 1
         if run > RUN_MAX:
             raise _too_deep(text.token_position(token))
-        if token.token_type in (Kind.L_PAREN, Kind.CASE, Kind.L_BRACKET, Kind.L_BRACE):
+        if kind in _OPENING:
             depth += 1
             if depth > NESTING_MAX:
                 raise _too_deep(text.token_position(token))
-        elif token.token_type in (Kind.R_PAREN, Kind.END, Kind.R_BRACKET, Kind.R_BRACE):
+        elif kind in _CLOSING:
             depth -= 1
 
 
+_OPENING = (Kind.L_PAREN, Kind.CASE, Kind.L_BRACKET, Kind.L_BRACE)
+_CLOSING = (Kind.R_PAREN, Kind.END, Kind.R_BRACKET, Kind.R_BRACE)
 _CONNECTORS = (exp.And, exp.Or)
 
 
@@ -232,7 +236,7 @@ def _check_size(tree: exp.Expr, text: Text) -> None:
             _balance(node)
         if depth > DEPTH_MAX * 3 or count > NODES_MAX:
             raise _too_deep(text.position(node) if depth <= DEPTH_MAX * 3 else None)
-        stack.extend((child, depth + 1) for child in node.iter_expressions())
+        stack += [(child, depth + 1) for child in node.iter_expressions()]
 
 
 def _balance(node: exp.And | exp.Or) -> None:

@@ -69,6 +69,7 @@ class Trace:
 CONSTANT = Trace()
 UNKNOWN = Trace(shape=Shape.FOLDED, rises=None, chosen=True)
 
+_QUERIES = (exp.Query, exp.Subquery)
 _SAME_SHAPE = (exp.Paren, exp.Alias)
 _ROUNDING = (exp.Round, exp.Floor, exp.Ceil, exp.Trunc, exp.Sign)
 _RISING = (exp.Sqrt, exp.Cbrt, exp.Ln, exp.Exp)
@@ -177,7 +178,7 @@ class Tracer:
         """The trace of an expression."""
         if isinstance(node, exp.Column):
             return self._column(node)
-        if isinstance(node, exp.Query | exp.Subquery):
+        if isinstance(node, _QUERIES):
             return self._nested(node)
         if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
             return UNKNOWN

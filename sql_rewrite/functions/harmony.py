@@ -77,15 +77,17 @@ def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expres
     INTEGER beside NUMBER becomes NUMBER, DATE beside TIMESTAMP becomes TIMESTAMP, a text constant beside dates
     becomes a date, a NULL constant becomes anything. Errors: TypeRefused for every other mixture.
     """
-    typed = [a.type for a in arguments if not (isinstance(a, Literal) and a.value is None)]
-    kinds = set(typed)
-    constants = {a.type for a in arguments if not isinstance(a, Literal)}
-    if kinds & {DATE, TIMESTAMP} and TEXT in kinds and TEXT not in constants:
+    kinds = {a.type for a in arguments if not (isinstance(a, Literal) and a.value is None)}
+    if (
+        len(kinds) > 1
+        and kinds & {DATE, TIMESTAMP}
+        and all(isinstance(a, Literal) for a in arguments if a.type is TEXT)
+    ):
         kinds.discard(TEXT)
     if not kinds:
         kind = arguments[0].type
     elif len(kinds) == 1:
-        kind = next(iter(kinds))
+        kind = kinds.pop()
     elif kinds == {INTEGER, NUMBER}:
         kind = NUMBER
     elif kinds == {DATE, TIMESTAMP}:
