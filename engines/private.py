@@ -9,8 +9,9 @@ from typing import Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from engines.arrays import columns_of, decode_integers, decode_values
 from engines.encoding import encode_statement
-from engines.frames import Frame, FrameFault, columns_of, decode_integers, decode_values
+from engines.frames import Frame, FrameFault
 from engines.incidents import Incidents
 from engines.memory import resident_limit_mb
 from engines.pool import Pool, Pooled, WorkerLease

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engines.arrays import (
+    Column,
+    columns_of,
+    decode_values,
+    encode_values,
+)
 from engines.encoding import encode_parameters, encode_statement, is_unicode
-from engines.frames import Column, Frame, FrameFault, columns_of, decode_values, encode_values
+from engines.frames import Frame, FrameFault
 from engines.incidents import Incidents
 from engines.pool import Pool, Pooled
 from engines.process import Failure, WorkerOptions

@@ -13,9 +13,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final, TypeVar
 
+from engines.arrays import columns_of, decode_values
 from engines.declaration import data_version, declaration_findings, described_table, described_unit
 from engines.described import Fingerprint
-from engines.frames import Frame, FrameFault, columns_of, decode_values
+from engines.frames import Frame, FrameFault
 from engines.process import Failure, LoneWorker, WorkerOptions
 from engines.records import read_record, read_records, write_record
 from engines.snapshot_findings import SnapshotFinding, SnapshotRefused

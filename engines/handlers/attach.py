@@ -15,7 +15,7 @@ import duckdb
 from engines.described import BuildRequest, SourceFile
 from engines.frames import Frame
 from engines.handler import Answer
-from engines.handlers.connection import KINDS, columns_result, identifier, literal, lock_down, settings
+from engines.handlers.connection import KINDS, identifier, literal, lock_down, settings
 from engines.handlers.propose import declared_constraints, inspect_table
 from engines.handlers.sources import (
     INTERNAL,
@@ -181,6 +181,9 @@ class AttachHandler:
                 f"SELECT DISTINCT {value} AS value FROM main.{table} ORDER BY 1 NULLS LAST LIMIT {most}"
             )
             types = [str(column[1]) for column in cursor.description or []]
+            # Loaded when it is needed: with the library of arrays it takes a third of the worker's start.
+            from engines.handlers.results import columns_result
+
             return columns_result(cursor, ["value"], types, [kind], rows_max=_PUBLIC_VALUES_MAX)
 
 

@@ -17,12 +17,12 @@ from engines.frames import Frame
 from engines.handler import Answer
 from engines.handlers.connection import (
     SIGNED,
-    columns_result,
     lock_down,
     only_statement,
     private_settings,
     read_parameters,
 )
+from engines.handlers.results import columns_result
 from engines.handlers.speed import probe_nanoseconds
 from engines.optimizers import DECISIONS
 from engines.records import read_record

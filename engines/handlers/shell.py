@@ -11,12 +11,12 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from engines.frames import Frame, FrameFault, columns_of, decode_arrays, decode_values
+from engines.arrays import columns_of, decode_arrays, decode_values
+from engines.frames import Frame, FrameFault
 from engines.handler import Answer, Invalid
 from engines.handlers.connection import (
     KINDS,
     NULL_TYPES,
-    columns_result,
     identifier,
     lock_down,
     only_statement,
@@ -25,6 +25,7 @@ from engines.handlers.connection import (
 )
 from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.plan import Twins
+from engines.handlers.results import columns_result
 from engines.records import read_record
 from privacy.statement import Parameter
 from privacy.values import Json

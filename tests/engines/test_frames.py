@@ -17,16 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines.frames import (
-    Frame,
-    FrameFault,
+from engines.arrays import (
     columns_of,
     decode_integers,
     decode_values,
     encode_values,
-    receive_frame,
-    send_frame,
 )
+from engines.frames import Frame, FrameFault, receive_frame, send_frame
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "integer": st.integers(-(2**63), 2**63 - 1),

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from engines.handlers.connection import _as_values
+from engines.handlers.results import _as_values
 from engines.handlers.shell import _RESULT_KINDS, ShellHandler
 from engines.shell import ShellColumn, ShellEngine, ShellInvalid, ShellResult, ShellSlow, ShellTable
 from privacy.policy import ColumnType

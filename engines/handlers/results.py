@@ -1,0 +1,80 @@
+"""Results of an engine as columns of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from engines.arrays import TIMESTAMP_RANGE, Column, encode_arrays, encode_values
+from engines.handler import Answer
+from engines.handlers.connection import KINDS, NULL_TYPES
+from privacy.values import Cell
+
+__all__ = ["columns_result"]
+
+
+def columns_result(
+    cursor: duckdb.DuckDBPyConnection,
+    names: Sequence[str],
+    types: Sequence[str],
+    kinds: Sequence[str],
+    *,
+    rows_max: int | None = None,
+) -> Answer:
+    """Read every row of the cursor as columns of the kinds asked for.
+
+    Errors: ValueError when a type does not fit, or when there are more than `rows_max` rows.
+    """
+    distinct = len(set(names)) == len(names)
+    if distinct and all(_as_array(kind, name) for kind, name in zip(kinds, types, strict=True)):
+        arrays = cursor.fetchnumpy()
+        rows = len(next(iter(arrays.values()))) if arrays else 0
+        if rows_max is not None and rows > rows_max:
+            raise ValueError
+        columns = [_array_column(kind, arrays[name]) for kind, name in zip(kinds, names, strict=True)]
+    else:
+        # Dictionary keys and wide integers have no exact array form; equal names would hide one another.
+        if not all(_as_values(kind, name) for kind, name in zip(kinds, types, strict=True)):
+            raise ValueError
+        fetched = cursor.fetchall() if rows_max is None else cursor.fetchmany(rows_max + 1)
+        rows = len(fetched)
+        if rows_max is not None and rows > rows_max:
+            raise ValueError
+        values: Sequence[Sequence[Cell]] = list(zip(*fetched, strict=True)) if fetched else [()] * len(kinds)
+        columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
+    buffers = [buffer for column in columns for buffer in column.buffers]
+    return {"rows": rows, "columns": [column.description for column in columns]}, buffers
+
+
+def _as_array(kind: str, type_name: str) -> bool:
+    return kind != "huge" and KINDS.get(type_name) == kind
+
+
+def _as_values(kind: str, type_name: str) -> bool:
+    if kind == "text" and (type_name.startswith("ENUM(") or type_name in NULL_TYPES):
+        return True
+    if kind == "decimal" and type_name.startswith("DECIMAL("):
+        return True
+    if kind in ("integer", "huge") and KINDS.get(type_name) in ("integer", "huge"):
+        return True
+    return _as_array(kind, type_name)
+
+
+def _array_column(kind: str, array: npt.NDArray[np.generic]) -> Column:
+    nulls = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
+    data = np.ma.getdata(array)
+    if kind == "text":
+        return encode_values(kind, array.tolist())
+    if kind in ("date", "timestamp"):
+        micros = data.astype("datetime64[us]").astype(np.int64)
+        shown = micros if nulls is None else micros[~nulls]
+        if shown.size and (shown.min() < TIMESTAMP_RANGE[0] or shown.max() > TIMESTAMP_RANGE[1]):
+            raise ValueError
+        if kind == "timestamp":
+            return encode_arrays(kind, micros, nulls)
+        days = np.floor_divide(micros, 86_400_000_000)
+        return encode_arrays(kind, days, nulls)
+    return encode_arrays(kind, data, nulls)
