@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from accountant.account import Account
 from accountant.request import CoreCharge, ReserveRequest, Reuse
-from mechanisms.calibrate import part_of
+from mechanisms.calibrate import VALUES_SHARE, part_of
 from mechanisms.families import FAMILIES
 from privacy.currency import MU_SQUARED
 from privacy.norms import NormPower
@@ -103,6 +103,8 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
     charges = []
     for place, (core, key) in enumerate(zip(prepared.described, prepared.keys, strict=True)):
         part = part_of(core, cores)
+        # The same question has had less for its sums when it bought the histograms of values as well.
+        least = part * (1 - VALUES_SHARE) if core.name in prepared.spared else part
         deltas = [Fraction(0)]
         if core.keys.selection is not None:
             asked = priced.price.delta / selecting
@@ -113,7 +115,7 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
-                    (release_key(key, price.family, delta=delta), quality_of(price, part))
+                    (release_key(key, price.family, delta=delta), quality_of(price, least))
                     for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
                     for delta in deltas
                 ),

@@ -170,7 +170,12 @@ class Preparing:
         bound, _ = at_chosen_bounds(prepared, calibration, told, self._dialect)
         first = [core for core, histogram in zip(bound.cores, bound.histograms, strict=True) if histogram is not None]
         keys = tuple(core_key(core, prepared.plan.dataset) for core in bound.cores) if promised else bound.keys
-        return replace(bound, keys=keys, work=check_work((*bound.cores, *first), self._dialect.costs))
+        return replace(
+            bound,
+            keys=keys,
+            work=check_work((*bound.cores, *first), self._dialect.costs),
+            spared=frozenset() if promised else frozenset(bound.bounds),
+        )
 
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:
         """Refuses a text that is not DuckDB's dialect, and what the engine cannot plan.

@@ -73,6 +73,8 @@ class Prepared:
     """The histograms that choose value bounds; None where none are needed, or the bounds are chosen."""
     bounds: Mapping[str, tuple[BoundsNote, ...]] = field(default_factory=dict)
     """On value bounds that were chosen, by core."""
+    spared: frozenset[str] = frozenset()
+    """The cores that stored histograms of values spare a part of the price, which their sums get instead."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

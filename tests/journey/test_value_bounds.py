@@ -216,6 +216,18 @@ def test_a_repeated_question_is_free_and_the_same(ask: Ask) -> None:
     assert bounds(again)["height"][:2] == bounds(first)["height"][:2]
 
 
+def test_the_same_question_in_other_words_is_free(ask: Ask) -> None:
+    """What bought its histogram has had less for its sums than a question that finds it, and serves that one too.
+
+    A server that was started again asks in other words as well: it keeps no answers.
+    """
+    first = ask("SELECT AVG(height) FROM people WHERE age > 20")
+    again = ask("SELECT AVG(height) AS tall FROM people WHERE age > 20")
+    assert again["rows"] == first["rows"]
+    assert again["accounting"]["charged"] == []
+    assert again["provenance"]["releases"] == first["provenance"]["releases"][1:]
+
+
 def test_a_fresh_histogram_is_bought_where_none_may_be_reused(ask: Ask) -> None:
     """`reuse: none` pays for a histogram as well."""
     ask("SELECT AVG(income) FROM people")

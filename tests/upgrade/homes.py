@@ -51,20 +51,32 @@ _PAID = ("public_keys", "hidden_keys", "average", "retried")
 _ENDED = {"q_void": "failed_void", "q_fail": "failed_charged"}
 
 
-def _left_by_0_2(revision: str, left_open: str) -> Left:
-    """Versions 0.2 and 0.3 were asked the same."""
-    paid = (*_PAID, "wide")
-    ended = {**_ENDED, left_open: "failed_charged"}
-    return Left(revision, 3, 10, 5, (*paid, "repeated", "read"), paid, ended, (*_BALANCE, "membership_guess"))
+def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
+    """These versions were asked the same; `chosen` are questions that chose norms or bounds, each by histograms."""
+    paid = (*_PAID, "wide", *chosen)
+    return Left(
+        revision,
+        accounts=3,
+        queries=10 + len(chosen),
+        releases=5 + len(_HISTOGRAMS_AND_SUMS) if chosen else 5,
+        answered=(*paid, "repeated", "read"),
+        paid=paid,
+        ended={**_ENDED, left_open: "failed_charged"},
+        balance=(*_BALANCE, "membership_guess"),
+    )
 
+
+_HISTOGRAMS_AND_SUMS = ("norms", "norms", "weights", "weights", "values", "values", "values")
+"""The releases of the questions that choose: an average chooses bounds, then a norm."""
 
 LEFT = {
     "0.1.0": Left(
         "0003", 4, 8, 5, (*_PAID, "repeated", "second_account"), (*_PAID, "second_account"), _ENDED, _BALANCE
     ),
-    "0.2.0": _left_by_0_2("0007", "q_running"),
-    "0.2.1": _left_by_0_2("0008", "q_reserved"),
-    "0.3.0": _left_by_0_2("0008", "q_reserved"),
+    "0.2.0": _left_since_0_2("0007", "q_running"),
+    "0.2.1": _left_since_0_2("0008", "q_reserved"),
+    "0.3.0": _left_since_0_2("0008", "q_reserved"),
+    "0.4.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values"),
 }
 
 

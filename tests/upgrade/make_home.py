@@ -11,13 +11,16 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.2.1 0.2.1 tests/upgrade/home-0.2.1.tar.gz
     git worktree add --detach ../noisegate-0.3.0 e4fbeda
     python tests/upgrade/make_home.py ../noisegate-0.3.0 0.3.0 tests/upgrade/home-0.3.0.tar.gz
+    git worktree add --detach ../noisegate-0.4.0 e6350b2
+    python tests/upgrade/make_home.py ../noisegate-0.4.0 0.4.0 tests/upgrade/home-0.4.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
 AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query, made through the ledger, since no
 client can make an engine fail. That of 0.1.0 has a second account of anna, side by side with the first, which paid too.
-Those of 0.2 and 0.3 have a release that ben was charged for reading, and a query that was left open: in the ledger's
-state "running" by 0.2.0, reserved by the later ones, which have no such state.
+Those since 0.2 have a release that ben was charged for reading, and a query that was left open: in the ledger's
+state "running" by 0.2.0, reserved by the later ones, which have no such state. That of 0.4.0 has a third table, of
+which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -128,11 +131,42 @@ OF_0_2 = Recipe(
     RUNNING,
 )
 
+STAYS = """\
+  stays:
+    source: {file: stays.csv}
+    references: {patient_id: patients.patient_id}
+    contribution: auto
+    columns:
+      patient_id: {type: integer, nullable: false}
+      month: {type: integer, keys: {range: [1, 12]}, nullable: false}
+      ward: {type: text, nullable: false}
+      days: {type: integer, nullable: false}
+"""
+"""A table of the file of version 0.4.0."""
+
+UNDECLARED: tuple[Question, ...] = (
+    ("anna", "norms", {"sql": "SELECT month, COUNT(*) AS n FROM stays GROUP BY month"}, None),
+    (
+        "anna",
+        "weights",
+        {"sql": "SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward", "spend": {"epsilon": "1"}},
+        None,
+    ),
+    ("anna", "values", {"sql": "SELECT AVG(days) AS days FROM stays", "spend": {"epsilon": "0.5"}}, None),
+)
+"""Questions that choose norms and bounds by histograms."""
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
     "0.2.1": replace(OF_0_2, left_open=RESERVED),
     "0.3.0": replace(OF_0_2, left_open=RESERVED),
+    "0.4.0": replace(
+        OF_0_2,
+        dataset=OF_0_2.dataset.replace("policy:", STAYS + "policy:"),
+        questions=(*OF_0_2.questions, *UNDECLARED),
+        left_open=RESERVED,
+    ),
 }
 
 
@@ -150,6 +184,11 @@ def write_sources(folder: Path, dataset: str) -> Path:
         rows.writerow(["visit_id", "patient_id", "month", "cost"])
         for visit in range(900):
             rows.writerow([visit, visit % 300, 1 + visit % 12, 20 + visit * 17 % 400])
+    with (folder / "stays.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["patient_id", "month", "ward", "days"])
+        for stay in range(1500):
+            rows.writerow([stay % (300 if stay % 3 else 40), 1 + stay % 12, f"ward{stay % 4}", 1 + stay * 17 % 40])
     path = folder / "surgery.yaml"
     path.write_text(dataset)
     return path
