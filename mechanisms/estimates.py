@@ -25,6 +25,7 @@ __all__ = [
     "ExpectedError",
     "estimate_column",
     "expected_errors",
+    "held_to",
     "linear_form",
     "linear_half_width",
     "linear_standard_error",
@@ -67,6 +68,11 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
     estimator = ESTIMATORS[estimate.kind]
     estimator.form(measurement.statistic)
     return estimator.column(measurement, noisy, integer=estimate.integer, alpha=alpha)
+
+
+def held_to(measurement: Measurement, estimate: Estimate) -> tuple[float, float] | None:
+    """The ends of the range to which noisy values of an estimate are held; None where they are held to nothing."""
+    return ESTIMATORS[estimate.kind].ends(measurement)
 
 
 def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: float) -> tuple[ExpectedError, ...]:

@@ -51,13 +51,17 @@ _LAWS = np.array([(slope, bend) for slope in _SLOPES for bend in _BENDS])
 class BoundsChoice:
     """Bounds in the unit of value bounds, both ends of bins; `certain` says that the histograms show somebody.
 
-    `cut` is what clipping is expected to take from, or add to, the sum over all cells: an estimate without a promise.
+    `cut` is what clipping is expected to take from, or add to, the sum over all cells. `share` is the part of the units
+    that has a value beyond the bounds, with its standard error; None where nobody is seen for certain. Estimates
+    without a promise: a unit too rare to be seen in the histograms is in none.
     """
 
     lower: Fraction
     upper: Fraction
     certain: bool
     cut: float
+    share: float | None = None
+    share_error: float | None = None
 
 
 def choose_bounds(
@@ -96,7 +100,15 @@ def choose_bounds(
     loss[widths < 0] = np.inf
     one, two = np.unravel_index(int(np.argmin(loss)), loss.shape)
     low, high = first + int(one), first + int(two)
-    return BoundsChoice(grid.lows[low], grid.highs[high], certain, float(below[one] + above[two]))
+    cut = float(below[one] + above[two])
+    if not certain:
+        return BoundsChoice(grid.lows[low], grid.highs[high], certain, cut)
+    beyond = np.concatenate([least.units[:low], greatest.units[high + 1 :]])
+    total = max(float(least.units.sum()), float(greatest.units.sum()))
+    # The noise of the bins that are counted, and of one at least; and how many units a bin has varies by its root.
+    spread = math.sqrt(deviation**2 * max(1, int(np.count_nonzero(beyond))) + float(beyond.sum()))
+    share = min(1.0, float(beyond.sum()) / total)
+    return BoundsChoice(grid.lows[low], grid.highs[high], certain, cut, share, min(1.0, spread / total))
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,9 @@ class BoundsSource(StrEnum):
 class BoundsNote:
     """To which bounds the values of a column were clipped, and where they come from.
 
-    The ends are text, as values of the column are written. `certain` is False where the histogram shows nobody.
+    The ends are text, as values of the column are written. `certain` is False where the histogram shows nobody. `share`
+    is about which part of the units has values beyond the ends, with its standard error; None where that is not known:
+    nobody is seen for certain, or the bounds were chosen by an earlier version.
     """
 
     table: str
@@ -118,3 +120,5 @@ class BoundsNote:
     upper: str
     source: BoundsSource
     certain: bool = True
+    share: float | None = None
+    error: float | None = None

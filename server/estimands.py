@@ -14,7 +14,7 @@ from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 
-__all__ = ["counts_of", "estimand", "what_is_cut"]
+__all__ = ["counts_of", "estimand", "rows_are_cut", "what_is_cut"]
 
 UNITS = "privacy units"
 """What the statistics of units say that they are about."""
@@ -121,12 +121,23 @@ def what_is_cut(
             cut = _rows_cut(core, contribution)
         case _:
             assert_never(contribution)
-    return (
-        " ".join(
-            said for said in (cut, _values_clipped(core, bounds), _chosen(bounds, open_bounds=open_bounds)) if said
-        )
-        or None
-    )
+    clipped, chosen = _values_clipped(core, bounds), _chosen(bounds, open_bounds=open_bounds)
+    return " ".join(said for said in (cut, clipped, chosen, _not_stored(core)) if said) or None
+
+
+def _not_stored(core: BoundedCore) -> str | None:
+    """Which rows no answer has, by the declarations alone: whether there are any, only the owner knows."""
+    tables = {
+        source.table.name: source.table
+        for source in core.core.sources
+        if not source.table.one_row
+        and source.table.contribution is not None
+        and (isinstance(core.contribution, NormedContribution) or source.table.rows_stored_per_unit is not None)
+    }
+    if not tables or all(bounded.statistic.argument == UNITS for bounded in core.statistics):
+        return None
+    most = ", ".join(f"{table.rows_stored:,} of {name}" for name, table in tables.items())
+    return f"At most so many rows of one unit are stored (rows_stored_per_unit), and no answer has more: {most}."
 
 
 def _norms_cut(core: BoundedCore, norms: Sequence[NormNote]) -> str | None:
@@ -164,8 +175,14 @@ def _chosen(bounds: Sequence[BoundsNote], *, open_bounds: bool) -> str | None:
     if open_bounds:
         names = ", ".join(note.column for note in bounds)
         return f"The question chooses bounds for {names} from a noisy histogram of the column's values."
-    ends = ", ".join(f"{note.column} {note.lower} to {note.upper}" for note in bounds)
+    ends = ", ".join(f"{note.column} {note.lower} to {note.upper}{_beyond(note)}" for note in bounds)
     return f"Values beyond the bounds that were chosen from a noisy histogram of them count as the bound: {ends}."
+
+
+def _beyond(note: BoundsNote) -> str:
+    if note.share is None or note.error is None:
+        return " (how many lie beyond is not known)"
+    return f" (about {note.share:.1%} of the units, ± {2 * note.error:.1%}, have values beyond)"
 
 
 def _values_clipped(core: BoundedCore, chosen: Sequence[BoundsNote]) -> str | None:
@@ -181,6 +198,11 @@ def _values_clipped(core: BoundedCore, chosen: Sequence[BoundsNote]) -> str | No
 
 def _end(value: object) -> str:
     return f"{value:,.12g}" if isinstance(value, int | float) else str(value)
+
+
+def rows_are_cut(core: BoundedCore, contribution: Contribution) -> bool:
+    """Whether counts may leave out rows or groups of a unit."""
+    return _rows_cut(core, contribution) is not None
 
 
 def _rows_cut(core: BoundedCore, contribution: Contribution) -> str | None:

@@ -23,7 +23,8 @@ class Question:
     family that may answer, None for the server's choice; `delta` is that of selecting groups, None for the policy's.
     `relative` is a half width as a part of the smallest number of the answer, as far as that is known beforehand
     (journey/sizes.py makes a half width of it). `at_most` is the greatest part of the account for either, where that is
-    less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero.
+    less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero. `with_cut` asks for
+    intervals with the cut beside those of the noise.
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -47,6 +48,7 @@ class Question:
     nonempty: bool = False
     relative: Fraction | None = None
     at_most: Fraction | None = None
+    with_cut: bool = False
 
     def __post_init__(self) -> None:
         given = [

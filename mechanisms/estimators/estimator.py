@@ -69,6 +69,10 @@ class Estimator(ABC):
         intervals have to hold: the tests of this room, and DuckDB's own function, are compared with it.
         """
 
+    def ends(self, measurement: Measurement) -> tuple[float, float] | None:
+        """The least and the greatest value to which a noisy one is held; None where it is held to nothing."""
+        return None
+
     @abstractmethod
     def form(self, statistic: Statistic) -> Form | None:
         """Coefficients of the estimate on the integer sums, or None when it is not linear.

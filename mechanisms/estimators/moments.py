@@ -127,6 +127,11 @@ class Average(Ratio):
         """
         return 1 if statistic.raised and not statistic.lowered else 0
 
+    def ends(self, measurement: Measurement) -> tuple[float, float]:
+        """The bounds of the values."""
+        encoding = encoding_of(measurement.statistic)
+        return float(encoding.offset), float(encoding.offset + encoding.step * encoding.highest)
+
     def truth(self, values: Floats, *, nulls: int) -> float | None:
         """The mean of the values."""
         return float(values.mean()) if values.size else None
@@ -143,7 +148,7 @@ class Average(Ratio):
         low, high, error = _mean_bounds(measurement, noisy, alpha)
         low, high = np.minimum(low, mean), np.maximum(high, mean)
         low, high = np.where(there, low, 0.0), np.where(there, high, 1.0)
-        least, most = offset, float(encoding.offset + encoding.step * encoding.highest)
+        least, most = self.ends(measurement)
         return Column(
             values=cells(np.clip(offset + width * mean, least, most), there),
             standard_errors=cells(np.minimum(error, 0.5) * width, there),
@@ -179,6 +184,11 @@ class Spread(Ratio):
         assert not statistic.raised
         assert not statistic.lowered
         return 0
+
+    def ends(self, measurement: Measurement) -> tuple[float, float]:
+        """Zero, and what values at both ends of the range would give."""
+        unit, greatest = scale_of_values(measurement), 0.5 if self.sample else 0.25
+        return 0.0, math.sqrt(greatest) * unit if self.root else greatest * unit**2
 
     def truth(self, values: Floats, *, nulls: int) -> float | None:
         """The squares of the distances from the mean, summed, over n or n - 1."""

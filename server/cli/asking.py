@@ -57,6 +57,7 @@ class Question:
     rows_per_unit_and_group: int | None = _bound("--rows-per-unit-and-group N", "Rows of it that count in one group.")
     accept_noise: bool = option("--accept-noise", "Pay also for an average or a sum that is surely noise alone.", False)
     nonempty: bool = option("--nonempty", "Leave out public groups whose noisy count may be that of nobody.", False)
+    with_cut: bool = option("--with-cut", "Give intervals with what the norm cuts, too: in JSON.", False)
     parameter: list[str] | None = option("--parameter -p NAME=VALUE", "Value of $NAME in the statement; repeatable.")
     reuse: Literal["any", "own", "none"] | None = option("--reuse", "Which stored releases may answer.")
     budget: str | None = option("--budget ID", "The account that pays, if you have several.")
@@ -79,7 +80,10 @@ class Question:
             "accuracy": self._amounts("half_width", "relative", "at_most", "confidence"),
             "contribution": self.contribution or bounds,
             **self._amounts("delta"),
-            **{name: getattr(self, name) for name in ("noise", "reuse", "budget", "nonempty", "accept_noise")},
+            **{
+                name: getattr(self, name)
+                for name in ("noise", "reuse", "budget", "nonempty", "accept_noise", "with_cut")
+            },
         }
         asked = {"dataset": self.dataset, "sql": _sql(self.sql, self.file)}
         return asked | {name: wish for name, wish in wishes.items() if wish not in (None, False, {})}

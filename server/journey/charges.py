@@ -61,7 +61,7 @@ def repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashabl
     The limit of the account is a part of it: what a spend buys there decides which releases are good enough.
     """
     account = (question.principal, leaf.id, leaf.limit, leaf.filter)
-    return (text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), account)
+    return (text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), question.with_cut, account)
 
 
 def wish_of(question: Question) -> Wish:

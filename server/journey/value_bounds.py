@@ -161,7 +161,17 @@ def _note(
     place: Place, bounds: ValueBounds, kind: ColumnType, source: BoundsSource, choice: BoundsChoice
 ) -> BoundsNote:
     table, column = place
-    return BoundsNote(table, column, _text(bounds.lower, kind), _text(bounds.upper, kind), source, choice.certain)
+    share, error = choice.share, choice.share_error
+    return BoundsNote(
+        table,
+        column,
+        _text(bounds.lower, kind),
+        _text(bounds.upper, kind),
+        source,
+        choice.certain,
+        None if share is None else round(share, 6),
+        None if error is None else round(error, 6),
+    )
 
 
 def _text(end: Fraction, kind: ColumnType) -> str:

@@ -26,6 +26,8 @@ from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
+from server.journey.wire_cut import with_cut_json
+from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
 from server.pricing import Priced
@@ -45,7 +47,7 @@ def parts_of(
     `tables` are those of the cores, in their order: their notes say what was done.
     """
     question, prepared, priced = asked.question, asked.prepared, asked.priced
-    table = {
+    table: dict[str, object] = {
         "columns": [
             {"name": name, "type": type_, "kind": kind, "interval": method}
             for (name, type_, kind), method in zip(rows.columns, rows.methods, strict=True)
@@ -71,9 +73,12 @@ def parts_of(
                 *answer_warnings(prepared.cores, len(rows.rows)),
                 *cut_warnings([table.norms for table in tables]),
                 *bounds_warnings([table.bounds for table in tables]),
+                *held_warnings(prepared.cores, tables),
             )
         ],
     }
+    if question.with_cut:
+        table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
     provenance = {
         "releases": [release.id for release in releases.values()],
         "noise": None if priced is None else priced.family,

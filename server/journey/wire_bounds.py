@@ -27,7 +27,9 @@ def open_bounds_json(core: BoundedCore, prepared: Prepared) -> list[dict[str, ob
     if not is_open:
         return listed
     return [
-        {**shown, "lower": None, "upper": None, "certain": None} if shown["source"] is BoundsSource.CHOSEN else shown
+        {**shown, "lower": None, "upper": None, "certain": None, "cut_reason": _NOT_CHOSEN}
+        if shown["source"] is BoundsSource.CHOSEN
+        else shown
         for shown in listed
     ]
 
@@ -77,6 +79,8 @@ def _listed(core: BoundedCore, notes: Sequence[BoundsNote], bought: int) -> list
             "source": BoundsSource.DECLARED,
             "certain": True,
             "share": "0",
+            "cut": None,
+            "cut_reason": _DECLARED,
         }
         for column, lower, upper in dict.fromkeys(core.clipped())
         if column not in chosen
@@ -91,10 +95,25 @@ def _listed(core: BoundedCore, notes: Sequence[BoundsNote], bought: int) -> list
             "source": note.source,
             "certain": note.certain,
             "share": share if note.source is BoundsSource.CHOSEN else "0",
+            "cut": _cut(note),
+            "cut_reason": None if _cut(note) else _NOBODY_SEEN if not note.certain else _NOT_KEPT,
         }
         for note in notes
     ]
     return [*declared, *own]
+
+
+_DECLARED = "No histogram was made of a column whose bounds are declared."
+_NOT_CHOSEN = "The bounds are chosen by the question."
+_NOBODY_SEEN = "The histogram shows nobody for certain."
+_NOT_KEPT = "The release is of a version that did not keep it."
+
+
+def _cut(note: BoundsNote) -> dict[str, float] | None:
+    """About which part of the units has values beyond the bounds, as the histogram says it."""
+    if note.share is None or note.error is None:
+        return None
+    return {"share": note.share, "error": note.error}
 
 
 def _bought(notes: Sequence[Sequence[BoundsNote]]) -> int:

@@ -145,6 +145,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         contribution=_contribution(body.contribution),
         accept_noise=body.accept_noise,
         nonempty=body.nonempty,
+        with_cut=body.with_cut,
         idempotency_key=key,
         body_hash=canonical_hash(_asked(raw)),
     )

@@ -137,6 +137,11 @@ class QueryAnswer(BaseModel):
         "0.1.0 stored do not have it.",
     )
     confidence: float
+    with_cut: dict[str, object] | None = Field(
+        default=None,
+        description="Only where the request asked for it: `lows` and `highs` of the interval of the noise widened by "
+        "what a histogram says is cut, `reasons` of columns without them, and what they do not promise (`words`).",
+    )
     warnings: list[FindingAnswer] = Field(
         description="What to know beside the numbers: from the text and the declarations, never from rows."
     )

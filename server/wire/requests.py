@@ -238,6 +238,10 @@ class QueryBody(RequestModel):
         bool,
         Field(description="Leave out public groups whose noisy count may be zero; all rows are counted for it."),
     ] = False
+    with_cut: Annotated[
+        bool,
+        Field(description="Give intervals with the cut beside those of the noise: empirical, without a promise."),
+    ] = False
     reuse: Annotated[
         ReuseWord | None,
         Field(description="Which stored releases may answer: everybody's, the caller's, none. Default: the policy's."),

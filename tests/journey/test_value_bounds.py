@@ -292,7 +292,7 @@ def test_an_estimate_says_what_will_be_chosen(ask: Ask) -> None:
     assert core["value_bounds"] == [
         {
             "table": "people", "column": "income", "lower": None, "upper": None, "source": "chosen", "certain": None,
-            "share": "0.25",
+            "share": "0.25", "cut": None, "cut_reason": "The bounds are chosen by the question.",
         }
     ]  # fmt: skip
     assert "The question chooses bounds for income" in core["cut"]

@@ -1,0 +1,101 @@
+"""Intervals with the cut, for those who ask: that of the noise, widened by the part that a histogram says is cut.
+
+Empirical: a histogram sees no unit that is too rare, and says of the whole what may differ from group to group. It is
+a function of released numbers, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from mechanisms.estimates import linear_form
+from mechanisms.released_table import ReleasedTable
+from privacy.release import ColumnKind, NormNote
+from privacy.statistic import Estimate, StatisticKind
+from server.answer_rows import AnswerRows
+from server.estimands import rows_are_cut
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.plan import ShellOutput
+
+__all__ = ["with_cut_json"]
+
+WORDS = (
+    "Empirical, without a promise: the interval of the noise, widened by the part of the whole that the histogram says "
+    "is cut and twice its error. A cut that is uneven over the groups, and units too rare to be seen, are not in it."
+)
+
+_COUNTING = (StatisticKind.UNITS, StatisticKind.COUNT)
+
+_COMPUTED = "The column is computed from released numbers."
+_DECLARED = "Bounds that were declared or asked for may cut rows, and no histogram says how many."
+_NOT_KNOWN = "What the norm cuts is not known: too few units are seen, or the histogram is of older data."
+_RATIO = "What scaling units to the norm does to an average or a spread is not known."
+_BEYOND = "How far values lie beyond the chosen bounds is not known."
+
+
+def with_cut_json(
+    cores: Sequence[BoundedCore], tables: Sequence[ReleasedTable], outputs: Sequence[ShellOutput], rows: AnswerRows
+) -> dict[str, object]:
+    """The ends of all cells, of the shape of `rows`, and why columns have none."""
+    known = {core.described.name: (core, table) for core, table in zip(cores, tables, strict=True)}
+    widened = [_of_output(output, known) for output in outputs]
+    ends = [
+        [_ends(low, high, how) for low, high, how in zip(lows, highs, widened, strict=True)]
+        for lows, highs in zip(rows.lows, rows.highs, strict=True)
+    ]
+    return {
+        "lows": [[low for low, _ in row] for row in ends],
+        "highs": [[high for _, high in row] for row in ends],
+        "reasons": [
+            {"column": place, "why": how}
+            for place, (output, how) in enumerate(zip(outputs, widened, strict=True))
+            if isinstance(how, str) and output.kind != ColumnKind.KEY
+        ],
+        "words": WORDS,
+    }
+
+
+_Widening = tuple[float, bool]
+"""The part that may be cut, and whether what is cut may have either sign."""
+
+
+def _ends(low: float | None, high: float | None, how: _Widening | str) -> tuple[float | None, float | None]:
+    if isinstance(how, str) or low is None or high is None:
+        return None, None
+    part, either = how
+    more = part / (1 - part) * max(abs(low), abs(high)) if part else 0
+    if not more:
+        return low, high
+    return low - more if either else low, high + more
+
+
+def _of_output(output: ShellOutput, known: dict[str, tuple[BoundedCore, ReleasedTable]]) -> _Widening | str:
+    if output.kind != ColumnKind.RELEASED or output.core is None:
+        return _COMPUTED
+    core, table = known[output.core]
+    estimate = next(one for one in core.described.estimates if one.name == output.column)
+    if table.bounds and estimate.kind.statistic not in _COUNTING:
+        return _BEYOND
+    contribution = core.contribution
+    match contribution:
+        case Contribution():
+            return _DECLARED if rows_are_cut(core, contribution) else (0.0, False)
+        case NormedContribution():
+            return _normed(core, estimate, table.norms)
+        case _:
+            assert_never(contribution)
+
+
+def _normed(core: BoundedCore, estimate: Estimate, notes: Sequence[NormNote]) -> _Widening | str:
+    statistic = next(one.statistic for one in core.statistics if one.statistic.name == estimate.statistic)
+    note = next((one for one in notes if estimate.name in one.estimates), None)
+    if note is None:
+        return (0.0, False) if statistic.norm is None else _NOT_KNOWN
+    if note.share is None or note.error is None:
+        return _NOT_KNOWN
+    part = min(note.share + 2 * note.error, 0.99)
+    if part and linear_form(statistic, estimate.kind) is None:
+        return _RATIO
+    return part, estimate.kind.statistic not in _COUNTING

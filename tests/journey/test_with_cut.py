@@ -1,0 +1,94 @@
+"""Intervals with the cut: beside those of the noise, for those who ask, and null with the reason elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from privacy.bounds import AskedContribution
+from server.services import Services
+from tests.journey.norm_clinic import HEAVY, PEOPLE, auto_clinic
+from tests.journey.test_norms import WARD, analyst, ask
+
+ROWS = (PEOPLE - HEAVY) * 5 // 2 + HEAVY * 150
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """Services with the clinic whose bounds are chosen."""
+    with auto_clinic(tmp_path_factory.mktemp("with")) as (services, _):
+        yield services
+
+
+def reasons(answer: dict[str, Any]) -> dict[int, str]:
+    """Why columns have none."""
+    return {one["column"]: one["why"] for one in answer["with_cut"]["reasons"]}
+
+
+def test_counts_are_widened_upwards_by_what_the_norm_cuts(clinic: Services) -> None:
+    """Shows the ends: the lower one of the noise, and the upper one raised by the stated part and twice its error."""
+    plain = ask(clinic, WARD, analyst(clinic), epsilon="3")
+    assert "with_cut" not in plain
+    answer = ask(clinic, WARD, analyst(clinic), epsilon="3", with_cut=True)
+    (norm,) = answer["provenance"]["norms"]
+    part = norm["cut"]["share"] + 2 * norm["cut"]["error"]
+    for row in range(4):
+        (_, low), (_, high) = (answer["with_cut"][end][row] for end in ("lows", "highs"))
+        assert low == answer["lows"][row][1]
+        assert high == pytest.approx(answer["highs"][row][1] + part / (1 - part) * answer["highs"][row][1], rel=1e-6)
+    assert "without a promise" in answer["with_cut"]["words"]
+    assert reasons(answer) == {}
+
+
+def test_the_truth_is_in_them_more_often(clinic: Services) -> None:
+    """Shows what they are for: where the norm cuts much, the noise misses the truth, and these hold it."""
+    noise = both = 0
+    for _ in range(8):
+        answer = ask(clinic, "SELECT COUNT(*) AS n FROM visits", analyst(clinic), epsilon="1", with_cut=True)
+        noise += answer["lows"][0][0] <= ROWS <= answer["highs"][0][0]
+        both += answer["with_cut"]["lows"][0][0] <= ROWS <= answer["with_cut"]["highs"][0][0]
+    assert both >= noise
+    assert both >= 6
+
+
+def test_sums_have_both_sides_and_averages_none(clinic: Services) -> None:
+    """Shows that what is cut of a sum may have either sign, and the reasons of what has no such interval."""
+    sql = "SELECT ward, SUM(cost) AS s, AVG(cost) AS a, COUNT(*) * 2 AS twice FROM visits GROUP BY ward"
+    answer = ask(clinic, sql, analyst(clinic), epsilon="10", with_cut=True)
+    assert answer["with_cut"]["lows"][0][1] <= answer["lows"][0][1]
+    assert answer["with_cut"]["highs"][0][1] >= answer["highs"][0][1]
+    why = reasons(answer)
+    assert "average" in why[2]
+    assert "computed" in why[3]
+    assert answer["with_cut"]["highs"][0][2:] == [None, None]
+
+
+def test_counts_that_were_asked_for(clinic: Services) -> None:
+    """Shows that nobody knows what declared bounds cut, and that one row per unit is cut by nothing."""
+    named = AskedContribution(rows_per_unit=10, groups_per_unit=4, rows_per_unit_and_group=5)
+    answer = ask(clinic, WARD, analyst(clinic), epsilon="10", contribution=named, with_cut=True)
+    assert "no histogram" in reasons(answer)[1]
+    people = ask(clinic, "SELECT COUNT(*) AS n FROM people", analyst(clinic), epsilon="10", with_cut=True)
+    assert people["with_cut"]["highs"] == people["highs"]
+
+
+def test_it_is_a_question_of_its_own_for_free(clinic: Services) -> None:
+    """Shows that asking for it later finds the stored release: the same numbers, and these ends beside them."""
+    who = analyst(clinic)
+    plain = ask(clinic, WARD, who, epsilon="3")
+    again = ask(clinic, WARD, who, epsilon="3", with_cut=True)
+    assert again["rows"] == plain["rows"]
+    assert again["accounting"]["charged"] == []
+    assert again["with_cut"]["highs"]
+    assert "with_cut" not in ask(clinic, WARD, who, epsilon="3")
+
+
+def test_what_is_not_stored_is_said(clinic: Services) -> None:
+    """Shows the public sentence on rows that no answer has; nothing of it is counted."""
+    answer = ask(clinic, WARD, analyst(clinic), epsilon="3")
+    (cut,) = answer["provenance"]["cut"]
+    assert "1,000 of visits" in cut
+    people = ask(clinic, "SELECT COUNT(*) AS n FROM people", analyst(clinic), epsilon="3")
+    assert people["provenance"]["cut"] == []
