@@ -44,6 +44,7 @@ from sql_rewrite import lift as lifting
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Bounding
+from sql_rewrite.plan import Plan
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
 from tests.audit.interpreter import Contributions, contributions, stored, summed
 from tests.audit.recorder import Call, FixedBits, recorded
@@ -196,14 +197,16 @@ def run(
     epsilon: Fraction,
     power: NormPower = NormPower.L2,
     settled: Callable[[BoundedCore], BoundedCore] = lambda core: core,
+    bound: Callable[[Plan, NormPower], Sequence[BoundedCore]] = lambda plan, power: bounding.bound(plan, power=power),
 ) -> Side:
     """The journey's steps 2 to 4, then 6 and 7, with the recorder in the gateway's place. Errors: Refused.
 
-    `settled` puts cores at the norms that a question chose, where it chooses any of that power.
+    `settled` puts cores at the norms that a question chose, where it chooses any of that power; `bound` has the value
+    bounds that it chose.
     """
     with _running_on(store):
         plan = lifting.lift(query.sql, scene.dataset, query.parameters)
-        cores = tuple(settled(core) for core in bounding.bound(plan, power=power))
+        cores = tuple(settled(core) for core in bound(plan, power))
         statements = tuple(lowering.lower(core) for core in cores)
         price = price_for(cores, gaussian=gaussian, epsilon=epsilon)
         calibration = calibrating.calibrate([core.described for core in cores], price)

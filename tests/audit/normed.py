@@ -30,7 +30,7 @@ from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, nei
 from tests.audit.interpreter import encoder, grouped_rows
 from tests.audit.violation import Violation, require
 
-__all__ = ["Seen", "audit_norms", "automatic", "check_stores"]
+__all__ = ["NORMS", "NormedReference", "Seen", "audit_norms", "automatic", "check_normed_side", "check_stores"]
 
 Key = tuple[Any, ...]
 Interval = tuple[int, int]
@@ -93,13 +93,13 @@ def check_stores(
         return
     seen.cores += len(base.cores)
     owners = {table.name: owner_of(scene, table.name) for table in scene.dataset.tables}
-    every = [_Reference(core, scene.rows, owners) for core in base.cores]
+    every = [NormedReference(core, scene.rows, owners) for core in base.cores]
     try:
-        _check_side(base, every, stores[0], seen)
+        check_normed_side(base, every, stores[0], seen)
         for store in stores[1:]:
             other = of(store)
             check_pair(base, other, Tally())
-            _check_side(other, every, store, seen)
+            check_normed_side(other, every, store, seen)
             for core in base.cores:
                 if core.norms:
                     _check_moved(core, stores[0], store)
@@ -108,7 +108,7 @@ def check_stores(
         raise Violation(f"{violation}\n{query.sql} {dict(query.parameters)}, {power}, scene {scene.seed}") from None
 
 
-class _Reference:
+class NormedReference:
     """What every unit adds to one core, and the bins that it is in: computed once for each unit, on whichever sides."""
 
     def __init__(
@@ -238,7 +238,7 @@ def _taken(s: BoundedStatistic, members: Sequence[Mapping[Any, Any]]) -> list[Ma
     return [row for row in members if s.filter is None or evaluate(s.filter, row) is True]
 
 
-def _check_side(side: Side, references: Sequence[_Reference], store: Store, seen: Seen) -> None:
+def check_normed_side(side: Side, references: Sequence[NormedReference], store: Store, seen: Seen) -> None:
     """Sums as the reference has them, within the statement's bounds, with the noise that is charged."""
     for core, statement, found, reference in zip(side.cores, side.statements, side.sides, references, strict=True):
         if not isinstance(core.contribution, NormedContribution):
@@ -270,7 +270,7 @@ def _histogram(core: BoundedCore, store: Store) -> dict[int, dict[str, int]]:
     return dict(zip(bins, rows, strict=True))
 
 
-def _check_histogram(core: BoundedCore, reference: _Reference, store: Store) -> None:
+def _check_histogram(core: BoundedCore, reference: NormedReference, store: Store) -> None:
     """Each unit is in one bin of each histogram, that of its norm; only on an edge in the one beside it."""
     found = _histogram(core, store)
     described = norming.norm_core(core)
