@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.value_bounds import measure
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.families import NoiseFamily
 from mechanisms.release import release
@@ -20,6 +21,7 @@ from tests.mechanisms.support import SeededBits, bernstein, cells_core, moments,
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 VECTORS = json.loads((FOLDER / "avg_variance_error.json").read_text())["vectors"]
+SEEDS = json.loads((FOLDER / "auto_avg_error.json").read_text())["vectors"]
 RELEASES = 4_000
 
 
@@ -62,3 +64,15 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
         assert reached == pytest.approx(reference, rel=0.1)
         others = [rmse for name, (rmse, _) in vector[kind].items() if name.startswith(("seed", "centred"))]
         assert reached < min(others)
+
+
+@pytest.mark.adult
+@pytest.mark.parametrize("vector", SEEDS, ids=lambda v: f"{v['col']}-{v['eps']}")
+def test_chosen_value_bounds_are_no_worse_than_trying_one_after_another(vector: dict) -> None:
+    """Averages within bounds that a histogram chose: root mean square and median error are at most the reference's."""
+    x = column(vector["col"]).astype(np.float64)
+    assert x.mean() == pytest.approx(vector["true_mean"], rel=1e-9)
+    reference = tuple(vector["rmse_median"]["seed_auto_avg"])
+    found = measure(x, vector["col"].replace("-", "_"), vector["eps"], 200, reference)["chosen"]
+    assert found["rmse"] <= reference[0]
+    assert found["median"] <= reference[1]
