@@ -13,9 +13,9 @@ import statistics
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import httpx
@@ -25,6 +25,7 @@ from engines.private import PrivateEngine
 from privacy.norms import NormPower
 from tests.cli.support import Serving, cli, serving_url
 from tests.journey.clinic import question, services_of
+from tests.journey.real import dataset_of, journey_of
 
 PAIRS = int(os.environ.get("NOISEGATE_TEST_PAIRS", "100"))
 FAR, NEAR = 3_000_000, 300
@@ -44,7 +45,7 @@ policy: {{epsilon_default: "0.1", epsilon_max: "100", delta_per_query: "1e-8"}}
 """
 
 
-def accuracy(first: list[float], second: list[float]) -> float:
+def accuracy(first: Sequence[float], second: Sequence[float]) -> float:
     """Of the best threshold on one half of the measurements, on the other half; the mean over both ways."""
     rates = []
     for train, test in ((0, 1), (1, 0)):
@@ -149,9 +150,7 @@ def _true_seconds(home: Path) -> float:
     """How long the slow question runs in the engine, which nobody outside can know."""
     with services_of(home) as services, contextlib.closing(PrivateEngine(workers=1, threads=1)) as engine:
         assert engine.wait_ready(timeout_seconds=60)
-        journey: Any = services.journey
-        dataset = services.catalogue.get("far")
-        assert dataset is not None
+        journey, dataset = journey_of(services), dataset_of(services, "far")
         prepared = journey.preparing.prepare(question(_text(0), "eve", dataset="far"), dataset, NormPower.L2)
         taken = []
         for _ in range(7):

@@ -7,13 +7,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from server.journey.moments import SHARE, Moments, moments_of
 from server.services import Services
 from tests.journey.clinic import question
+from tests.journey.real import admitted_by, journey_of
 from tests.journey.timing import accuracy, busy, search, watch, worlds
 
 PARTS = 2_000
@@ -114,8 +114,9 @@ def test_the_first_moment_covers_the_predicted_run_and_the_draw() -> None:
 
 def test_every_run_has_a_draw_of_its_own(services: Services, attacker: Callable[..., str]) -> None:
     """A draw that is kept would move a question's moments once, and repeating the question would go round it."""
-    journey: Any = services.journey
-    admitted = journey.admit(question("SELECT COUNT(*) AS n FROM people WHERE age < 29", attacker(), reuse="none"))
+    journey = journey_of(services)
+    asked = question("SELECT COUNT(*) AS n FROM people WHERE age < 29", attacker(), reuse="none")
+    admitted = admitted_by(services, asked)
     parts = {journey.running.visible(admitted)._part for _ in range(20)}
     assert len(parts) == 20
     assert all(0 <= part < 1 for part in parts)
@@ -124,11 +125,11 @@ def test_every_run_has_a_draw_of_its_own(services: Services, attacker: Callable[
 
 def test_moments_come_from_the_plan_and_declarations(services: Services, attacker: Callable[..., str]) -> None:
     """A dear question has later moments before anything ran; a usual one those of the default tick."""
-    journey: Any = services.journey
+    journey = journey_of(services)
     name = attacker()
     firsts = []
     for sql in ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM visits WHERE LOWER(ward) LIKE '%a%'"):
-        admitted = journey.admit(question(sql, name, reuse="none"))
+        admitted = admitted_by(services, question(sql, name, reuse="none"))
         firsts.append(journey.running.visible(admitted)._moments)
         journey.abandon(admitted)
     assert firsts[0].tick == pytest.approx(0.01 * max(1, journey.pace.slowness()), abs=0.01)

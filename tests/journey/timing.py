@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -33,11 +32,13 @@ from privacy.statement import Statement
 from server.app import create_app
 from server.build import build_services
 from server.journey.query import Prepared
+from server.roles import Role
 from server.services import Services
 from server.settings import Settings
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import at_norms
-from tests.journey.clinic import open_account, question
+from tests.journey.clinic import attach, open_account, question
+from tests.journey.real import admitted_by, dataset_of, journey_of
 
 __all__ = ["Text", "accuracy", "best_threshold", "busy", "search", "shift", "statements_of", "watch", "worlds"]
 
@@ -184,9 +185,9 @@ def worlds(home: Path, *, automatic: bool = False) -> Iterator[tuple[Services, s
     try:
         for name in WORLDS:
             path = _write(home / "sources", name, person=name == "here", automatic=automatic)
-            services.registrar.attach_path(path, actor="test")  # type: ignore[attr-defined]
+            attach(services, path)
             open_account(services.ledger, "watcher", dataset=name, epsilon="1000", kind=FilterKind.APPROXIMATE)
-        services.registry.create_principal("watcher", "analyst", actor="test")
+        services.registry.create_principal("watcher", Role.ANALYST, actor="test")
         yield services, services.registry.create_key("watcher", label="", days=1, actor="test").text
     finally:
         services.jobs.close(seconds=5)
@@ -205,7 +206,7 @@ def busy(services: Services) -> Iterator[None]:
         while not ended.is_set():
             text = Text(dear=5, times=4, form=4, filler=source.randrange(40), cores=1).sql(source.randrange(10**6))
             asked = question(text, "other", dataset="there", epsilon="0.01", reuse="none")
-            services.journey.complete(services.journey.admit(asked))
+            services.journey.complete(admitted_by(services, asked))
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -252,14 +253,17 @@ def _right(threshold: float, sign: int, here: Sequence[float], there: Sequence[f
 def best_threshold(here: Sequence[float], there: Sequence[float]) -> tuple[float, int]:
     """The rule that tells these answers apart best."""
     rules = [(threshold, sign) for threshold in sorted({*here, *there}) for sign in (1, -1)]
-    return max(rules, key=lambda rule: _right(*rule, here, there))
+    return max(rules, key=lambda rule: _right(rule[0], rule[1], here, there))
 
 
 def accuracy(here: Sequence[float], there: Sequence[float]) -> float:
     """Cross-validated: the rule is chosen on one half and judged on the other, both ways."""
     halves = [(here[k::2], there[k::2]) for k in (0, 1)]
-    judged = [_right(*best_threshold(*halves[k]), *halves[1 - k]) for k in (0, 1)]
-    return sum(judged) / 2
+    judged = 0.0
+    for known, others in (halves, reversed(halves)):
+        threshold, sign = best_threshold(*known)
+        judged += _right(threshold, sign, *others)
+    return judged / 2
 
 
 def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float | None:
@@ -267,18 +271,17 @@ def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float 
 
     Twice the accuracy of one look beyond a half, if nothing else moves running times.
     """
-    journey: Any = services.journey
+    journey = journey_of(services)
+    datasets = [dataset_of(services, name) for name in WORLDS]
     try:
         asked = [
-            journey.preparing.prepare(
-                question(text.sql(salt), "watcher", dataset=name), services.catalogue.get(name), NormPower.L2
-            )
-            for name in WORLDS
+            journey.preparing.prepare(question(text.sql(salt), "watcher", dataset=dataset.name), dataset, NormPower.L2)
+            for dataset in datasets
         ]
     except Refused:
         return None
     tick = journey.pace.moments(asked[0].work).tick
-    snapshots = [journey.running._served.snapshot(services.catalogue.get(name)) for name in WORLDS]
+    snapshots = [journey.running._served.snapshot(dataset) for dataset in datasets]
     seen: list[list[float]] = [[], []]
     for _ in range(runs):
         for world, prepared in enumerate(asked):
