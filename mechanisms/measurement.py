@@ -111,6 +111,13 @@ class Measurement(ABC):
     def event(self) -> Event:
         """The price."""
 
+    def half_shown(self, groups: int) -> int | None:
+        """How many units, each of so many groups, a group needs to be shown with a chance of a half at least.
+
+        None where nothing is selected by this.
+        """
+        return None
+
     @abstractmethod
     def noise(self, count: int, bits: BitSource) -> npt.NDArray[np.int64]:
         """`count` independent draws in units of the grid."""

@@ -36,6 +36,10 @@ class GaussianThresholdMeasurement(GaussianMeasurement):
         """The least noisy count that is released."""
         return gaussian_threshold(sigma=self.sigma, groups_per_unit=self.groups_per_unit, delta=self.delta)
 
+    def half_shown(self, groups: int) -> int:
+        """The threshold: below it the rounded noise has to be above zero, which it is with less than a half."""
+        return self.threshold
+
     def prepare(self) -> None:
         """The threshold."""
         assert self.threshold >= 2

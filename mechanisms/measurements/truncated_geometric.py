@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -41,6 +42,11 @@ class TruncatedGeometricMeasurement(Measurement):
     def table(self) -> SelectionTable:
         """The checked table of noise and thresholds."""
         return selection_table(epsilon=self.epsilon, delta=self.delta)
+
+    def half_shown(self, groups: int) -> int:
+        """The least number that the table keeps so often; it keeps more units at least as often."""
+        most = 2 * self.table.threshold
+        return bisect_left(range(most), Fraction(1, 2), key=self.table.keep_probability)
 
     def prepare(self) -> None:
         """The table, with its exact check."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mechanisms.measurement import Integers
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
-from mechanisms.weighted_threshold import weighted_threshold
+from mechanisms.weighted_threshold import weight, weighted_threshold
 
 __all__ = ["WeightedThresholdMeasurement"]
 
@@ -30,6 +30,11 @@ class WeightedThresholdMeasurement(GaussianThresholdMeasurement):
         return weighted_threshold(
             sigma=self.sigma, groups_per_unit=self.groups_per_unit, delta=self.delta, whole=encoding.highest
         )
+
+    def half_shown(self, groups: int) -> int:
+        """Units that weigh as much as the threshold together, each as much as its number of groups leaves it."""
+        assert self.statistic.encoding is not None
+        return -(-self.threshold // weight(groups=groups, whole=self.statistic.encoding.highest))
 
     def shown_ends(self, noisy: Integers, alpha: float) -> None:
         """No estimate is made of weights."""

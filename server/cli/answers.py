@@ -198,9 +198,18 @@ def estimate_lines(answer: Json) -> Iterator[str]:
         if item.get("cut"):
             yield f"{printable(item['table'])}: {printable(item['cut'])}"
         if item.get("keys") == "thresholded":
-            yield "Groups with few units are not shown, because the list of groups is not public."
+            yield f"Groups with few units are not shown, because the list of groups is not public{_half(item)}."
     yield from _curve_lines(answer.get("curve") or [])
     yield from _family_lines(answer.get("families") or [])
+
+
+def _half(item: Json) -> str:
+    """From how many units on a hidden group is shown."""
+    needed = item.get("shown_from") or []
+    if len(needed) == 1:
+        return f": one of {needed[0]['units']:,} is, as often as not"
+    each = ", ".join(f"{one['units']:,} units of {one['groups_per_unit']} groups each" for one in needed)
+    return f": one of {each}, is, as often as not" if each else ""
 
 
 def _size_lines(expected: Sequence[Json]) -> Iterator[str]:

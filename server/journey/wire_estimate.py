@@ -117,8 +117,26 @@ def _contribution(
             for aggregate, estimate in zip(core.core.aggregates, core.described.estimates, strict=True)
         },
         "keys": "public" if core.described.keys.selection is None else "thresholded",
+        "shown_from": _shown_from(core, priced),
         "cells": None if core.described.keys.domain is None else len(core.described.keys.domain),
     }
+
+
+_GROUPS = (1, 10, 100)
+"""Groups of a unit for which an estimate says how many units a hidden group needs."""
+
+
+def _shown_from(core: BoundedCore, priced: Priced | None) -> list[dict[str, int]]:
+    """How many units a hidden group needs to be shown with a chance of a half, each with so many groups."""
+    selection = core.described.keys.selection
+    if selection is None or priced is None or core.described.name not in {c.name for c in priced.calibration.cores}:
+        return []
+    measurement = priced.calibration.measurement(core.described.name, selection)
+    most = core.described.keys.groups_per_unit
+    found = [(groups, measurement.half_shown(groups)) for groups in _GROUPS if groups <= most]
+    if len({units for _, units in found}) == 1:
+        found = found[:1]  # the number of groups makes no difference
+    return [{"groups_per_unit": groups, "units": units} for groups, units in found if units is not None]
 
 
 def _statistics(prepared: Prepared, priced: Priced) -> list[dict[str, object]]:

@@ -242,6 +242,9 @@ def test_hidden_groups_lose_none_of_a_unit(clinic: Services) -> None:
     assert abs(sum(row[1] for row in answer["rows"]) - ROWS) < 0.05 * ROWS
     assert abs(sum(row[2] for row in answer["rows"]) - PEOPLE) < 0.02 * PEOPLE
     assert [norm["of"] for norm in answer["provenance"]["norms"]] == ["rows", "units"]
+    shown = foreseen(clinic, text, who, epsilon="1")["contribution"][0]["shown_from"]
+    assert [one["groups_per_unit"] for one in shown] == [1, 10, 100]
+    assert shown[0]["units"] < shown[1]["units"] < shown[2]["units"]
     mechanisms = [one["mechanism"] for one in answer["provenance"]["mechanisms"]]
     assert mechanisms == ["weighted_threshold", "gaussian", "gaussian"]
     (charged,) = answer["accounting"]["charged"]

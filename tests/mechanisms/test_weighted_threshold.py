@@ -16,10 +16,12 @@ from mechanisms.families import NoiseFamily, Price
 from mechanisms.gateway import perturb
 from mechanisms.measurement import root_up
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
+from mechanisms.release import release
 from mechanisms.weighted_threshold import weight, weighted_threshold
-from privacy.statistic import CoreStatistics, Encoding, Keys, Sensitivity, Statistic, StatisticKind
+from privacy.policy import ColumnType
+from privacy.statistic import CoreStatistics, Encoding, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
 from privacy.unit import Neighbouring
-from tests.mechanisms.support import SeededBits, selected_core
+from tests.mechanisms.support import MOMENT_ESTIMATES, SeededBits, bernstein, moments, same_cells, selected_core, truths
 
 WHOLE = 2**20
 MOST = 1_000
@@ -164,3 +166,62 @@ def test_other_deltas_are_refused(delta: Fraction) -> None:
     """A threshold needs a delta inside (0, 1)."""
     with pytest.raises(ValueError, match="delta"):
         weighted_threshold(sigma=Fraction(1), groups_per_unit=3, delta=delta, whole=WHOLE)
+
+
+@pytest.mark.parametrize("groups", [1, 4, 100])
+@pytest.mark.parametrize("mu_squared", [Fraction(1, 16), Fraction(4)], ids=str)
+def test_half_of_such_groups_are_shown(groups: int, mu_squared: Fraction) -> None:
+    """What an estimate says: a group of so many units is shown as often as not, and one unit fewer less often."""
+    found = measured(mu_squared=mu_squared, delta=Fraction(1, 10**6))
+    units, held = found.half_shown(groups), weight(groups=groups, whole=WHOLE)
+    drawn = [
+        perturb(found, np.full((20_000, 1), number * held, dtype=np.int64), SeededBits(5)).kept
+        for number in (units, units - 1)
+    ]
+    shares = [float(kept.mean()) for kept in drawn if kept is not None]
+    assert shares[0] >= 0.5 - 0.02
+    assert shares[1] <= 0.5 + 0.02
+    assert shares[0] - shares[1] > 0 or held < float(found.sigma) / 100
+
+
+@pytest.mark.parametrize("rows", [60, 400])
+def test_counts_and_averages_of_shown_groups_cover(rows: int) -> None:
+    """Given that a group is shown, its sums have noise of their own: COUNT, AVG and spreads cover as elsewhere.
+
+    At a selection that shows about half of the groups, where noise that selects would lean the most.
+    """
+    cells, estimates = 4_000, MOMENT_ESTIMATES[2]
+    values = (17 + (SeededBits(7).words(rows) % np.uint64(74))).astype(np.int64)
+    core = weighted_core()
+    keys = replace(core.keys, columns=(KeyColumn("k", ColumnType.INTEGER),))
+    core = replace(core, keys=keys, statistics=(*core.statistics, moments(nulls=True)), estimates=tuple(estimates))
+    calibration = calibrate([core], Price(NoiseFamily.GAUSSIAN, Fraction(8), Fraction(1, 10**6)))
+    selection = calibration.measurement("core", "u")
+    assert isinstance(selection, WeightedThresholdMeasurement)
+    sums = {f"m_{place}": part for place, part in enumerate(bernstein(values, width=100, degree=2, nulls=3))}
+    exact = same_cells(core, {"u_0": selection.threshold, **sums}, cells)
+    table = release(core, calibration, exact, bits=SeededBits(8), confidence=Fraction(95, 100))
+    assert 0.45 < table.rows / cells < 0.55
+    truth = truths(values, nulls=3)
+    for column in table.columns[1:]:
+        known, true = truth[column.name], 0
+        for low, high in zip(column.lows, column.highs, strict=True):
+            assert low is not None
+            assert high is not None
+            true += low - 1e-9 <= known <= high + 1e-9
+        assert true / table.rows > 0.95 - 6.2 * math.sqrt(0.95 * 0.05 / table.rows), column.name
+
+
+@pytest.mark.parametrize("family", list(NoiseFamily))
+@pytest.mark.parametrize("amount", [Fraction(1, 20), Fraction(2)], ids=str)
+def test_the_other_selections_show_half_of_such_groups(family: NoiseFamily, amount: Fraction) -> None:
+    """The same of counts of units, under either family: with one unit fewer it is less than a half."""
+    core = selected_core()
+    (found,) = calibrate([core], Price(family, amount, Fraction(1, 10**6))).measurements
+    units = found.half_shown(1)
+    assert units is not None
+    assert found.half_shown(100) == units
+    for number, least, most in ((units, 0.48, 1.0), (units - 1, 0.0, 0.5)):
+        kept = perturb(found, np.full((20_000, 1), number, dtype=np.int64), SeededBits(5)).kept
+        assert kept is not None
+        assert least <= kept.mean() <= most + 0.02
