@@ -39,21 +39,21 @@ policy: {epsilon_default: "1", epsilon_max: "100", delta_per_query: "1e-8", rele
 """
 
 
-def write_auto_clinic(folder: Path, *, extra: int = 0, shared: str = "no") -> Path:
+def write_auto_clinic(folder: Path, *, extra: int = 0, shared: str = "no", people: int = PEOPLE) -> Path:
     """Writes the files: person p has 1 to 4 visits, the last `HEAVY` 150 each, and one more unit `extra` visits."""
     folder.mkdir(parents=True, exist_ok=True)
     source = random.Random(5)
     with (folder / "people.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["person_id", "sex"])
-        rows.writerows([person, source.choice(["female", "male"])] for person in range(PEOPLE + (extra > 0)))
+        rows.writerows([person, source.choice(["female", "male"])] for person in range(people + (extra > 0)))
     with (folder / "visits.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["person_id", "ward", "cost", "town"])
-        for person in range(PEOPLE):
-            for _ in range(150 if person >= PEOPLE - HEAVY else 1 + person % 4):
+        for person in range(people):
+            for _ in range(150 if person >= people - HEAVY else 1 + person % 4):
                 rows.writerow([person, source.choice(WARDS), source.randrange(1, 900), f"town{person % 3}"])
-        rows.writerows([PEOPLE, WARDS[place % 4], 500, "town0"] for place in range(extra))
+        rows.writerows([people, WARDS[place % 4], 500, "town0"] for place in range(extra))
     path = folder / "wards.yaml"
     path.write_text(DATASET % shared)
     return path
