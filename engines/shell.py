@@ -87,12 +87,14 @@ class ShellResult:
 class ShellInvalid(Exception):
     """The SQL does not bind on the released tables' names and types. Carries no message of the engine.
 
-    `place` is the character of the SQL whose value does not fit, None where it is not known.
+    `place` is the character of the SQL whose value does not fit, None where it is not known. `fails` says that it
+    binds, and fails on every row that it was tried on.
     """
 
-    def __init__(self, place: int | None = None) -> None:
+    def __init__(self, place: int | None = None, *, fails: bool = False) -> None:
         super().__init__("the outer part of the query does not fit the released columns")
         self.place = place
+        self.fails = fails
 
 
 class ShellSlow(Exception):
@@ -149,6 +151,7 @@ class ShellEngine(Pooled):
         parameters: Sequence[Parameter] = (),
         *,
         samples: Sequence[Sample] = (),
+        others: Sequence[Sample] = (),
         timeout_seconds: float = CHECK_SECONDS,
         owner: str = "",
     ) -> tuple[tuple[str, str], ...]:
@@ -156,16 +159,19 @@ class ShellEngine(Pooled):
 
         Any type may come out, even one that no answer has: the caller refuses it, because `run` fails on it. On each
         sample, which has one row for each table, it is run: a text that is not a number, compared with a number, binds
-        and fails on every row.
+        and fails on every row. What fails on the first numbers is run on the rest, on each of the `others`, and on all
+        of these rows together: what fails each time is invalid too.
         Waits for other checks at most `_WAIT_SECONDS`: each ends in its time, and owners take turns.
-        Errors: ShellInvalid when the SQL does not bind, or when a value of a sample or a constant cannot be read as the
-        type that it is compared with or cast to; ShellSlow when all of it takes longer than `timeout_seconds`, or more
-        memory than a worker has; ExecutionFailed(started=False) when no worker was free or it died.
+        Errors: ShellInvalid when the SQL does not bind, when a value of a sample or a constant cannot be read as the
+        type that it is compared with or cast to, or when it fails each time; ShellSlow when all of it takes longer than
+        `timeout_seconds`, or more memory than a worker has; ExecutionFailed(started=False) when no worker was free or
+        it died.
         """
         request = _request("check", tables, sql, parameters)
         if request is None:
             raise ShellInvalid
         request |= {"samples": [[list(row) for row in sample] for sample in samples]}
+        request |= {"others": [[list(row) for row in sample] for sample in others]}
         answer = self._pool.call(
             request,
             timeout_seconds=timeout_seconds,
@@ -182,7 +188,8 @@ class ShellEngine(Pooled):
             raise ShellSlow
         if isinstance(answer, _Misfit):
             before = None if answer.place is None else sql.encode()[: answer.place]
-            raise ShellInvalid(None if before is None else len(before.decode(errors="ignore")))
+            place = None if before is None else len(before.decode(errors="ignore"))
+            raise ShellInvalid(place, fails=answer.fails)
         return answer
 
     def plan(
@@ -320,18 +327,19 @@ def _planned(frame: Frame) -> bool | Stopped:
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """A value that cannot be read as the type that it meets, and the byte of the SQL where it stands."""
+    """A value that cannot be read as the type that it meets, and the byte of the SQL where it stands; or what fails."""
 
     place: int | None
+    fails: bool
 
 
 def _checked(frame: Frame) -> tuple[tuple[str, str], ...] | _Misfit:
     """The columns, or what does not fit."""
-    place = frame.header["place"]
+    place, fails = frame.header["place"], frame.header["fails"]
     if frame.header["described"] == []:
-        if place is not None and (type(place) is not int or place < 0):
+        if type(fails) is not bool or (place is not None and (type(place) is not int or place < 0)):
             raise FrameFault
-        return _Misfit(place)
+        return _Misfit(place, fails)
     return _described(frame)
 
 

@@ -122,8 +122,8 @@ class Collector:
 class ExecutionFailed(Exception):
     """The opaque outcome of everything that fails after the engine was started. Has no detail on purpose.
 
-    `started` is False only when the engine provably never received the statement: then, and only then, the
-    reservation may be voided.
+    `started` is False only when the engine provably never received a statement: then, and only then, the reservation
+    may be voided.
     """
 
     def __init__(self, *, started: bool = True) -> None:

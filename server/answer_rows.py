@@ -7,10 +7,11 @@ theirs by running the shell again over other numbers (`derived/`; post-processin
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -32,7 +33,17 @@ from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW
 
-__all__ = ["AnswerRows", "IntervalReason", "assemble", "check_types", "from_stored", "samples", "shapes", "to_stored"]
+__all__ = [
+    "AnswerRows",
+    "IntervalReason",
+    "assemble",
+    "check_types",
+    "from_stored",
+    "samples",
+    "shapes",
+    "spread_samples",
+    "to_stored",
+]
 
 _ANSWER_TYPES = frozenset(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT FLOAT DOUBLE VARCHAR "
@@ -106,13 +117,39 @@ def samples(cores: Sequence[BoundedCore], shell_plan: Shell) -> list[Sample]:
     return [[_sample(core, place, count) for core in cores] for place in range(count)]
 
 
+_SPREAD = 16
+"""Powers of ten that made-up numbers of one row are taken from: no two columns of a usual question have the same."""
+
+
+def spread_samples(cores: Sequence[BoundedCore]) -> list[Sample]:
+    """Rows for what fails on `samples`: numbers that differ from column to column, upwards, downwards and negative."""
+    rows: list[Sample] = []
+    for first, step, sign in ((0, 1, ""), (_SPREAD - 1, -1, ""), (0, 1, "-")):
+        places = itertools.count(first, step)
+        rows.append([_spread_row(core, places, sign) for core in cores])
+    return rows
+
+
+def _spread_row(core: BoundedCore, places: Iterator[int], sign: str) -> list[str | None]:
+    described = core.described
+    cells = described.keys.domain
+    cell = _without_null(cells, len(cells) - 1) if cells else (None,) * len(described.keys.columns)
+    numbers = [f"{sign}{10 ** (next(places) % _SPREAD)}" for _ in described.estimates]
+    return [*(None if value is None else str(value) for value in cell), *numbers, "1"]
+
+
+def _without_null(cells: Sequence[Sequence[KeyValue]], place: int) -> Sequence[KeyValue]:
+    """The cell at a place, or the nearest one before it without NULL, which hides what fails on values."""
+    return next((cell for cell in reversed(cells[: place + 1]) if None not in cell), cells[place])
+
+
 def _sample(core: BoundedCore, place: int, count: int) -> list[str | None]:
     """One row of a core's released table: the first cell, the last one, and some between."""
     described = core.described
     cells = described.keys.domain
     cell: Sequence[KeyValue] = (None,) * len(described.keys.columns)
     if cells and place:
-        cell = cells[(len(cells) - 1) * (place - 1) // (count - 2)]
+        cell = _without_null(cells, (len(cells) - 1) * (place - 1) // (count - 2))
     numbers = [
         _SAMPLES[ColumnType.INTEGER if estimate.integer else ColumnType.NUMBER][place]
         for estimate in described.estimates

@@ -177,15 +177,16 @@ def problem_of_refusal(refused: Refused) -> Problem:
 
 
 def problem_of_execution(failed: ExecutionFailed) -> Problem:
-    """The one constant outcome after the start of the engine; a query that provably never started is not charged."""
+    """The one constant outcome after the start of the engine; a query that read no row was not charged, and says so."""
     if isinstance(failed, NotGoneOn):
         return failed.problem
     if not failed.started:
         # Not 503: a client that repeats it by itself would get the same outcome forever under one Idempotency-Key.
         return Problem(
             "query_void",
-            what="the query was ended before it started",
-            why="It was cancelled, or no worker could take it. Nothing was charged.",
+            what="the query ended without an answer",
+            why="It was cancelled, no worker could take it, or the part above its aggregates failed on numbers that "
+            "were released before. Nothing was charged.",
         )
     return Problem(
         "execution_failed",

@@ -156,8 +156,11 @@ _HTTP_KINDS = (
     ProblemKind(
         "query_void",
         409,
-        "The query was ended before it started. Nothing was charged.",
-        ("Send the query again with a new Idempotency-Key.",),
+        "The query ended without an answer, and without reading a row. Nothing was charged.",
+        (
+            "Send the query again with a new Idempotency-Key.",
+            "If the part above the aggregates can fail (a cast, an overflow), correct it.",
+        ),
     ),
     ProblemKind(
         "precondition_failed",

@@ -56,13 +56,18 @@ class _Table:
     rows: int
 
 
+_Sample = tuple[tuple[str | None, ...], ...]
+"""One row for each table."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Asked:
     tables: tuple[_Table, ...]
     sql: str
     parameters: tuple[tuple[str, str | bool | None], ...]
     rows_max: int | None = None
-    samples: tuple[tuple[tuple[str | None, ...], ...], ...] = ()
+    samples: tuple[_Sample, ...] = ()
+    others: tuple[_Sample, ...] = ()
 
 
 class ShellHandler:
@@ -111,20 +116,15 @@ class ShellHandler:
         parameters = read_parameters(asked.parameters)
         # Binding changes nothing, and what it might change is rolled back: this database may stay open.
         with contextlib.closing(self._binding.cursor()) as cursor:
-            cursor.execute("BEGIN")
             try:
-                for table in asked.tables:
-                    columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table.columns)
-                    cursor.execute(f"CREATE TABLE {identifier(table.name)} ({columns})")
+                _begin(cursor, asked.tables)
                 described = _describe(cursor, asked.sql, parameters)
-                for sample in asked.samples:
-                    if not _tried(cursor, asked.tables, sample, asked.sql, parameters):
-                        break
+                fails = _fails_always(cursor, asked, parameters)
             except _Unreadable as unreadable:
-                return {"described": [], "place": unreadable.place}
+                return {"described": [], "place": unreadable.place, "fails": False}
             finally:
                 cursor.execute("ROLLBACK")
-        return {"described": described, "place": None}
+        return {"described": [] if fails else described, "place": None, "fails": fails}
 
     def _run(self, asked: _Asked, received: Sequence[_Received]) -> Answer:
         self._used = connection = self._fresh or self._open()
@@ -184,23 +184,55 @@ _PLACE = re.compile(r'"position":"(\d{1,9})"')
 """Nothing else of the engine's message is read."""
 
 
+def _begin(cursor: duckdb.DuckDBPyConnection, tables: Sequence[_Table]) -> None:
+    """Makes empty tables, in a transaction that is not committed."""
+    cursor.execute("BEGIN")
+    for table in tables:
+        columns = ", ".join(f"{identifier(name)} {_STORED[kind]}" for name, kind in table.columns)
+        cursor.execute(f"CREATE TABLE {identifier(table.name)} ({columns})")
+
+
+def _fails_always(cursor: duckdb.DuckDBPyConnection, asked: _Asked, parameters: list[Parameter]) -> bool:
+    """Tries the samples, and the others where it matters: whether the statement fails whatever the numbers are.
+
+    That is when it fails on each row of numbers, and on all of them together. The first sample has none: it shows what
+    cannot be read. Errors: _Unreadable.
+    """
+    failed = (
+        place
+        for place, sample in enumerate(asked.samples)
+        if not _tried(cursor, asked.tables, [sample], asked.sql, parameters)
+    )
+    if next(failed, len(asked.samples)) > 1 or not asked.others:
+        return False
+    rows = [*asked.samples[1:], *asked.others]
+    for chosen in (*([row] for row in rows), rows):
+        # The error has ended the transaction.
+        cursor.execute("ROLLBACK")
+        _begin(cursor, asked.tables)
+        if _tried(cursor, asked.tables, chosen, asked.sql, parameters):
+            return False
+    return True
+
+
 def _tried(
     cursor: duckdb.DuckDBPyConnection,
     tables: Sequence[_Table],
-    sample: Sequence[Sequence[str | None]],
+    samples: Sequence[_Sample],
     sql: str,
     parameters: list[Parameter],
 ) -> bool:
-    """Runs the statement on one row for each table; False when that fails for a reason that real rows may not have."""
-    for table, row in zip(tables, sample, strict=True):
+    """Runs the statement on the samples' rows; False when that fails for a reason that real rows may not have."""
+    for place, table in enumerate(tables):
         values = ", ".join(f"CAST(? AS {_STORED[kind]})" for _, kind in table.columns)
         cursor.execute(f"DELETE FROM {identifier(table.name)}")
-        cursor.execute(f"INSERT INTO {identifier(table.name)} VALUES ({values})", list(row))
+        for sample in samples:
+            cursor.execute(f"INSERT INTO {identifier(table.name)} VALUES ({values})", list(sample[place]))
     # Into a table, for every column of every row is computed then, of types that nobody can carry away too.
     into = f"CREATE OR REPLACE TABLE {identifier('noisegate tried')} AS "
     try:
         cursor.execute(into + sql, parameters)
-    except (duckdb.InternalException, duckdb.FatalException):
+    except _BROKEN:
         raise
     except duckdb.ConversionException as error:
         if _UNREADABLE.search(str(error)):

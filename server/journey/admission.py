@@ -483,5 +483,5 @@ def _retried(reserved: Reserved) -> Settled | InFlight:
     if reserved.answer is not None:
         return Settled(reserved.query_id, reserved.answer)
     if reserved.state is not QueryStatus.RESERVED:
-        raise ExecutionFailed(started=reserved.state is not QueryStatus.FAILED_VOID)
+        raise ExecutionFailed(started=reserved.state is not QueryStatus.FAILED_VOID and bool(reserved.charged))
     return InFlight(reserved.query_id)

@@ -94,9 +94,12 @@ class Preparing:
                     answer_rows.shapes(cores),
                     plan.shell.sql,
                     samples=answer_rows.samples(cores, plan.shell),
+                    others=answer_rows.spread_samples(cores),
                     owner=question.principal,
                 )
             except ShellInvalid as invalid:
+                if invalid.fails:
+                    raise Refused([_SHELL_FAILS]) from None
                 position = place_of_value(question.sql, plan.shell.sql, invalid.place)
                 raise Refused([replace(_SHELL_REFUSED, position=position)]) from None
             except ShellSlow:
@@ -204,6 +207,16 @@ _SHELL_REFUSED = Finding(
     instead=(
         "compare numbers with numbers, texts with texts and dates with dates ('2024-01-31')",
         "check the types of casts and function arguments",
+        "see docs/sql.md",
+    ),
+)
+
+_SHELL_FAILS = Finding(
+    code="unsupported_sql",
+    what="the part above the aggregates is refused",
+    why="It fails on made-up rows whatever their numbers are: a constant or an argument of a function is out of range.",
+    instead=(
+        "check its constants, and what its functions accept: NTILE(4), SQRT and LN of what is not negative",
         "see docs/sql.md",
     ),
 )

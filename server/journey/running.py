@@ -164,6 +164,9 @@ class Running:
         visible.wait()
         slot.close()
         logger().log(level, "query_failed", query_id=query.query_id, **fields)
+        if not query.paid.charged and not query.reads_rows:
+            # Stored releases served all of it: nothing was charged, and what failed is a function of their numbers.
+            untouched = True
         voided = untouched and self._admission.void(query.query_id)
         if not untouched:
             self._fail(query.query_id, made.kept)

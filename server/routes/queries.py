@@ -370,9 +370,8 @@ async def get_query(
         return cached_response(request, body.content, media_type=body.media_type, headers=body.headers)
     if record.state is QueryStatus.RESERVED:
         return running_response(record.id)
-    if record.state is QueryStatus.FAILED_VOID:
-        raise problem_of_execution(ExecutionFailed(started=False))
-    raise problem_of_execution(ExecutionFailed())
+    charged = record.state is not QueryStatus.FAILED_VOID and bool(record.charged)
+    raise problem_of_execution(ExecutionFailed(started=charged))
 
 
 @router.post(
