@@ -1,9 +1,9 @@
 """The command line: what an owner, an operator and an analyst do without writing a program.
 
-    program   the table of commands, and `main`
+    program   the table of commands, their help (from docs/cli.md), and `main`
     options   options declared once, and groups of them that a command takes as one value
-    failure   one clear message for everything that can go wrong
-    output    lines and tables for people; JSON for scripts
+    failure   one clear message for everything that can go wrong; `explaining` makes it of errors and refusals
+    output    lines and tables for people; JSON for scripts; commands in messages as people here type them
     client    one connection to a server; `answers` puts into words what it says
     access, asking, care, datasets, doctor, serving, up    the commands
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from accountant.filter import DELTA_MAX, EPSILON_MAX, FilterKind
 from server.cli.answers import budget_table
 from server.cli.client import Remote
 from server.cli.failure import UsageError
 from server.cli.options import Here, amount, operator, option
 from server.cli.output import Json, as_typed, table
+from server.roles import Role
 
 if TYPE_CHECKING:
     from accountant.ledger import Ledger
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["create_key", "list_keys", "revoke_key", "set_budget", "show_budgets"]
 
 _ONCE = option("--idempotency-key TEXT", "The same text carries the same command out once, for 30 days.")
-_Filter = Literal["approximate", "pure"]
-_Role = Literal["admin", "owner", "analyst", "dashboard", "auditor"]
 
 
 # Keys
@@ -32,7 +32,7 @@ _Role = Literal["admin", "owner", "analyst", "dashboard", "auditor"]
 def create_key(
     *,
     name: str = option("NAME", "Principal: small letters, digits, _ . -"),
-    role: _Role | None = option("--role", "Role of a principal that does not exist yet. Default: analyst."),
+    role: Role | None = option("--role", "Role of a principal that does not exist yet. Default: analyst."),
     days: int | None = option("--days", "Life of the key in days. Default: 365.", min=1, max=3650),
     label: str = option("--label", "A note that is shown in lists.", ""),
     idempotency_key: str | None = _ONCE,
@@ -40,9 +40,8 @@ def create_key(
 ) -> None:
     """Make an API key, and its principal when there is none of that name."""
     from server.administration.people import GrantKey, People
-    from server.roles import Role
 
-    wanted = GrantKey(name, None if role is None else Role(role), label, days)
+    wanted = GrantKey(name, role, label, days)
     with here.place().opened() as (settings, _, registry):
         people = People(registry, settings.key_days)
 
@@ -101,7 +100,7 @@ def set_budget(
     epsilon: str = option("--epsilon E", "Limit of epsilon, an exact decimal.", ...),
     delta: str | None = option("--delta D", "Limit of delta, for instance 0.000001. Not for pure."),
     principal: str | None = option("--principal NAME", "Who may spend it. Without: the root, for all together."),
-    kind: _Filter | None = option("--filter", "How losses add up; chosen once. Default: approximate."),
+    kind: FilterKind | None = option("--filter", "How losses add up; chosen once. Default: approximate."),
     parent: str | None = option("--parent ID", "Account above. Default: the dataset's root."),
     account: str | None = option("--account ID", "Change exactly this account."),
     reason: str | None = option("--reason TEXT", "Needed to change a limit; the ledger keeps it."),
@@ -109,8 +108,6 @@ def set_budget(
     here: Here,
 ) -> None:
     """Open an account, or change the limit of one that exists. What was spent stays spent."""
-    from accountant.account import FilterKind
-    from accountant.filter import DELTA_MAX, EPSILON_MAX
     from privacy.numbers import ATTO, PICO
     from server.administration.budget_refusals import whose
     from server.administration.budgets import SetBudget, account_body
@@ -123,7 +120,7 @@ def set_budget(
         dataset=dataset,
         epsilon=amount(epsilon, option="--epsilon", maximum=EPSILON_MAX, unit=PICO),
         delta=exact_delta,
-        filter=None if kind is None else FilterKind(kind),
+        filter=kind,
         principal=principal,
         parent=parent,
         account=account,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import getpass
 import inspect
@@ -56,9 +57,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
         else:
             declared = {name: (hints[name], parameter.default)}
         for key, (kind, default) in declared.items():
-            if words := _words_of(kind):
+            if choice := _choice(kind):
                 assert isinstance(default, ParameterInfo)
-                default.parser = functools.partial(one_of, words)
+                default.parser = choice
             flat[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
     @functools.wraps(command)
@@ -73,10 +74,18 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _words_of(kind: object) -> tuple[str, ...]:
-    """The words of an option that takes one of a few, which may be left out; none for others."""
-    choices = [kind, *get_args(kind)]
-    return tuple(str(word) for choice in choices if get_origin(choice) is Literal for word in get_args(choice))
+def _choice(kind: object) -> Callable[[str], object] | None:
+    """What reads an option that takes one of a few words, which may be left out; None for others."""
+    for one in (kind, *get_args(kind)):
+        if get_origin(one) is Literal:
+            return functools.partial(one_of, get_args(one))
+        if isinstance(one, type) and issubclass(one, enum.Enum):
+            return functools.partial(_member, one)
+    return None
+
+
+def _member(kind: type[enum.Enum], text: str) -> enum.Enum:
+    return kind(one_of([str(member.value) for member in kind], text))
 
 
 def one_of(words: Sequence[str], text: str) -> str:
