@@ -103,7 +103,8 @@ def choose_bounds(
     cut = float(below[one] + above[two])
     if not certain:
         return BoundsChoice(grid.lows[low], grid.highs[high], certain, cut)
-    beyond = np.concatenate([least.units[:low], greatest.units[high + 1 :]])
+    # The bins at the ends of the grid hold what lies beyond it, too: no bound reaches that.
+    beyond = np.concatenate([least.units[: max(low, 1)], greatest.units[min(high + 1, len(high_ends) - 1) :]])
     total = max(float(least.units.sum()), float(greatest.units.sum()))
     # The noise of the bins that are counted, and of one at least; and how many units a bin has varies by its root.
     spread = math.sqrt(deviation**2 * max(1, int(np.count_nonzero(beyond))) + float(beyond.sum()))

@@ -32,10 +32,12 @@ from server.datasets.convert import to_dataset
 from server.datasets.finding import DatasetFileRefused
 from server.demo import DATASET_FILE
 from server.journey.pace import Pace
+from server.journey.value_stage import bound_or_nominal
 from server.settings import Settings
-from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost import check_work
+from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import describe
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -53,11 +55,17 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
     for core in plan.cores:
         yield from _core(core)
     yield f"  shell: {'none, the core is the answer' if plan.shell.trivial else plan.shell.sql}"
-    cores = bound(plan, power=NormPower.L2 if MU_SQUARED.pays(account) else NormPower.L1)
+    power = NormPower.L2 if MU_SQUARED.pays(account) else NormPower.L1
+    cores, values = bound_or_nominal(plan, power, DUCKDB)
+    of_values = () if values is None else values.histograms
     yield "3 bound: what one unit can change"
     for bounded in cores:
         yield from _bounds(bounded)
         yield f"    identity {core_key(bounded, dataset)[:16]}"
+    for one, statement in zip(of_values, () if values is None else values.statements, strict=True):
+        name = one.bounded.described.name
+        yield f"  two stages: {name} chooses the bounds of {one.table}.{one.column.name}, nominal here"
+        yield from _statement(name, statement)
     for bounded in cores:
         histogram = norm_core(bounded)
         if histogram is not None:
@@ -65,7 +73,8 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
             yield from _statement(histogram.name, lower_norms(bounded))
         yield from _statement(bounded.described.name, lower(bounded))
     # A histogram of norms does what its core does, and no more.
-    work = check_work((*cores, *(bounded for bounded in cores if bounded.norms)))
+    first = [*(bounded for bounded in cores if bounded.norms), *(one.bounded for one in of_values)]
+    work = check_work((*cores, *first))
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "
@@ -73,7 +82,7 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
         f"tick {moments.tick * 1e3:.1f} ms, first moment {moments.first * 1e3:.1f} ms"
     )
     histograms = [histogram for bounded in cores if (histogram := norm_core(bounded)) is not None]
-    described = [*(bounded.described for bounded in cores), *histograms]
+    described = [*(bounded.described for bounded in cores), *histograms, *(one.bounded.described for one in of_values)]
     if not described:
         yield "4 calibrate: nothing is read, nothing is paid"
         return
@@ -91,6 +100,8 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
         for aggregate in bounded.core.aggregates:
             width = widths[aggregate.name]
             each = " for each unit of the norm" if bounded.norms else ""
+            if values is not None and bounded.described.name in values.places:
+                each += " at nominal bounds"
             yield f"  {aggregate.text}: {'depends on the answer' if width is None else f'±{width:.4g} at 95 %{each}'}"
     own = own_figure(priced.calibration.events(), **pricing.own_deltas(account, dataset))
     yield (

@@ -27,9 +27,9 @@ from server.journey.charges import text_key
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
 from server.journey.value_bounds import Told, at_chosen_bounds
-from server.journey.value_stage import ValueStage, at_nominal_bounds, value_stage
+from server.journey.value_stage import ValueStage, bound_or_nominal
 from server.question import Question
-from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.foreign import foreign_text, place_of_value
@@ -37,7 +37,6 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
 from sql_rewrite.norms import lower_norms, norm_core, norm_key
-from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
@@ -80,7 +79,7 @@ class Preparing:
 
     def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
-        cores, values = self._bound(plan, power)
+        cores, values = bound_or_nominal(plan, power, self._dialect)
         histograms = tuple(norm_core(core) for core in cores)
         # Before anything is written out, which may be long. A histogram does what its core does, and no more.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
@@ -130,16 +129,6 @@ class Preparing:
             power=power,
             values=values,
         )
-
-    def _bound(self, plan: Plan, power: NormPower) -> tuple[tuple[BoundedCore, ...], ValueStage | None]:
-        """The bounded cores; where columns lack bounds, at nominal ones, with what chooses others. Errors: Refused."""
-        try:
-            return bound(plan, power=power), None
-        except Refused:
-            values = value_stage(plan, power, self._dialect)
-            if values is None:
-                raise
-        return bound(at_nominal_bounds(plan, values), power=power), values
 
     def at_norms(self, prepared: Prepared, norms: Mapping[str, Chosen]) -> Prepared:
         """A query whose norms are known before its price, by core: it is priced at them, and chooses none by itself.

@@ -17,13 +17,13 @@ from privacy.statement import Statement
 from privacy.value_grid import grid_of, values_name
 from server.journey.release_key import release_key
 from sql_rewrite.automatic_bounds import Place, bound_with, nominal_bounds, unbounded_columns, with_bounds
-from sql_rewrite.bound import bound_core
+from sql_rewrite.bound import BoundedCore, bound, bound_core
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.plan import Core, Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.value_histogram import ValueHistogram, lower_histogram, value_histogram
 
-__all__ = ["ValueStage", "at_nominal_bounds", "value_stage"]
+__all__ = ["ValueStage", "at_nominal_bounds", "bound_or_nominal", "value_stage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,19 @@ def value_stage(plan: Plan, power: NormPower, dialect: Dialect) -> ValueStage | 
         places=found,
         stepped=frozenset(stepped),
     )
+
+
+def bound_or_nominal(
+    plan: Plan, power: NormPower, dialect: Dialect
+) -> tuple[tuple[BoundedCore, ...], ValueStage | None]:
+    """The bounded cores; where columns lack bounds, at nominal ones, with what chooses others. Errors: Refused."""
+    try:
+        return bound(plan, power=power), None
+    except Refused:
+        stage = value_stage(plan, power, dialect)
+        if stage is None:
+            raise
+    return bound(at_nominal_bounds(plan, stage), power=power), stage
 
 
 def at_nominal_bounds(plan: Plan, stage: ValueStage | None) -> Plan:

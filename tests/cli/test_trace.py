@@ -60,3 +60,19 @@ def test_a_refusal_says_what_a_user_would_read(sql: str, word: str, capsys: pyte
     """Exit code 1, and the finding on standard error."""
     assert main([sql]) == 1
     assert word in capsys.readouterr().err
+
+
+def test_columns_whose_bounds_the_question_chooses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A column that nobody declared: the histogram that chooses its bounds, its share, and widths at nominal ones."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "version: 2\ndataset: mine\nunit: {table: people, key: id}\ntables:\n  people:\n"
+        "    source: {file: people.csv}\n    key: id\n    columns:\n"
+        "      id: {type: integer, nullable: false}\n      age: {type: integer}\n"
+    )
+    assert main(["SELECT AVG(age), SUM(age) FROM people", "--file", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "chooses the bounds of people.age, nominal here" in shown
+    assert "share 0.25" in shown
+    assert "at nominal bounds" in shown
+    assert "price: epsilon" in shown
