@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict, TypeVar
 
-from mechanisms.estimates import Column, estimate_column, linear_form
+from mechanisms.estimates import Column, estimate_column, held_to, linear_form
 from mechanisms.families import MEASUREMENTS
 from mechanisms.measurement import Integers, Measurement, integers, narrow
 from privacy.policy import ColumnType
@@ -59,6 +59,10 @@ class NoisySums:
         """Whether the estimate is linear in the sums, so that its error is the same in every cell."""
         estimate = self.estimate(name)
         return estimate is not None and linear_form(self.measurement.statistic, estimate.kind) is not None
+
+    def held_to(self, estimate: Estimate) -> tuple[float, float] | None:
+        """The ends of the range to which its noisy values are held; None where they are held to nothing."""
+        return held_to(self.measurement, estimate)
 
     def column(self, estimate: Estimate, alpha: float) -> Column:
         """One estimate of every cell, with intervals that each miss with probability at most alpha."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from mechanisms.estimates import linear_form
 from mechanisms.released_table import ReleasedTable
-from privacy.release import ColumnKind, NormNote
+from privacy.release import ColumnKind
 from privacy.statistic import Estimate, StatisticKind
 from server.answer_rows import AnswerRows
 from server.estimands import rows_are_cut
@@ -83,19 +82,20 @@ def _of_output(output: ShellOutput, known: dict[str, tuple[BoundedCore, Released
         case Contribution():
             return _DECLARED if rows_are_cut(core, contribution) else (0.0, False)
         case NormedContribution():
-            return _normed(core, estimate, table.norms)
+            return _normed(core, estimate, table)
         case _:
             assert_never(contribution)
 
 
-def _normed(core: BoundedCore, estimate: Estimate, notes: Sequence[NormNote]) -> _Widening | str:
+def _normed(core: BoundedCore, estimate: Estimate, table: ReleasedTable) -> _Widening | str:
     statistic = next(one.statistic for one in core.statistics if one.statistic.name == estimate.statistic)
-    note = next((one for one in notes if estimate.name in one.estimates), None)
+    note = next((one for one in table.norms if estimate.name in one.estimates), None)
     if note is None:
         return (0.0, False) if statistic.norm is None else _NOT_KNOWN
     if note.share is None or note.error is None:
         return _NOT_KNOWN
     part = min(note.share + 2 * note.error, 0.99)
-    if part and linear_form(statistic, estimate.kind) is None:
+    sums = table.sums_of(estimate.name)
+    if part and (sums is None or not sums.linear(estimate.name)):
         return _RATIO
     return part, estimate.kind.statistic not in _COUNTING

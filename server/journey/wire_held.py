@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mechanisms.estimates import held_to
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Finding
 from privacy.release import ReleasedColumn
@@ -30,7 +29,7 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
     columns = {column.name: column for column in table.columns}
     for sums in table.sums or ():
         for estimate in sums.estimates:
-            ends = held_to(sums.measurement, estimate)
+            ends = sums.held_to(estimate)
             if ends is None or estimate.name not in texts:
                 continue
             column = columns[estimate.name]
