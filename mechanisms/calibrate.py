@@ -200,7 +200,7 @@ def _parts(cores: Sequence[CoreStatistics]) -> dict[str, Fraction]:
 
 
 def at_chosen_norms(calibration: Calibration, core: CoreStatistics) -> Calibration:
-    """A core whose norms were chosen, with the loss of each statistic that it had at the norms it was priced at.
+    """A core whose norms were chosen, where each statistic has the loss that it had at the norms it was priced at.
 
     Ensures: no statistic costs more than its measurement in `calibration` did: its amount is the loss of that, and
     noise is rounded up. So what was reserved before the choice covers what is drawn after it (norm_choice.md).

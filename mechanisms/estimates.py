@@ -1,7 +1,7 @@
-"""Estimates: what the noisy sums of one statistic say, with error bounds. Post-processing: costs nothing.
+"""Estimates: aggregates from the noisy sums of one statistic, with error bounds. Post-processing: they cost nothing.
 
 Every aggregate has one estimator; `ESTIMATORS` is the list of them. An aggregate without one, or with two, makes the
-import of this module fail, so that none is answered by the mathematics of another.
+import of this module fail, so that no aggregate is answered by the mathematics of another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Error bounds of noisy numbers: quantiles and variances of weighted noise.
 
-An interval covers the noise and nothing else: not what clipping and contribution bounds cut off. Arrays of weights have
+An interval covers the noise alone, not what clipping and contribution bounds cut off. Arrays of weights have
 one row per cell and one column per coordinate of the statistic; the noise of the coordinates is independent.
 """
 
@@ -102,7 +102,7 @@ def laplace_sum_quantiles(weights: Floats, alpha: float) -> Floats:
         return single
     ordered = np.sort(weights, axis=-1)
     if count > 3:
-        # Weights that are always zero (the NULL rows of an average) come first and count for nothing.
+        # Weights that are always zero (the NULL rows of an average) come first and do not count.
         if ordered[..., : count - 3].any():
             return laplace_sum_quantile(weights, alpha)
         ordered = ordered[..., count - 3 :]

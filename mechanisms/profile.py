@@ -1,4 +1,4 @@
-"""What the noisy histograms of a profile say: totals, shares, quantiles, each with an interval (profile.md).
+"""Estimates from the noisy histograms of a profile: totals, shares, quantiles, each with an interval (profile.md).
 
 Post-processing of released numbers. Arrays are the noisy counts of one histogram, one entry for each bin.
 """

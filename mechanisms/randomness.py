@@ -1,7 +1,7 @@
 """Random bits: the only place of the project that asks the operating system for randomness.
 
 Everything that draws noise takes a `BitSource` as an argument. The server passes `SystemBits`; tests pass a source of
-their own. Nothing that a person can configure holds a seed.
+their own. No setting holds a seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Words = npt.NDArray[np.uint64]
 
 OUTPUT_PER_KEY = 2**30
 """Bytes after which a key is thrown away. AES in counter mode stays indistinguishable far beyond (2^64 blocks); a
-small bound limits what a key read from memory could tell."""
+small bound limits what a key read from memory could reveal."""
 
 _CHUNK = 2**17
 _ZEROS = bytes(8 * _CHUNK)

@@ -1,4 +1,4 @@
-"""Intervals of counts that are seen only because they passed a selection: shown_counts.md.
+"""Intervals of counts that are shown only because they passed a selection: shown_counts.md.
 
 A group of n units gets the noisy count n + R and is shown when that reaches a threshold T. Among the groups that are
 shown, R is therefore not the noise that was drawn but the noise given R >= T - n: a group far below the threshold is

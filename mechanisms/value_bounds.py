@@ -1,6 +1,6 @@
 """Which bounds the values of a column are clipped to, chosen from noisy histograms of the units' values.
 
-Everything here is post-processing of released histograms (value_bounds.md): no choice can cost privacy, a poor one
+Everything here is post-processing of released histograms (value_bounds.md): no choice can cost privacy; a poor one
 costs accuracy. A bin counts by how probable it is that somebody is in it, given its noisy count and how far it lies
 from the bins that are certain; beyond those, tails count that the noisy counts support. The bounds minimise the mean
 square error that is expected from clipping and noise.
@@ -142,7 +142,7 @@ class _Seen:
 
 
 def _after(counts: Floats, body: npt.NDArray[np.bool_], deviation: float) -> Floats:
-    """Units expected in the bins after the last certain one, by the laws that the counts around it support."""
+    """Units expected in the bins after the last certain one, under the laws that the counts around it support."""
     last = int(np.flatnonzero(body)[-1])
     laws, weights = _tails(counts, last, deviation)
     units = np.zeros(len(counts))

@@ -1,4 +1,4 @@
-"""The threshold for groups whose units weigh the less the more groups they have: weighted_threshold.md."""
+"""The threshold for groups whose units weigh less the more groups they have: weighted_threshold.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def weighted_threshold(*, sigma: Fraction, groups_per_unit: int, delta: Fraction
     """
 
     def least(fewest: int, most: int) -> Fraction:
-        """What no number of groups in the interval needs more than."""
+        """An upper bound on what any number of groups in the interval needs."""
         return weight(groups=fewest, whole=whole) + Fraction(1, 2) + sigma * _quantile(groups=most, delta=delta)
 
     best = max(least(1, 1), least(groups_per_unit, groups_per_unit))

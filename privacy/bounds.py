@@ -57,15 +57,15 @@ class ContributionBound:
 
 
 AUTOMATIC_COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=4, rows_per_unit_and_group=20)
-"""What bounds a unit where nothing is declared, and hidden groups cannot be selected without leaving some of it out."""
+"""The bounds of a unit where nothing is declared and hidden groups cannot be selected without dropping some of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutomaticContribution:
     """How much a unit may take part is chosen by each question, from a histogram that it releases first.
 
-    A unit's whole vector is scaled to a norm. Only of hidden groups that cannot be selected by weights
-    (sql_rewrite/contribution.py) a unit is held to `counted`.
+    A unit's whole vector is scaled to a norm. A unit is held to `counted` only where groups are hidden and cannot be
+    selected by weights (sql_rewrite/contribution.py).
     """
 
     counted: ContributionBound = AUTOMATIC_COUNTED
@@ -91,7 +91,7 @@ class AskedContribution:
     def over(self, declared: ContributionBound | AutomaticContribution) -> ContributionBound | AutomaticContribution:
         """The bounds to use. Where fewer rows are asked for, the declared bounds of groups shrink with them.
 
-        Who names one bound of a table where they are chosen has the others as they are for hidden groups.
+        Where a question would choose bounds and the request names only some, the others are those for hidden groups.
         """
         counted = declared.counted if isinstance(declared, AutomaticContribution) else declared
         if self.automatic:

@@ -19,7 +19,7 @@ class _Costing(Protocol):
 def compose(events: Sequence[_Costing]) -> Loss:
     """The loss of running all events, in any order and chosen adaptively.
 
-    A sequence and not an iterator: an iterator of the caller would make the words call back up into its room.
+    A sequence, not an iterator: an iterator would call back into the caller's package.
     """
     total = ZERO_LOSS
     for event in events:

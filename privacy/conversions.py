@@ -8,7 +8,7 @@
 | (epsilon, delta) | mu squared in whole picos | `gaussian_mu_squared_near` | down |
 | rho of zero-concentrated DP, delta | epsilon | `concentrated_epsilon` | up |
 | (epsilon, delta) | rho | `concentrated_rho` | down |
-| (epsilon, delta) | chance to guess membership | `membership_guess` | up |
+| (epsilon, delta) | probability of guessing membership | `membership_guess` | up |
 | probability | Gaussian quantile | `gaussian_quantile` | up |
 
 There is no way back from an (epsilon, delta) pair to a Gaussian's mu: an event has the measures it was charged with.
@@ -57,7 +57,7 @@ def gaussian_delta(*, mu: Fraction, epsilon: Fraction) -> Fraction:
     if epsilon != 0:
         _require_epsilon(epsilon)
     with precise():
-        # What is smaller than the least, or too small for the arithmetic to tell from zero, is called the least.
+        # Whatever is below the least value, or cannot be distinguished from zero, is reported as the least value.
         return min(rounded_up(max(_gaussian_delta(to_decimal(mu), to_decimal(epsilon)), DELTA_LEAST)), Fraction(1))
 
 
@@ -249,9 +249,9 @@ def _least(curve: Callable[[float], float]) -> float:
 
 
 def membership_guess(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Fraction:
-    """The best chance to tell, from a fair coin's two cases, whether a unit took part, rounded up.
+    """The greatest probability of guessing, after a fair coin, whether a unit took part, rounded up.
 
-    (e^E + delta) / (e^E + 1), and no less: proof and what it does not say in membership.md beside this file.
+    (e^E + delta) / (e^E + 1), and it is attained: membership.md beside this file has the proof and its limits.
     Requires: epsilon within [10^-12, 10^6], delta within [0, 1). Errors: ValueError outside.
     Source: Kairouz, Oh and Viswanath 2015, Theorem 2.1.
     """

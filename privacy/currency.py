@@ -1,4 +1,4 @@
-"""Currencies: what an amount of a price is, from which sum of an account it is paid, and how it is said in epsilon.
+"""Currencies: what an amount of a price is, which sum of an account pays it, and how it is expressed in epsilon.
 
 An account counts several measures of loss (accountant/filter.md); a currency is one of them as a price. Everything that
 pricing, floors, qualities of releases and answers ask of a currency is here, so a new one is an entry of this module.
@@ -45,7 +45,7 @@ class Payer(Protocol):
 
     @property
     def limit(self) -> _Limit:
-        """What its charges may be together."""
+        """The most that its charges may add up to."""
         ...
 
     @property
@@ -102,16 +102,16 @@ class Currency(ABC):
 
     @abstractmethod
     def quality(self, amount: Fraction) -> Fraction:
-        """How good a release of this amount is: what is inverse to the scale of its noise, rounded down to picos."""
+        """How good a release of this amount is: a number inverse to the scale of its noise, rounded down to picos."""
 
     @abstractmethod
     def paid_by(self, *, pure: int, mu_squared: int, rho: int) -> int:
-        """About the least amount, in whole picos, of noise that takes as much of each measure."""
+        """About the least amount, in whole picos, of noise that costs as much in each measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pure(Currency):
-    """Pure epsilon. What takes an amount of the other measures depends on the noise; that of epsilon is exact."""
+    """Pure epsilon. What it costs in the other measures depends on the noise; in epsilon it is exact."""
 
     def pays(self, account: Payer) -> bool:
         return True

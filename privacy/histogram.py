@@ -1,4 +1,4 @@
-"""Histograms of a profile: in which bin a privacy unit is counted, as the statement and its readers both know it.
+"""Histograms of a profile: the bin in which a privacy unit is counted, as the statement and its readers agree on it.
 
 Each unit that has a row in the table is counted in exactly one bin of each histogram (mechanisms/profile.md).
 """
@@ -94,9 +94,9 @@ def _power(exponent: Fraction) -> Fraction:
 class Histogram:
     """One histogram: what it counts, of which column, and its bins.
 
-    `grid` is there for VALUES, `keys` for KEYS, `least` for the numbers of rows and groups: bin i holds the numbers
-    from `least[i]` up to the next one. `other` says that values which are none of the keys have a bin of their own,
-    `null` that NULL has the last one.
+    VALUES have a `grid`, KEYS have `keys`, numbers of rows and groups have `least`: bin i holds the numbers from
+    `least[i]` up to the next one. With `other`, values that are not keys have a bin of their own; with `null`, NULL has
+    the last one.
     """
 
     of: HistogramOf

@@ -55,4 +55,4 @@ def _add(left: Fraction | None, right: Fraction | None) -> Fraction | None:
 
 
 ZERO_LOSS = Loss(pure=Fraction(0), delta=Fraction(0), rho=Fraction(0), mu_squared=Fraction(0))
-"""The loss of telling nothing."""
+"""The loss of revealing nothing."""

@@ -1,4 +1,4 @@
-"""Norms of what one privacy unit adds to all cells of a core: to which it is scaled, and by which it is counted.
+"""Norms of what one privacy unit adds to all cells of a core: a unit is scaled to one, and counted by it.
 
 A unit's vector is multiplied by min(1, C / |vector|). C is a number of rows, of cells or of steps of a sum; a question
 chooses it from a histogram of the units' norms (mechanisms/norm_choice.md), unless the request names it.

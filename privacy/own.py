@@ -1,4 +1,4 @@
-"""What one answer promises by itself: the (epsilon, delta) of its own events, all other answers set aside.
+"""What one answer promises by itself: the (epsilon, delta) of its own events, apart from all other answers.
 
 **Claim.** Let events have the losses of `compose`, with the deltas d_i, and let D > d = sum d_i. Then releasing all of
 them is (epsilon, D)-DP for the least of
@@ -44,7 +44,7 @@ def own_figure(events: Sequence[Event], *, delta: Fraction, otherwise: Fraction)
     """The own figure of events at `delta`, that of the paying account.
 
     Where the account's delta cannot cover the events (a pure account that gets a stored release with Gaussian noise, or
-    releases whose own deltas reach it), the figure has the least delta that is said for them: the sum of their deltas
+    releases whose own deltas reach it), the figure has the least delta that they allow: the sum of their deltas
     and `delta`, or `otherwise` when `delta` is zero and some event has no pure epsilon.
     Requires: `delta` from 0 to below 1, `otherwise` within (0, 1).
     Ensures: epsilon is rounded up; for pure events on a pure account it is their exact sum.

@@ -142,8 +142,8 @@ class Column:
     def length_stored(self) -> int:
         """The most characters of a text that a snapshot keeps of this column.
 
-        Listed keys have the length that they have. Beside them stands anything where they have another group: longer
-        texts are cut, though never to one of the keys.
+        Listed keys keep their length. Where other values have a group of their own, longer texts are cut, though never
+        to one of the keys.
         """
         longest = LENGTH_MAX_DEFAULT if self.length_max is None else self.length_max
         if self.keys is None:
@@ -212,7 +212,7 @@ class Table:
     @property
     def one_row(self) -> bool:
         """Whether each unit owns at most one row, as the attach verified: the rows are the units, or the table's unique
-        key is the column that holds the unit's key. A contribution bound of one row is not that.
+        key is the column that holds the unit's key. A contribution bound of one row is something else.
         """
         if not self.protected or self.unit_path:
             return False

@@ -5,7 +5,7 @@
       ExecutionFailed    the one opaque outcome after the engine was started
 
 Codes are stable. A code's meaning never changes; a new meaning is a new code. `Finding` is the one type for such words
-wherever they are said: refusals of queries and requests, warnings of answers, faults of dataset files, failures of
+wherever they appear: refusals of queries and requests, warnings of answers, faults of dataset files, failures of
 commands. Documents, lines and exceptions are views of it.
 """
 
@@ -64,7 +64,7 @@ class Finding:
     """One reason, in words that help: what was found or refused, why, and what to do instead (one entry per line).
 
     Its place is a `position` in a text, or a `field`, a dotted path of known names in a request or a dataset file, or
-    both. Who says it checks the `code` against the codes that may be said there.
+    both. Whatever reports it checks `code` against the codes that are allowed there.
     """
 
     code: str
@@ -86,7 +86,7 @@ class Refused(Exception):
 
 
 class Collector:
-    """Collects the findings of independent parts, so that a refusal says all of them, each once and in order.
+    """Collects the findings of independent parts, so that a refusal reports all of them, each once and in order.
 
     Each part runs in `with collector:`. A part that is refused ends there; what comes after the block goes on.
     """

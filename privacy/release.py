@@ -52,7 +52,7 @@ class ReleasedColumn:
 
 @dataclass(frozen=True, slots=True)
 class MechanismNote:
-    """What was done to one statistic: shown to the analyst with its share of the price."""
+    """What was done to one statistic: shown to the analyst, with its share of the price."""
 
     statistic: str
     mechanism: str
@@ -109,9 +109,9 @@ class BoundsSource(StrEnum):
 class BoundsNote:
     """To which bounds the values of a column were clipped, and where they come from.
 
-    The ends are text, as values of the column are written. `certain` is False where the histogram shows nobody. `share`
-    is about which part of the units has values beyond the ends, with its standard error; None where that is not known:
-    nobody is seen for certain, or the bounds were chosen by an earlier version.
+    The ends are text, as values of the column are written. `certain` is False where the histogram may show noise alone.
+    `share` is about which part of the units has values beyond the ends, with its standard error; None where that is not
+    known: nobody is seen for certain, or the bounds were chosen by an earlier version.
     """
 
     table: str

@@ -2,7 +2,7 @@
 
 Everything runs in one context of 80 digits with the widest exponents, so that e^(10^6) and e^(-10^12) are ordinary
 numbers and differences of nearly equal tails keep their digits. Results leave as fractions rounded outward with
-a relative margin of 10^-25: some 10^25 times the error of the arithmetic, and too small for anybody to notice.
+a relative margin of 10^-25: some 10^25 times the error of the arithmetic, and too small to notice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The kinds of integer sums that noise is added to, each described once.
 
-Whoever tells them apart beyond what is said here names every kind and ends in `assert_never`: mypy then finds each
-place that a new kind needs (docs/recipes/statistic.md).
+Code that tells them apart beyond what is described here names every kind and ends in `assert_never`, so that mypy
+finds each place that a new kind needs (docs/recipes/statistic.md).
 """
 
 from __future__ import annotations

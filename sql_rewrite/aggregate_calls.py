@@ -44,7 +44,7 @@ def counts_rows(aggregate: Aggregate) -> bool:
 
 
 def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """The aggregate calls of the core in some nodes: not windows' own functions, not nested queries."""
+    """The aggregate calls of the core in some nodes, except window functions and nested queries."""
     calls: list[exp.Expr] = []
     stack = [(node, False) for node in reversed(nodes)]
     while stack:

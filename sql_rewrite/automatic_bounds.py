@@ -2,8 +2,8 @@
 
 A core whose sums have no proved range because columns have no declared bounds is bound as if they had some. Before
 anything is spent those are nominal ones, narrow and around zero, which decide what is measured and that it can be
-bounded at all; once a histogram of each column is released (`value_histogram.py`) they are the chosen ones. Bounds of
-nothing else are made up: of ids, of columns of public tables, and of columns that the text clips itself.
+bounded at all; once a histogram of each column is released (`value_histogram.py`) they are the chosen ones. No other
+bounds are made up: not of ids, of columns of public tables, or of columns that the query clips itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def unbounded_columns(core: Core, dataset: Dataset, *, power: NormPower = NormPo
             raise refused from None
     else:
         return ()
-    # What the text bounds itself needs no histogram.
+    # A column that the query clips itself needs no histogram.
     for place in tuple(wanted):
         without = {other: bounds for other, bounds in wanted.items() if other != place}
         try:

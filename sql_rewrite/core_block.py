@@ -121,7 +121,7 @@ class CoreBlock:
         return [self.names.qualified(clause) for clause in found]
 
     def _check_rows(self, findings: Collector) -> None:
-        """Collects what is refused in a block that aggregates nothing, or refuses it for asking for rows."""
+        """Refuses a block that aggregates nothing: collects what else is wrong, or says that it asks for rows."""
         for value in self.select.values:
             with findings:
                 self.lifter.lift(value)

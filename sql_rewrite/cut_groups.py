@@ -1,4 +1,4 @@
-"""Warnings: counts and sums are too low where units count in fewer groups than are shown, or by bounds of nobody."""
+"""Warnings: counts and sums are too low where units count in fewer groups than are shown or bounds are undeclared."""
 
 from __future__ import annotations
 

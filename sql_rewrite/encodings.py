@@ -66,7 +66,7 @@ NORMED_SQUARE_BITS = 22
 """Of the width of a variance's values under a norm: their squares, times norm and factor, then stay below 2^86."""
 
 _SUMMED_ROWS = 2**20
-"""Rows of one unit at the greatest value that a norm of sums still tells apart."""
+"""Rows of one unit at the greatest value that a norm of sums still distinguishes."""
 
 
 def normed_moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool, degree: int) -> Encoding:

@@ -69,7 +69,7 @@ def place_of_value(sql: str, written: str, place: int | None) -> Position | None
     """Where in the analyst's text that stands which the written outer query has at a place.
 
     A constant, a column, a call, or what a column is compared with: released columns have names there that the analyst
-    did not write. None unless the text has it once.
+    did not write. None unless the text contains it exactly once.
     """
     if place is None:
         return None

@@ -158,7 +158,7 @@ class GroupKeyReader:
             mean: tuple[str, ...] = (f"COUNT(*) / COUNT(DISTINCT {column.name}) is the mean number of rows per person",)
         else:
             what = f'grouping by "{column.name}" is refused'
-            why = f'A value of "{column.name}" belongs to one person, so each group would be (of) one person.'
+            why = f'A value of "{column.name}" belongs to one person, so each group would be one person.'
             mean = ()
         if not isinstance(key, ColumnRef):
             why += f" {describe(key)} has another value for each value of it."

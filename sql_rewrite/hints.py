@@ -71,7 +71,7 @@ def _bucket(about: About) -> str:
         width = next(tens * step for step in (1, 2, 5, 10) if tens * step >= span / 10 * (1 - 1e-9))
     if about.type is ColumnType.INTEGER and (width <= 1 or (span is not None and span <= 20)):
         return about.column
-    if width <= 1:  # the number of the bucket: a number with a fraction is no key
+    if width <= 1:  # the number of the bucket: a number with a fraction cannot be a key
         return f"FLOOR({about.column})" if width == 1 else f"FLOOR({about.column} / {width:g})"
     return f"FLOOR({about.column} / {width:.0f}) * {width:.0f}"
 

@@ -133,7 +133,7 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _
 
 
 def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
-    """The declared joins between the tables of these sources, or all of them when there is none."""
+    """The declared joins between the tables of these sources, or every declared join when there are none."""
     lines = {
         f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}": (table.name, r.table)
         for table in dataset.tables

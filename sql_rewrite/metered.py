@@ -6,8 +6,8 @@ cannot be subclassed, it ignores Python's recursion limit, and no other thread r
 
 But its rules look things up in tables of its class, and a table can be a property. Each lookup in one of the tables
 named in `METERED` is a step. Every cycle of calls between the parser's rules contains such a lookup (a test derives the
-calls from the parser's source and finds no cycle except those of `EXEMPT`), so that between two steps there is no more
-work than the parser's rules, each once, over the tokens of the text. When the steps are used up, the lookup raises, and
+calls from the parser's source and finds no cycle except those of `EXEMPT`), so that between two steps each of the
+parser's rules runs at most once over the tokens of the text. When the steps are used up, the lookup raises, and
 the parser, which catches only its own errors, gives up.
 
 Steps depend on the text only, not on the machine or its load: a text is always read or always refused.

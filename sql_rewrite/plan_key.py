@@ -66,13 +66,13 @@ _LATER: dict[type, Mapping[str, object]] = {
     CoreStatistics: {"norms": ()},
     Statistic: {"norm": None},
 }
-"""Fields that came later, with the value that everything before them has: with that value they are not inside."""
+"""Fields that were added later, with the value that older plans have: with that value they do not count."""
 
 _ESTIMATE_KIND = "EstimateKind"
 """The type of an estimate's aggregate in identities: stored ones were made when estimates had an enum of their own."""
 
 _ALWAYS: dict[type, Mapping[str, int]] = {Statistic: Statistic.GONE}
-"""Fields that are gone are still inside: what was released when they were there keeps its identity."""
+"""Removed fields still count: what was released while they existed keeps its identity."""
 
 
 @functools.cache

@@ -36,7 +36,7 @@ def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[Finding, 
 
 
 def answer_warnings(cores: tuple[BoundedCore, ...], rows: int) -> tuple[Finding, ...]:
-    """What only an answer can warn of: a function of the plan and of how many rows it shows, which are released."""
+    """Warnings that only an answer can give: a function of the plan and of the released number of rows."""
     return _checked(shown_groups_beyond_bound(cores, rows))
 
 

@@ -259,7 +259,7 @@ def _groups(of_column: Histogram, table: Table) -> Histogram | None:
 
 
 def _least(first: int, most: int) -> tuple[int, ...]:
-    """The least number of each bin: one for each small number, then two for every doubling."""
+    """The least number of each bin: a bin for each small number, then two bins for every doubling."""
     numbers = list(range(first, min(_EXACT_COUNT, most) + 1))
     place = 1
     while (number := math.ceil(_EXACT_COUNT * 2 ** (place / 2))) <= most:

@@ -22,6 +22,6 @@ def refuse(
 
 
 def did_you_mean(name: str, known: Collection[str]) -> tuple[str, ...]:
-    """A suggestion line for a misspelt public name, or nothing."""
+    """A suggestion for a misspelt public name, or no line."""
     near = nearest(name, known)
     return () if near is None else (f'did you mean "{near}"?',)

@@ -38,7 +38,7 @@ _DRIVER = "driver$"
 
 
 class NotSimulated(Exception):
-    """A part of a block has no simulated form, so that the block has none."""
+    """A part of a block has no simulated form, so the block has none."""
 
 
 class NestedQueries:

@@ -24,10 +24,10 @@ WORK_MAX = 4_000_000
 """Most characters of all values together that may be long."""
 
 _KEY = 1_000
-"""Longer than the value of any released column."""
+"""An upper bound on the length of a released value."""
 
 _NUMBER = 40
-"""Longer than any number, date or timestamp as text."""
+"""An upper bound on the length of a number, date or timestamp as text."""
 
 _LONG = 10_000
 

@@ -49,7 +49,7 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
         raise refuse(
             "unknown_table",
             f'table "{item.name[:63]}" is refused',
-            "The dataset has no table of that name." if known_schema else "There are no schemas here.",
+            "The dataset has no table of that name." if known_schema else "The dataset has no schemas.",
             *(did_you_mean(item.name, known) or ("tables: " + ", ".join(sorted(known)[:20]),)),
             position=text.position(item),
         )

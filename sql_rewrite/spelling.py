@@ -1,4 +1,4 @@
-"""Tokens that two readers could take for different things: refused here, before the engine judges the text.
+"""Tokens that two readers could read differently: refused here, before the engine judges the text.
 
 Whether a text is in the dialect, the engine decides: it binds each accepted text on empty tables
 (engines/handlers/judge.py). What it cannot decide is whether it reads the text as the lift does. That leaves three
@@ -114,7 +114,7 @@ def check_gaps(tokens: Sequence[Token], text: Text) -> None:
 
 
 def _letters(word: str) -> bool:
-    """Whether a token without quotes consists of letters of names: which other characters are spaces is disputed."""
+    """Whether a token without quotes consists of letters of names: readers disagree on other kinds of spaces."""
     return all(letter.isascii() or f"a{letter}".isidentifier() for letter in word)
 
 

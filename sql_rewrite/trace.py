@@ -7,7 +7,7 @@
     n / SUM(n) ...   a quotient of affine parts
     RANK() OVER ...  a rank: it rises with the numbers of other rows and falls with its own, or the reverse
 
-Only what the tree shows counts: in doubt the weaker claim is made, never the stronger.
+Only what the tree shows counts: in doubt, the weaker claim is made.
 """
 
 from __future__ import annotations

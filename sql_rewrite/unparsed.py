@@ -34,7 +34,7 @@ def unparsed_text(error: ParseError, text: Text) -> Refused:
         if called is not None:
             return _call_refusal(called, text)
     if "<class" in description or "sqlglot" in description or "TokenType" in description:
-        description = ""  # meant for the parser's programmers
+        description = ""  # written for the parser's developers
     if place == len(text.tokens) - 1 and highlight != ")":
         description = description or "The text ends where more was expected"
     if place is not None and [token.text.lower() for token in text.tokens[place : place + 2]] == _OTHERS_CLAUSE:

@@ -1,4 +1,4 @@
-"""The proved range of what an aggregate sums, or a refusal that says why there is none and what may help."""
+"""The proved range of what an aggregate sums, or a refusal that explains why there is none and what may help."""
 
 from __future__ import annotations
 

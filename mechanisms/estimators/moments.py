@@ -64,7 +64,7 @@ class Ratio(Estimator):
     def worst(self, statistic: Statistic) -> int:
         """The coordinate that holds all rows where the standard error of a group of that many rows is greatest.
 
-        Whoever writes an estimator shows where that is; there is no place that is right for all.
+        Each estimator has to prove where that is; no coordinate is right for all.
         """
 
     def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float:

@@ -149,7 +149,7 @@ def _units(statistic: Statistic) -> Form:
         case StatisticKind.UNITS:
             return _counted(statistic)
         case StatisticKind.COUNT:
-            raise ValueError("a count of rows does not tell the number of units")
+            raise ValueError("a count of rows does not determine the number of units")
         case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS:
             raise _not_held()
         case _:

@@ -1,4 +1,4 @@
-"""Events of which no more is known than an (epsilon, delta): their loss is that of randomised response."""
+"""Events of which only an (epsilon, delta) is known: their loss is that of randomised response."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     """The loss of every (epsilon, delta)-DP mechanism that does not interact: no other property of its noise is used.
 
     Why: between two neighbours, an (epsilon, delta)-DP mechanism is a post-processing of "with probability delta
-    tell which of the two it is, else answer by randomised response, truly with probability e^eps / (1 + e^eps)"
+    reveal which of the two it is, otherwise answer by randomised response, truly with probability e^eps / (1 + e^eps)"
     (Kairouz, Oh and Viswanath 2015, Theorem 3.4 and its proof). The first case is `delta`; the second has
 
     - rho = eps tanh(eps/2). The loss of randomised response is a two-point variable with the mean

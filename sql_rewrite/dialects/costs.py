@@ -1,4 +1,4 @@
-"""What an engine takes, in nanoseconds of one reference machine: the table that belongs to a dialect."""
+"""How long an engine takes, in nanoseconds of a reference machine: the table of a dialect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Copies = tuple[int, ...] | Callable[[Sequence[Expression]], tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Nanoseconds of one operator, its arguments not counted.
+    """Nanoseconds of one operator without its arguments.
 
     `row` is for one row (`wide` when it computes in 128 bits), `character` for each character of its text arguments,
     `pattern` for each of them and each character of the constant that is searched, `vector` for a vector of the

@@ -1,4 +1,4 @@
-"""What DuckDB takes, measured by `python -m benchmarks.cost`, beside other work and without."""
+"""How long DuckDB takes, measured by `python -m benchmarks.cost`, with other work running and without."""
 
 from __future__ import annotations
 

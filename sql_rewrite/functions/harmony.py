@@ -118,7 +118,7 @@ def of_one_kind(forms: str, least: int, most: int | None = None, *, to: ColumnTy
 
 
 def harmonised_sides(call: Call, arguments: Sequence[Expression], lowerer: Lowerer) -> tuple[list[Scalar], bool]:
-    """Arguments of one language type in one engine type (INTEGER may be WIDE). Says whether it is wide."""
+    """Arguments of one language type in one engine type (INTEGER may be WIDE), and whether that is WIDE."""
     if arguments and arguments[0].type is INTEGER:
         return integer_operands(lowerer, arguments, wide=needs_wide(call))
     return [lowerer.value(argument) for argument in arguments], False

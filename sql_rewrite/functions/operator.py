@@ -129,8 +129,8 @@ class Operator:
     result means NULL. A `strict` operator gives NULL as soon as one argument is NULL, and `reference` is then never
     called with NULL.
 
-    What follows is claimed only by operators that say so. Whoever forgets a claim gets an operator that may give NULL
-    or an infinity for any arguments, and whose results are never computed in Python. `nullable` says for some
+    What follows is claimed only by operators that say so. An operator without a claim may give NULL or an
+    infinity for any arguments, and its results are never computed in Python. `nullable` says for some
     arguments whether the result may be NULL. `finite`: finite arguments give a finite number or NULL. `loose`: an
     infinity or NaN of an argument stays visible in the result, so that one guard above the whole chain is enough.
     `exact`: Python's result is the engine's, bit for bit; or, as a function, whether it is so for a text.
@@ -250,7 +250,7 @@ def constant_text(forms: str, argument: Expression, role: str, *, most: int) -> 
 
 
 def integer_operands(lowerer: Lowerer, arguments: Sequence[Expression], *, wide: bool) -> tuple[list[Scalar], bool]:
-    """INTEGER arguments in one engine type: WIDE when `wide` or one of them needs it. Says which it was."""
+    """INTEGER arguments in one engine type, WIDE when `wide` or one of them needs it, and whether that is WIDE."""
     wide = wide or any(needs_wide(argument) for argument in arguments)
     return [lowerer.integer(argument, wide=wide) for argument in arguments], wide
 

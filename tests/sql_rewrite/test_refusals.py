@@ -356,7 +356,7 @@ def test_a_condition_on_a_product_sees_stored_values() -> None:
         ("SELECT VAR(age) FROM people", "unsupported_function", "VARIANCE(x)"),
         ("SELECT WITH DIFFERENTIAL_PRIVACY COUNT(*) FROM people", "parse_error", "leave the clause out"),
         ("SELECT COUNT(*) FROM visits, people", "join_not_on_key", "visits JOIN people ON"),
-        ("SELECT COUNT(*) FROM temp.people", "unknown_table", "There are no schemas here"),
+        ("SELECT COUNT(*) FROM temp.people", "unknown_table", "The dataset has no schemas"),
     ],
 )
 def test_the_reason_that_helps_is_named(sql: str, code: str, help_: str) -> None:
