@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 from urllib.parse import quote
 
 from privacy.bounds import BOUND_MAX
@@ -204,12 +204,8 @@ def _parameters(given: list[str]) -> Json:
                 It is NAME=VALUE, and each name comes once.
                 For instance: -p age=65 -p region=North (quotes make a number a text: -p 'code="7"')""")
         try:
-            value = json.loads(text, parse_constant=_no_constant)
+            value = text if text in ("NaN", "Infinity", "-Infinity") else json.loads(text)
         except ValueError:
             value = text
         values[name] = text if isinstance(value, dict | list) else value
     return values
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)

@@ -113,15 +113,18 @@ _PROGRAM: dict[str, str] = {
     "server.store.errors.RegistryError": """the registry refused the step
         {error}.
         See: noisegate key list""",
-    "server.datasets.inspecting.DataRefused": """{found.what}
-        {found.why}
-        {advice}""",
     "engines.snapshot_findings.SnapshotRefused": """could not use the data file
         {findings}
         Check that the file is what its name says (.csv, .parquet, .duckdb) and that it is complete.""",
 }
 
-_REFUSALS = frozenset(("server.administration.refusal.ActRefused", "server.datasets.finding.DatasetFileRefused"))
+_REFUSALS = frozenset(
+    (
+        "server.administration.refusal.ActRefused",
+        "server.datasets.finding.DatasetFileRefused",
+        "server.datasets.inspecting.DataRefused",
+    )
+)
 _ANY_DATABASE = "sqlalchemy.exc.SQLAlchemyError"
 
 # The texts of drivers repeat statements, parameters and addresses, so only known words are looked for in them.
@@ -153,9 +156,7 @@ def _of_program(error: Exception) -> CommandFailed | None:
     known = next((_PROGRAM[name] for name in names if name in _PROGRAM), None)
     findings: Iterable[object] = getattr(error, "findings", ())
     listed = "\n".join(getattr(finding, "text", f"{finding}.") for finding in findings)
-    found: Finding | None = getattr(error, "finding", None)
-    advice = "" if found is None else "\n".join(found.instead)
-    return None if known is None else _failure(known, error=error, findings=listed, found=found, advice=advice)
+    return None if known is None else _failure(known, error=error, findings=listed)
 
 
 # Refused acts
@@ -193,11 +194,14 @@ _COMMANDS = {
 
 
 def failure_of(refused: Exception | Refusal) -> CommandFailed:
-    """The message of a refused act, or of a dataset file with errors. Nothing was changed."""
+    """The message of a refused act, or of a data or dataset file that is not usable. Nothing was changed."""
     from server.administration.profile_refusals import UnpricedProfile
     from server.administration.refusal import ActRefused, FaultyDataset, Refusal
     from server.datasets import DatasetFileRefused
+    from server.datasets.inspecting import DataRefused
 
+    if isinstance(refused, DataRefused):
+        return CommandFailed(refused.finding)
     if isinstance(refused, DatasetFileRefused):
         return _findings_failure(refused.errors)
     refusal = refused.refusal if isinstance(refused, ActRefused) else refused

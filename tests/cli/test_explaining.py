@@ -25,7 +25,7 @@ def test_every_name_in_the_table_is_a_class(name: str) -> None:
     [
         *((words, {"about", "where", "said", "reason"})
           for words in (*explaining._SYSTEM.values(), explaining._SYSTEM_OTHER)),
-        *((words, {"error", "error.account", "found.what", "found.why", "advice", "findings"})
+        *((words, {"error", "error.account", "findings"})
           for words in explaining._PROGRAM.values()),
         *((words, {"kind"}) for words in explaining._DATABASE.values()),
     ],
