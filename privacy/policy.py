@@ -222,6 +222,9 @@ class Table:
 
     def column(self, name: str) -> Column | None:
         """The column of that name (ASCII case does not matter), or None."""
+        for column in self.columns:
+            if column.name == name:
+                return column
         folded = _folded(name)
         return next((column for column in self.columns if _folded(column.name) == folded), None)
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -75,7 +74,6 @@ _ALWAYS: dict[type, Mapping[str, int]] = {Statistic: Statistic.GONE}
 """Removed fields still count: what was released while they existed keeps its identity."""
 
 
-@functools.cache
 def _inside(kind: type) -> tuple[str, ...]:
     """The fields of a dataclass that take part."""
     outside = _OUTSIDE.get(kind, frozenset())
@@ -146,27 +144,12 @@ class _Identity:
     def __init__(self) -> None:
         self.read: set[str] = set()
         self._noted: set[int] = set()
-        """The columns that are in `read`, by identity: the core holds them all, so none is gone meanwhile."""
+        """The columns that are in `read`, by identity: what is written holds them all, so none is gone meanwhile."""
 
     def plain(self, value: object) -> Json:
         """One value. Errors: TypeError for a kind of value that has no place in an identity."""
         write = _WRITERS.get(type(value)) or _WRITERS.setdefault(type(value), _writer(type(value)))
         return write(self, value)
-
-    def fields(self, value: object) -> Json:
-        """A dataclass, with the fields that take part."""
-        assert dataclasses.is_dataclass(value)
-        assert not isinstance(value, type)
-        kind = type(value)
-        later = _LATER.get(kind, {})
-        fields = {
-            name: self.plain(getattr(value, name))
-            for name in _inside(kind)
-            if name not in later or getattr(value, name) != later[name]
-        }
-        if isinstance(value, Estimate):
-            fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
-        return [kind.__name__, {**fields, **_ALWAYS.get(kind, {})}]
 
     def expression(self, value: Expression) -> Json:
         """An expression in its canonical form, which holds names and types."""
@@ -205,5 +188,22 @@ def _writer(kind: type) -> Callable[[_Identity, Any], Json]:
     if issubclass(kind, (ColumnRef, Literal, Call)):
         return _Identity.expression
     if dataclasses.is_dataclass(kind):
-        return _Identity.fields
+        return _record_writer(kind)
     raise TypeError(f"a {kind.__name__} has no place in an identity")
+
+
+def _record_writer(kind: type) -> Callable[[_Identity, Any], Json]:
+    """What writes the values of a dataclass: the fields that take part."""
+    names, later, always = _inside(kind), _LATER.get(kind, {}), _ALWAYS.get(kind, {})
+
+    def write(identity: _Identity, value: Any) -> Json:
+        fields = {
+            name: identity.plain(getattr(value, name))
+            for name in names
+            if name not in later or getattr(value, name) != later[name]
+        }
+        if kind is Estimate:
+            fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
+        return [kind.__name__, {**fields, **always}]
+
+    return write

@@ -17,6 +17,8 @@ __all__ = ["GROWING", "check_sizes"]
 GROWING = (exp.Replace, exp.Concat, exp.DPipe)
 """Functions of the outer query whose strings can be longer than their arguments."""
 
+_STARTS = (*GROWING, exp.Literal)
+
 LENGTH_MAX = 1_000_000
 """Most characters that one value may have."""
 
@@ -37,7 +39,7 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
 
     Errors: Refused (too_large), at the first function that makes longer strings.
     """
-    if not any(map(_may_be_long, tree.walk())):
+    if not any(_may_be_long(node) for node in tree.walk() if isinstance(node, _STARTS)):
         return
     sizes = _Sizes()
     sizes.query(tree)
@@ -53,7 +55,7 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
 
 def _may_be_long(node: exp.Expr) -> bool:
     """Whether a value of more than `_LONG` characters may start at a node: where none does, there is none."""
-    return isinstance(node, GROWING) or (isinstance(node, exp.Literal) and len(str(node.this)) > _LONG)
+    return not isinstance(node, exp.Literal) or len(str(node.this)) > _LONG
 
 
 class _Sizes:

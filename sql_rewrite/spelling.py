@@ -49,6 +49,9 @@ _OPERATORS = frozenset(
         Kind.DIV, Kind.DPIPE, Kind.LIKE, Kind.ILIKE, Kind.BETWEEN, Kind.IS, Kind.DCOLON, Kind.NOT, Kind.ESCAPE,
     )
 )  # fmt: skip
+_GAPS = ("", " ")
+"""What mostly is between two tokens."""
+
 _SPACES = frozenset("\t\n\r ")
 _QUOTED = frozenset((Kind.STRING, Kind.IDENTIFIER, Kind.HEREDOC_STRING, Kind.BYTE_STRING))
 """Kinds of tokens that are in quotes and may contain any letter."""
@@ -106,7 +109,11 @@ def check_gaps(tokens: Sequence[Token], text: Text) -> None:
     for start, stop, kind in [*((t.start, t.end + 1, t.token_type) for t in tokens), (len(sql), len(sql), None)]:
         between = sql[gap:start]
         # The engine looks for spaces before it knows what a comment is: a quote in one turns its quotes inside out.
-        if between.strip(" \n") and (not _blank(sql, gap, start) or (odd and ("'" in between or '"' in between))):
+        if (
+            between not in _GAPS
+            and between.strip(" \n")
+            and (not _blank(sql, gap, start) or (odd and ("'" in between or '"' in between)))
+        ):
             raise _unreadable(text, gap, start)
         if odd and kind not in _QUOTED and not _letters(sql[start:stop]):
             raise _unreadable(text, start, stop)
