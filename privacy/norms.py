@@ -9,8 +9,11 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar, assert_never
 
 __all__ = ["BINS", "BINS_PER_OCTAVE", "NORM_GRAIN", "NORM_MAX", "Norm", "NormOf", "NormPower", "norms_name"]
+
+Value = TypeVar("Value")
 
 BINS_PER_OCTAVE = 4
 
@@ -32,6 +35,16 @@ class NormPower(enum.Enum):
 
     L2 = "l2"
     """The root of the sum of squares. Gaussian noise."""
+
+    def choose(self, *, l1: Value, l2: Value) -> Value:
+        """The one of these that belongs to this power. A further power is one more argument: mypy finds each call."""
+        match self:
+            case NormPower.L1:
+                return l1
+            case NormPower.L2:
+                return l2
+            case _:
+                assert_never(self)
 
 
 class NormOf(enum.Enum):

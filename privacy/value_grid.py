@@ -12,8 +12,10 @@ import datetime
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import assert_never
 
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType
@@ -70,10 +72,18 @@ def is_values_name(core: str) -> bool:
 @functools.cache
 def grid_of(kind: ColumnType) -> ValueGrid:
     """The grid of a type of columns, one of `GRIDDED`."""
-    assert kind in GRIDDED
-    if kind in OCTAVES:
-        return _logarithmic(kind)
-    number = number_of_date if kind is ColumnType.DATE else number_of_timestamp
+    number: Callable[[datetime.datetime], Fraction]
+    match kind:
+        case ColumnType.INTEGER | ColumnType.NUMBER:
+            return _logarithmic(kind)
+        case ColumnType.DATE:
+            number = number_of_date
+        case ColumnType.TIMESTAMP:
+            number = number_of_timestamp
+        case ColumnType.BOOLEAN | ColumnType.TEXT:
+            raise AssertionError(f"values of a {kind.value} have no grid")
+        case _:
+            assert_never(kind)
     starts = [number(datetime.datetime(year, month, 1)) for year in range(*YEARS) for month in (1, 4, 7, 10)] + [
         number(datetime.datetime(YEARS[1], 1, 1))
     ]

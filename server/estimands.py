@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from privacy.norms import NormOf
+from privacy.norms import NormOf, NormPower
 from privacy.release import BoundsNote, NormNote
 from privacy.statistic import Estimate, StatisticKind
 from sql_rewrite.bound import BoundedCore
@@ -153,7 +153,7 @@ def _norms_cut(core: BoundedCore, norms: Sequence[NormNote]) -> str | None:
 
 
 def _norm_cut(note: NormNote) -> str:
-    size = "an L1 norm" if note.power == "l1" else "an L2 norm"
+    size = NormPower(note.power).choose(l1="an L1 norm", l2="an L2 norm")
     begin = (
         f"Units whose {note.text or note.of} over all groups have {size} above {float(note.norm):,.4g} are scaled down "
         "to it"

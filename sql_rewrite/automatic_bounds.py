@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import assert_never
 
 from privacy.bounds import ValueBounds, number_of_date, number_of_timestamp
 from privacy.norms import NormPower
@@ -85,14 +86,19 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
 
 def nominal_bounds(kind: ColumnType) -> ValueBounds:
     """The bounds of a column for which none are chosen yet."""
-    assert kind in GRIDDED
-    if kind in OCTAVES:
-        return ValueBounds(Fraction(-1), Fraction(1))
-    if kind is ColumnType.DATE:
-        day = number_of_date(datetime.date(2000, 1, 1))
-        return ValueBounds(day, day + 90)
-    moment = number_of_timestamp(datetime.datetime(2000, 1, 1))
-    return ValueBounds(moment, moment + 90 * 86_400 * 10**6)
+    match kind:
+        case ColumnType.INTEGER | ColumnType.NUMBER:
+            return ValueBounds(Fraction(-1), Fraction(1))
+        case ColumnType.DATE:
+            day = number_of_date(datetime.date(2000, 1, 1))
+            return ValueBounds(day, day + 90)
+        case ColumnType.TIMESTAMP:
+            moment = number_of_timestamp(datetime.datetime(2000, 1, 1))
+            return ValueBounds(moment, moment + 90 * 86_400 * 10**6)
+        case ColumnType.BOOLEAN | ColumnType.TEXT:
+            raise AssertionError(f"bounds of a {kind.value} are never chosen")
+        case _:
+            assert_never(kind)
 
 
 def bound_with(

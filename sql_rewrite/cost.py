@@ -22,7 +22,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from privacy.norms import NormPower
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.statistic import StatisticKind
 from privacy.wording import shortened
@@ -310,7 +309,7 @@ def _passes(bounded: BoundedCore) -> int:
         case Contribution():
             return 1
         case NormedContribution() as normed:
-            return 3 if normed.power is NormPower.L1 else 2
+            return normed.power.choose(l1=3, l2=2)
         case _:
             assert_never(bounded.contribution)
 

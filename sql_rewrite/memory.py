@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from privacy.norms import NormPower
 from privacy.policy import ColumnType
 from privacy.statement import TEXT_ROW_BYTES_MAX
 from sql_rewrite.bounded import BoundedCore
@@ -77,7 +76,7 @@ def _readings(bounded: BoundedCore) -> int:
         case Contribution():
             return 1
         case NormedContribution() as normed:
-            return 2 if normed.power is NormPower.L1 else 1
+            return normed.power.choose(l1=2, l2=1)
         case _:
             assert_never(bounded.contribution)
 

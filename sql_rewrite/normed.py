@@ -269,7 +269,7 @@ def greatest_norm(of: NormOf, contribution: NormedContribution, encoding: Encodi
         case NormOf.ROWS:
             most = Fraction(contribution.rows)
         case NormOf.UNITS:
-            most = _root_up(contribution.cells) if contribution.power is NormPower.L2 else Fraction(contribution.cells)
+            most = contribution.power.choose(l1=Fraction(contribution.cells), l2=_root_up(contribution.cells))
         case NormOf.SUM:
             assert encoding is not None
             most = Fraction(contribution.rows * max(abs(encoding.lowest), abs(encoding.highest), 1))

@@ -241,6 +241,18 @@ def open_matches(name: str, tree: ast.Module) -> Iterator[Finding]:
             yield node.lineno, "tells kinds apart with a default, or without an end"
 
 
+def powers_told_apart(name: str, tree: ast.Module) -> Iterator[Finding]:
+    """`x if power is NormPower.L1 else y`: a further power would get the value of another one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp) and re.search(r"\bis (not )?NormPower\.", ast.unparse(node.test)):
+            yield node.lineno, "takes one power of a norm for all others: NormPower.choose names each"
+
+
+def test_no_power_of_a_norm_stands_for_the_others() -> None:
+    """What depends on the power of a norm names all of them."""
+    assert report(powers_told_apart, *ROOMS) == []
+
+
 def test_no_match_on_kinds_ends_in_a_default() -> None:
     """Every match on kinds names all of them and ends in assert_never."""
     assert report(open_matches, *ROOMS) == []
@@ -467,6 +479,7 @@ BREACHES = [
     (open_matches, "match kind:\n    case Kind.A:\n        f()\n"),
     (open_matches, "match kind:\n    case Kind.A:\n        f()\n    case _:\n        g()\n"),
     (open_matches, "match kind:\n    case Kind.A:\n        f()\n    case Kind.B if x:\n        assert_never(kind)\n"),
+    (powers_told_apart, "copies = 2 if power is NormPower.L1 else 1\n"),
     (open_matches, "match kind:\n    case A():\n        f()\n    case other:\n        g(other)\n"),
     (relative_imports, "from . import x\n"),
     (prints, "print(1)\n"),

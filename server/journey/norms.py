@@ -19,7 +19,7 @@ from mechanisms.norm_choice import NormChoice, choose
 from mechanisms.released_table import ReleasedTable
 from privacy.composition import compose
 from privacy.events import Event
-from privacy.norms import BINS, BINS_PER_OCTAVE, Norm, NormPower
+from privacy.norms import BINS, BINS_PER_OCTAVE, Norm
 from privacy.refusal import ExecutionFailed
 from privacy.release import NormNote, NormSource
 from server.journey.query import Prepared
@@ -186,7 +186,7 @@ def noise_per_norm(core: BoundedCore, norm: Norm, calibration: Calibration) -> f
             continue
         measurement = calibration.measurement(core.described.name, statistic.name)
         held = statistic.sensitivity
-        length = float(held.l1) if norm.power is NormPower.L1 else math.sqrt(held.l2_squared)
+        length = norm.power.choose(l1=float(held.l1), l2=math.sqrt(held.l2_squared))
         found.append(math.sqrt(measurement.variance()) * measurement.grid / length)
     return max(found)
 

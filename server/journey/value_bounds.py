@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import assert_never
 
 from mechanisms.calibrate import Calibration, at_chosen_norms
 from mechanisms.released_table import ReleasedTable
@@ -176,8 +177,14 @@ def _note(
 
 def _text(end: Fraction, kind: ColumnType) -> str:
     """A bound as a value of the column is written."""
-    if kind is ColumnType.DATE:
-        return date_at(end).isoformat()
-    if kind is ColumnType.TIMESTAMP:
-        return timestamp_at(end).isoformat(sep=" ")
-    return number_text(end)
+    match kind:
+        case ColumnType.DATE:
+            return date_at(end).isoformat()
+        case ColumnType.TIMESTAMP:
+            return timestamp_at(end).isoformat(sep=" ")
+        case ColumnType.INTEGER | ColumnType.NUMBER:
+            return number_text(end)
+        case ColumnType.BOOLEAN | ColumnType.TEXT:
+            raise AssertionError(f"bounds of a {kind.value} are never chosen")
+        case _:
+            assert_never(kind)
