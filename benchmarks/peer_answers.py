@@ -19,6 +19,9 @@ from typing import Any
 EPSILON, DELTA, PARTS = 10.0, 1e-6, 10
 """An account, and into how many answers it is divided."""
 
+MOST_ROWS = 1_000_000
+"""More rows than there are, said where a library asks for that."""
+
 
 def smartnoise(asked: dict[str, Any]) -> list[dict[str, float]]:
     """SmartNoise SQL: an epsilon and a delta for each query, a number of rows for each person (`max_ids`)."""
@@ -59,6 +62,7 @@ def opendp(asked: dict[str, Any]) -> list[dict[str, float]]:
             privacy_unit=dp.unit_of(contributions=1, identifier="person"),
             privacy_loss=dp.loss_of(rho=rho_of(dp) / PARTS),
             split_evenly_over=1,
+            margins=[dp.polars.Margin(by=[], max_length=MOST_ROWS)],
         ).query()
         if asked["rows"] is not None:
             query = query.truncate_per_group(asked["rows"], keep="first")

@@ -7,10 +7,10 @@ twice on 127.0.0.1, once as `up` proposes it and once with bounds, keys and date
 an account as large as the one that `up` opens. The truth is the same SQL on DuckDB, over all rows of the files.
 
 A cell holds when the truth lies within its interval of noise, widened by the cut that the answer states
-(`provenance.norms` and `provenance.bounds`: the share and twice its error). `held_of_kept_rows` compares with the rows
-that the server keeps: at most `rows_stored_per_unit` of each customer. `--show` lists the cells that do not hold, and
-refusals. Prints one JSON object: cells, the parts that hold, the median relative error, and groups that were not shown
-or are not there.
+(`provenance.norms`: the share and twice its error). `held_of_kept_rows` compares with the rows that the server keeps:
+at most `rows_stored_per_unit` of each customer, which answers state as well. `--show` lists the cells that do not hold,
+and refusals. Prints one JSON object: cells, the parts that hold, the median relative error, and groups that were not
+shown or are not there.
 """
 
 from __future__ import annotations
@@ -340,14 +340,9 @@ def unlimited(sql: str) -> str:
 
 
 def cut(answer: dict[str, Any]) -> float:
-    """The part of the whole that the answer says its norms and bounds cut, with twice its error."""
-    stated = 0.0
-    for name in ("norms", "bounds"):
-        for chosen in answer["provenance"].get(name) or []:
-            said = chosen.get("cut")
-            if said is not None:
-                stated += (said.get("share") or 0.0) + 2 * (said.get("error") or 0.0)
-    return stated
+    """The part of the whole that the answer says its norms cut, with twice its error."""
+    said = [chosen["cut"] for chosen in answer["provenance"].get("norms") or [] if chosen.get("cut") is not None]
+    return sum((one["share"] or 0.0) + 2 * (one["error"] or 0.0) for one in said)
 
 
 def as_wire(value: Any) -> Any:
