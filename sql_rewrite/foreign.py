@@ -28,6 +28,7 @@ _COMPARISONS = frozenset((Kind.EQ, Kind.NEQ, Kind.LT, Kind.LTE, Kind.GT, Kind.GT
 _CLAUSES = frozenset(
     (Kind.FROM, Kind.WHERE, Kind.GROUP_BY, Kind.HAVING, Kind.QUALIFY, Kind.ORDER_BY, Kind.LIMIT, Kind.OFFSET)
 )
+_AFTER_NAMES = _CLAUSES | {Kind.R_PAREN, Kind.COMMA}
 _ENDS = _CLAUSES | {Kind.R_PAREN, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT, Kind.INTERSECT}
 
 
@@ -178,8 +179,13 @@ def _meant(tokens: Sequence[Token], place: int) -> tuple[str, ...]:
     missing = _missing_on(tokens, place)
     if missing:
         return missing
+    named = place > 0 and kind in _AFTER_NAMES and tokens[place - 1].token_type is Kind.VAR
+    quoted = (f'a keyword of the dialect is a name only in double quotes: "{tokens[place - 1].text[:63]}"',)
     if kind in _CLAUSES:
-        return ("the order is SELECT, FROM, WHERE, GROUP BY, HAVING, QUALIFY, ORDER BY, LIMIT",)
+        order = "the order is SELECT, FROM, WHERE, GROUP BY, HAVING, QUALIFY, ORDER BY, LIMIT"
+        return (order, *quoted) if named else (order,)
+    if named:
+        return quoted
     if kind is Kind.STRING:
         return ('strings stand in single quotes, names in double ones: AS "name"',)
     if word[:1].isalpha():
