@@ -29,8 +29,9 @@ question. Each statement follows from its question and from numbers released bef
 What fails before the limit (memory, a worker that dies) is in no claim: nothing bounds what one unit does to it. Such
 a failure stores nothing of the run, so that it does not show which statement it was.
 
-The claim is about one look. Independent looks add up: three hundred at 0.55 give 0.96 or more. The price of a look and
-the floor under it (`epsilon_min`) limit how many there are.
+The claim is about one look. A question of two charges is two runs, one after the other, each with a draw of its own:
+its answer is two looks, with an accuracy of at most 0.60. Independent looks add up: three hundred at 0.55 give 0.96 or
+more. The price of a look and the floor under it (`epsilon_min`) limit how many there are.
 """
 
 from __future__ import annotations

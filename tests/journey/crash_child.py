@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,13 @@ def dying(function: Callable[..., Any], *, before: bool, call: int = 1) -> Calla
     return wrapped
 
 
-def main(home: str, point: str, key: str, dataset: str = "clinic", sql: str = SQL, stage: str = "1") -> None:
-    """Asks, and dies at `point` (of the statement of that number) if it is reached; prints the answer otherwise."""
+def main(
+    home: str, point: str, key: str, dataset: str = "clinic", sql: str = SQL, stage: str = "1", width: str = ""
+) -> None:
+    """Asks, and dies when `point` is reached for the `stage`-th time; prints the answer otherwise.
+
+    With a `width`, that is what is asked for in place of a spend.
+    """
     with services_of(Path(home)) as services:
         journey: Any = services.journey
         if point in ("run.before", "run.after"):
@@ -50,15 +56,17 @@ def main(home: str, point: str, key: str, dataset: str = "clinic", sql: str = SQ
         elif point in ("release.before", "release.after"):
             releasing.release = dying(releasing.release, before=point == "release.before", call=int(stage))
         elif point in ("visible.before", "visible.after"):
-            VisibleRun.wait = dying(VisibleRun.wait, before=point == "visible.before")  # type: ignore[method-assign]
+            VisibleRun.wait = dying(VisibleRun.wait, before=point == "visible.before", call=int(stage))  # type: ignore[method-assign]
         elif point == "reply.before":
             journey.complete = dying(journey.complete, before=False)
         else:
             if point.startswith("repeat."):
                 journey.complete(journey.admit(question(SQL, "crash", idempotency_key=f"{key}-first", reuse="none")))
-            faults.install(lambda reached: die() if reached == point else None)
+            left = itertools.count(1)
+            faults.install(lambda reached: die() if reached == point and next(left) == int(stage) else None)
         reuse = "own" if point.startswith("repeat.") else "none"
-        answer = told(journey, question(sql, "crash", dataset=dataset, idempotency_key=key, reuse=reuse))
+        wish: dict[str, Any] = {"epsilon": None, "half_width": Fraction(width)} if width else {}
+        answer = told(journey, question(sql, "crash", dataset=dataset, idempotency_key=key, reuse=reuse, **wish))
         faults.install(None)
         sys.stdout.buffer.write(answer)
         sys.stdout.flush()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -179,7 +177,63 @@ def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
         kept = 2 if point == "post.after_commit" else 0
         assert record.state == ("settled" if kept else "failed_charged")
         assert services.ledger.accounts(dataset="wards", principal="crash")[0] == after
+        assert len(services.ledger.releases_of(record.id)) == kept
         assert not services.ledger.audit().findings
-    with closing(sqlite3.connect(wards / "ledger.sqlite")) as connection:
-        found = connection.execute("SELECT count(*) FROM releases WHERE query_id = ?", (record.id,)).fetchone()
-    assert found == (kept,)
+
+
+CHARGES = (
+    ("release.after", 1),
+    ("visible.after", 1),
+    ("reserve.before_commit", 2),
+    ("reserve.after_commit", 2),
+    ("run.after", 2),
+    ("visible.after", 2),
+    ("post.before_commit", 1),
+    ("post.after_commit", 1),
+    ("post.before_commit", 2),
+    ("post.after_commit", 2),
+)
+"""Of a width whose histogram is not stored: the first charge buys it, the second one the sums."""
+
+SECOND_FROM = CHARGES.index(("reserve.after_commit", 2))
+SUMS_FROM = CHARGES.index(("post.after_commit", 1))
+WIDTH = "400"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(len(CHARGES)), ids=[f"{point} {stage}" for point, stage in CHARGES])
+def test_a_width_killed_between_its_charges_keeps_those_that_were_made(wards: Path, place: int) -> None:
+    """Shows how many charges there are, that nothing unpaid is stored, and the same end for every retry."""
+    (point, stage), key = CHARGES[place], f"width-{place}"
+    sql = f"SELECT ward, COUNT(*) AS n FROM visits WHERE cost <> {2000 + place} GROUP BY ward"
+    with services_of(wards) as services:
+        earlier = {query.id for query in services.ledger.queries("crash")}
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.journey.crash_child", str(wards), point, key, "wards", sql, str(stage), WIDTH],
+        capture_output=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    asked = question(
+        sql, "crash", dataset="wards", idempotency_key=key, reuse="none", epsilon=None, half_width=Fraction(WIDTH)
+    )
+    with services_of(wards) as services:
+        after = services.ledger.accounts(dataset="wards", principal="crash")[0]
+        made = [query for query in services.ledger.queries("crash") if query.id not in earlier]
+        assert len(made) == (2 if place >= SECOND_FROM else 1)
+        (first,) = [query for query in made if query.idempotency_key == key]
+        whole = place == len(CHARGES) - 1
+        for _ in range(2):
+            if whole:
+                assert stored(services.journey.admit(asked)) is not None
+            else:
+                with pytest.raises(ExecutionFailed):
+                    services.journey.admit(asked)
+        assert services.ledger.accounts(dataset="wards", principal="crash")[0] == after
+        for query in made:
+            settled = whole or (query is not first and place >= SUMS_FROM)
+            assert query.state == ("settled" if settled else "failed_charged")
+            assert len(services.ledger.releases_of(query.id)) == (1 if settled else 0)
+        assert not services.ledger.audit().findings
