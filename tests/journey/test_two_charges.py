@@ -116,9 +116,8 @@ def test_a_width_that_costs_too_much_keeps_the_first_charge_alone(
     (record,) = clinic.ledger.queries(who, after=None, count=10)
     assert record.state is QueryStatus.FAILED_CHARGED
     assert 0 <= float(price["epsilon"]) - float(record.charged[0].epsilon) < 2e-6  # what is spent is rounded up
-    known = foreseen(clinic, sql, who, **wish(30))
-    assert known["price"]["then_at_most"] is None
-    assert float(known["price"]["epsilon"]) > 0.01
+    # Of a width that is surely affordable: the norm may have turned out large.
+    assert foreseen(clinic, sql, who, **wish(400))["price"]["then_at_most"] is None
     with pytest.raises(Refused):
         ask(clinic, sql, who, **wish(30, at_most=Fraction(1, 100)))
     assert len(seen) == 1
