@@ -54,6 +54,12 @@ def encode_statement(statement: Statement) -> dict[str, Json] | None:
     names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
     if parameters is None or len(set(names)) != len(names) or not names:
         return None
+    shared: list[Json] = []
+    for table in () if statement.shared is None else statement.shared.tables:
+        own = encode_parameters(table.parameters)
+        if own is None:
+            return None
+        shared.append({"name": table.name, "sql": table.sql, "parameters": own})
     if any(key.type is ColumnType.NUMBER for key in statement.keys):
         return None
     return {
@@ -61,4 +67,6 @@ def encode_statement(statement: Statement) -> dict[str, Json] | None:
         "parameters": parameters,
         "keys": [[key.name, key.type.value] for key in statement.keys],
         "sums": [item.name for item in statement.sums],
+        "shared": shared,
+        "kept": statement.shared is not None and statement.shared.kept,
     }

@@ -70,13 +70,13 @@ class WorkerLease:
             self._failure = value
         return value
 
-    def release(self) -> None:
-        """Gives the worker and the slot back. The second time nothing happens."""
+    def release(self, *, reuse: bool = True) -> None:
+        """Gives the worker and the slot back; without `reuse` the worker ends. The second time nothing happens."""
         if self._held:
             self._held = False
             if self._failure is not None:
                 self._pool._note(self._failure)
-            self._pool._release(self._worker, healthy=self._failure is None)
+            self._pool._release(self._worker, healthy=reuse and self._failure is None)
             self._slots.give(self._owner)
 
 

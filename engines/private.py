@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from pathlib import Path
 from typing import Final, Self
 
@@ -38,10 +39,16 @@ _ANSWER_BYTES_MAX: Final = 1 << 36
 
 
 class PrivateLease:
-    """A slot of the private engine with its worker: for all statements of one question, until its visible moment."""
+    """A slot of the private engine with its worker: for all statements of one question, until its visible moment.
+
+    Tables that its statements share are named with a number of its own, so no other lease can ask for them; a worker
+    that still has some at the end is ended with them.
+    """
 
     def __init__(self, worker: WorkerLease, incidents: Incidents) -> None:
         """Called by the engine."""
+        self._number = secrets.token_hex(16)
+        self._keeps = False
         self._worker = worker
         self._incidents = incidents
         self._seen: list[str] = []
@@ -54,7 +61,7 @@ class PrivateLease:
 
     def release(self) -> None:
         """Gives the slot back, with everything that shows that the statements have ended: incidents are counted now."""
-        self._worker.release()
+        self._worker.release(reuse=not self._keeps)
         while self._seen:
             self._incidents.note("engine_error", self._seen.pop())
 
@@ -131,8 +138,11 @@ class PrivateEngine(Pooled):
             self._incidents.note("engine_error", "unsent")
             raise ExecutionFailed(started=False)
         with contextlib.nullcontext(lease) if lease is not None else self.lease(owner=owner) as held:
+            held._keeps = statement.shared is not None and statement.shared.kept
             answer = held._worker.call(
-                request, timeout_seconds=timeout_seconds, parse=lambda frame: _parse(frame, statement)
+                {**request, "lease": held._number},
+                timeout_seconds=timeout_seconds,
+                parse=lambda frame: _parse(frame, statement),
             )
             if isinstance(answer, Failure) and answer.incident:
                 held._seen.append(answer.value)

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from privacy.policy import ColumnType
 
-__all__ = ["TEXT_ROW_BYTES_MAX", "Parameter", "Statement", "StatementKey", "StatementSum", "Step"]
+__all__ = [
+    "TEXT_ROW_BYTES_MAX",
+    "Parameter",
+    "Shared",
+    "SharedTable",
+    "Statement",
+    "StatementKey",
+    "StatementSum",
+    "Step",
+]
 
 TEXT_ROW_BYTES_MAX = 128 * 1024
 """Most bytes of text that a statement's operators may make of one row, all together (sql_rewrite/memory.py proves it).
@@ -54,6 +63,27 @@ class StatementSum:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedTable:
+    """A table of the worker's own that a statement reads: the result of one SELECT, under a name of ours."""
+
+    name: str
+    sql: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What two statements of one question read alike: tables that are made once, in this order.
+
+    Later tables may read earlier ones. `kept` says that they stay for the next statement of the same lease; a worker
+    drops them when that has run, when another statement comes, and at the latest with the lease.
+    """
+
+    tables: tuple[SharedTable, ...]
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """SQL that we generated, its typed parameters ($1, $2, ...), and its result columns in order (keys first)."""
 
@@ -61,3 +91,4 @@ class Statement:
     parameters: tuple[Parameter, ...]
     keys: tuple[StatementKey, ...]
     sums: tuple[StatementSum, ...]
+    shared: Shared | None = None

@@ -235,6 +235,8 @@ tables:
     key: visit_id
     references: {{patient_id: patients.patient_id, hospital_id: hospitals.hospital_id}}
     contribution: auto   # each question chooses how much of one patient counts
+    rows_stored_per_unit: 600   # nobody has more; the fewer may be stored, the less answers wait to hide one patient
+    rows_expected: 200000   # anyone may know about how many there are: answers appear when they are usually ready
     columns:
       visit_id: {{type: integer}}
       patient_id: {{type: integer}}

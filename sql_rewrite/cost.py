@@ -6,9 +6,10 @@ its statement are the same, so the engine does the same for each row of the othe
 `rows_stored_per_unit` rows in a table (the snapshot keeps no more), each of them takes every branch of every CASE,
 every side of AND and OR and every FILTER at most once, and holds strings of at most `length_max` characters. The rows
 are adjacent (snapshots are ordered by unit), so they touch few vectors; a vector in which a single row needs an
-operator costs `vector`. Grouped by unit and key they are apart, in the worst case one group in each vector. What makes
-the claim a measurement and not a proof: the table (`benchmarks/cost.py` reproduces it; SAFETY is the factor above it),
-caches, and the engine's own freedom to do things in another order.
+operator costs `vector`. Grouped by unit and key they are apart, in the worst case one group in each vector. Tables
+that two statements share are made of one pass: what the second does with them is counted by cell and by unit. What
+makes the claim a measurement and not a proof: the table (`benchmarks/cost.py` reproduces it; SAFETY is the factor above
+it), caches, and the engine's own freedom to do things in another order.
 
 `server/journey/moments.py` makes the tick of a plan ten times that long, and proves what then shows.
 
@@ -31,6 +32,7 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
 
 __all__ = [
@@ -182,22 +184,34 @@ TYPICAL_CHARACTERS = 32
 """Characters of a stored text where the time of a whole table is predicted; worst cases use `length_max`."""
 
 
-def work_of(cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> Work:
-    """What the statements of these cores do. A function of the plan and of declarations."""
+def work_of(
+    cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS, *, first: Sequence[BoundedCore] = ()
+) -> Work:
+    """What the statements of these cores do, and those of the histograms of norms of the cores in `first`.
+
+    A function of the plan and of declarations.
+    """
     unit = rows = 0.0
     operators = 0
     costliest: tuple[float, Call] | None = None
-    for bounded in cores:
+    cores = list(cores)
+    statements = [(bounded, _passes(bounded)) for bounded in cores]
+    # Of rows that both statements share the sums have counted the one pass.
+    statements += [(bounded, 0 if bounded in cores and shares_tables(bounded) else 1) for bounded in first]
+    for bounded, passes in statements:
         root = bounded.core.sources[0].table
         stored = root.rows_stored
-        worst, usual = _core(bounded, costs), _core(bounded, costs, typical=TYPICAL_CHARACTERS)
+        worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
         vectors = 1 + -(-(stored - 1) // costs.vector_rows)
         cells = min(bounded.described.keys.groups_per_unit, stored)
         groups = 0 if bounded.described.keys.domain is not None else cells
         sums = sum(b.statistic.coordinates for b in bounded.statistics)
         unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
-        if not bounded.one_row:
+        if not bounded.one_row and passes:
             unit += cells * _held_nanoseconds(bounded, costs)
+        if isinstance(bounded.contribution, NormedContribution):
+            # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
+            unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
         # Rows of joined tables are hashed whether or not a row finds them.
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
@@ -268,8 +282,8 @@ def _calls(bounded: BoundedCore) -> Iterable[Call]:
             stack.extend(node.arguments)
 
 
-def _core(bounded: BoundedCore, costs: EngineCosts, *, typical: int | None = None) -> _Sum:
-    """One core for one row: its expressions, and the joins, sums and groups around them."""
+def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int | None = None) -> _Sum:
+    """One core for one row that is read so often: its expressions, and the joins, sums and groups around them."""
     meter = _Meter(costs, typical=typical)
     total = _Sum()
     for expression, copies in parts_of(bounded):
@@ -295,32 +309,36 @@ def _core(bounded: BoundedCore, costs: EngineCosts, *, typical: int | None = Non
                     # The rows of the unit over all its groups: a window over at most as many rows as the choice sorts.
                     row += costs.choice
             case NormedContribution():
-                # The unit's norms: a window over its cells, or a second look at its rows and a join.
-                row += costs.choice + costs.join
+                # The unit's factors beside its rows: beside its cells they are counted by cell.
+                row += costs.join if shape_of(bounded) is Shape.ROWS else 0.0
             case _:
                 assert_never(bounded.contribution)
     once = total.plus(_Sum(row, costs.core_vector, costs.plan_core + len(keys) + 2 * sums))
-    return _Sum().plus(once, _passes(bounded))
+    if not passes:
+        return _Sum(operators=costs.plan_core + 2 * len(bounded.norms))
+    return _Sum().plus(once, passes)
 
 
 def _passes(bounded: BoundedCore) -> int:
-    """How often the rows are read: with norms also for the histogram, and in L1 once more for the sums."""
+    """How often the sums read the rows: twice where factors of units come back to them."""
     match bounded.contribution:
         case Contribution():
             return 1
-        case NormedContribution() as normed:
-            return normed.power.choose(l1=3, l2=2)
+        case NormedContribution():
+            return 2 if shape_of(bounded) is Shape.ROWS else 1
         case _:
             assert_never(bounded.contribution)
 
 
-def check_work(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS) -> Work:
-    """The work of a query's cores, all together.
+def check_work(
+    cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS, *, first: Sequence[BoundedCore] = ()
+) -> Work:
+    """The work of a query's cores and of the histograms of norms of those in `first`, all together.
 
     Errors: Refused (too_large) when planning them, or the rows of one unit, would take too long. Depends on the text
     and on declarations only, never on the machine: a text is always answered or always refused.
     """
-    work = work_of(cores, costs)
+    work = work_of(cores, costs, first=first)
     if work.operators > OPERATORS_MAX:
         raise refuse(
             "too_large",

@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from privacy.policy import ColumnType
-from privacy.statement import Parameter, Statement, StatementKey, StatementSum
+from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementSum
 from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -34,7 +34,7 @@ from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.lower_normed import NormSums
+from sql_rewrite.lower_normed import NormSums, Shape
 from sql_rewrite.lower_units import ONE, UnitSums, under
 from sql_rewrite.relations import (
     ChosenGroups,
@@ -69,7 +69,7 @@ from sql_rewrite.scalars import (
     Whole,
 )
 
-__all__ = ["UNITS_MAX", "histogram_tree", "lower"]
+__all__ = ["UNITS_MAX", "lower", "lower_histogram"]
 
 UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
@@ -79,21 +79,36 @@ KEY_CHARACTERS_MAX = 256
 answer's size reveals how many there are: long keys would let a query choose the number at which it fails."""
 
 
-def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB) -> Statement:
-    """The statement of one core. A pure function: the same text for every state of the data."""
-    return _Lowering(bounded).statement(dialect)
+def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB, *, shared: bool = False) -> Statement:
+    """The statement of one core. A pure function: the same text for every state of the data.
+
+    With `shared` it reads the tables that it shares with the histogram of its norms; what comes out is the same.
+    """
+    return _Lowering(bounded).statement(dialect, shared=shared)
 
 
-def histogram_tree(bounded: BoundedCore, bin_name: str) -> tuple[Relation, tuple[Parameter, ...]]:
-    """The histogram of the norms of a core (norms.py): the bin, and for each norm the number of units as two halves."""
+def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, shared: bool) -> Statement:
+    """The histogram of the norms of a core (norms.py): the bin, and for each norm the number of units as two halves.
+
+    With `shared` it reads the tables that it shares with the sums, and they stay for these.
+    """
     names = dict.fromkeys(item.norm.name for item in bounded.norms)
-    owned = [next(b for b in bounded.statistics if b.statistic.norm == name) for name in names]
-    lowering = _Lowering(replace(bounded, statistics=tuple(dict.fromkeys(owned))))
-    binned = NormSums(lowering.bounded, lowering.keys, lowering.hidden).binned(lowering._base(with_unit=True), bin_name)
+    if not shared:
+        owned = [next(b for b in bounded.statistics if b.statistic.norm == name) for name in names]
+        bounded = replace(bounded, statistics=tuple(dict.fromkeys(owned)))
+    lowering = _Lowering(bounded)
+    rows, sums = lowering._base(with_unit=True), NormSums(bounded, lowering.keys, lowering.hidden)
     columns = [Output(Column("g", bin_name), bin_name)]
     for name in names:
         columns += lowering._split(f"{name}_0", count=False)
-    return Projected(binned, "g", tuple(columns)), tuple(lowering.parameters.values)
+    tree = Projected(sums.binned(rows, bin_name, shared=shared), "g", tuple(columns))
+    return Statement(
+        sql=dialect.write(tree),
+        parameters=() if shared else tuple(lowering.parameters.values),
+        keys=(StatementKey(bin_name, ColumnType.INTEGER),),
+        sums=tuple(StatementSum(f"{name}_0", UNITS_MAX) for name in names),
+        shared=lowering.shared(rows, dialect, kept=True) if shared else None,
+    )
 
 
 class _Lowering:
@@ -103,10 +118,13 @@ class _Lowering:
         self.parameters = ParameterList()
         self.keys = tuple([name for name, _ in self.core.keys])
 
-    def statement(self, dialect: Dialect) -> Statement:
+    def statement(self, dialect: Dialect, *, shared: bool) -> Statement:
+        rows = self._base(with_unit=True) if shared else None
+        whole = rows is None or NormSums(self.bounded, self.keys, self.hidden).shape is Shape.ROWS
         return Statement(
-            sql=dialect.write(self.tree()),
-            parameters=tuple(self.parameters.values),
+            sql=dialect.write(self.tree(rows)),
+            parameters=tuple(self.parameters.values) if whole else (),
+            shared=None if rows is None else self.shared(rows, dialect, kept=False),
             keys=tuple(StatementKey(name, key.type) for name, key in self.core.keys),
             sums=tuple(
                 StatementSum(f"{b.statistic.name}_{i}", math.floor(UNITS_MAX * b.statistic.sensitivity.linf))
@@ -115,17 +133,27 @@ class _Lowering:
             ),
         )
 
-    def tree(self) -> Relation:
-        """Keys and exact sums, each as two halves."""
+    def shared(self, rows: Relation, dialect: Dialect, *, kept: bool) -> Shared:
+        """The tables over these rows. Only the first reads rows, and so takes parameters."""
+        found = NormSums(self.bounded, self.keys, self.hidden).tables(rows)
+        given = [tuple(self.parameters.values), *[()] * (len(found) - 1)]
+        tables = [SharedTable(name, dialect.write(tree), own) for (name, tree), own in zip(found, given, strict=True)]
+        return Shared(tuple(tables), kept)
+
+    def tree(self, shared: Relation | None = None) -> Relation:
+        """Keys and exact sums, each as two halves; with `shared`, over the tables that are made of these rows."""
         sums: Relation
         match self.bounded.contribution:
             case NormedContribution():
-                sums = self._norms_summed()
+                sums = self._norms_summed(shared)
             case Contribution() as counted:
                 sums = self._rows_summed() if counted.one_row else self._units_summed(counted)
             case _:
                 assert_never(self.bounded.contribution)
-        columns = [Output(Column("g", name), name) for name in self.keys]
+        columns = [
+            Output(Cast(Column("g", name), EngineType.TEXT) if self._listed(key) else Column("g", name), name)
+            for name, key in self.core.keys
+        ]
         for b in self.bounded.statistics:
             for i in range(b.statistic.coordinates):
                 columns += self._split(f"{b.statistic.name}_{i}", count=self._is_count(b))
@@ -192,7 +220,17 @@ class _Lowering:
         if key.type is ColumnType.TEXT and not public:
             texts = sum(1 for _, other in self.core.keys if other.type is ColumnType.TEXT)
             return KeyText(value, KEY_CHARACTERS_MAX // texts, cheap=isinstance(key, ColumnRef))
+        if self._listed(key):
+            return value
         return Cast(value, EngineType(key.type.value), safe=needs_wide(key))
+
+    def _listed(self, key: Expression) -> bool:
+        """Whether a key may be stored as its place in a declared list: grouped as it is, its text is read at the end.
+
+        Where groups are chosen their texts decide, as they do in snapshots that store texts.
+        """
+        chosen = isinstance(self.bounded.contribution, Contribution) and self.bounded.contribution.choose_groups
+        return isinstance(key, ColumnRef) and key.type is ColumnType.TEXT and key.domain is not None and not chosen
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[Output]:
         """Per row of one statistic: the encoded value `t`, the filter `f`, and `h`, whether there is a value."""
@@ -265,10 +303,11 @@ class _Lowering:
 
     # Units
 
-    def _norms_summed(self) -> Relation:
+    def _norms_summed(self, shared: Relation | None) -> Relation:
         """Units scaled to norms, and summed per group."""
         vectors = {bounded.statistic.name: self._vector(bounded) for bounded in self.bounded.statistics}
-        return NormSums(self.bounded, self.keys, self.hidden).summed(self._base(with_unit=True), vectors)
+        rows = self._base(with_unit=True) if shared is None else shared
+        return NormSums(self.bounded, self.keys, self.hidden).summed(rows, vectors, shared=shared is not None)
 
     def _units_summed(self, contribution: Contribution) -> Relation:
         """Partial sums per unit and group, held to what its rows are worth, then summed per group."""

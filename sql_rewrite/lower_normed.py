@@ -8,6 +8,10 @@ multiplied by it, and nothing is rounded after that. Three shapes:
             -> group by key
     cells   rows -> group by unit and key -> norm of the unit by a window over these few -> factor -> group by key
 
+The statements of the histogram and of the sums share what does not depend on the norms (`tables`): in the last shape
+each unit's cells and norms, in the second its norms, in the first its one cell. Then these are tables that are made
+once, both statements read them, and the window is a join with the units' norms.
+
 Names are those of the statistics (s0n rows with a value, s0x and s0y sums of T and T^2), of the filters (c0, rows of
 the unit) and of the norms (n0v in one cell, n0m over all of them, n0f the factor, n0b the bin). mechanisms/norms.md has
 the widths of all products, and the proofs. Hidden groups have their salt as one more key (lower.py says why), and a
@@ -36,8 +40,10 @@ from sql_rewrite.relations import (
     HiddenKey,
     NormBin,
     Output,
+    Projected,
     Relation,
     Salted,
+    SharedRows,
     Sum,
     UnitFactors,
     UnitTotals,
@@ -45,12 +51,21 @@ from sql_rewrite.relations import (
 from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, EngineType, Function, Held, Named, Scalar
 from sql_rewrite.scalars import Whole as W
 
-__all__ = ["NormSums", "Shape"]
+__all__ = ["NormSums", "Shape", "shape_of", "shares_tables"]
 
 WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 
 _NARROW = 2**62
 _ZERO = W(0)
+
+_SHARED_BYTES_MAX = 2**30
+"""Most bytes of shared tables where the number of rows is declared: half of what an engine has by default.
+
+What is larger goes to disk, as it does in the engine's other operators; but then a second pass is no slower.
+"""
+
+_CELLS, _NORMS = "unit$cells", "unit$norms"
+"""Tables that statements share: one row for each unit and cell, and one for each unit."""
 
 _GROUPS, _WEIGHT = "ug", "uw"
 """The number of groups of a unit, and its weight in each of them."""
@@ -64,12 +79,34 @@ class Shape(enum.Enum):
     CELLS = "cells"
 
 
+def shape_of(bounded: BoundedCore) -> Shape:
+    """Which shape a core has whose units are scaled to norms: a function of declarations."""
+    assert isinstance(bounded.contribution, NormedContribution)
+    if bounded.contribution.cells == 1:
+        return Shape.ALONE
+    counts_units = any(item.statistic.norm is None for item in bounded.statistics)
+    if bounded.contribution.power is NormPower.L1 and all(map(_additive, bounded.norms)) and not counts_units:
+        return Shape.ROWS
+    return Shape.CELLS
+
+
+def shares_tables(bounded: BoundedCore) -> bool:
+    """Whether the histogram of a core's norms and its sums share tables: a function of declarations.
+
+    Each row of the table is at most one row of them. Where no number of rows is declared, they share.
+    """
+    rows = bounded.core.sources[0].table.rows_expected
+    columns = len(bounded.described.keys.columns) + 2 * len(bounded.norms) + 2 * len(bounded.statistics)
+    return bool(bounded.norms) and (rows is None or rows * 8 * (1 + columns) <= _SHARED_BYTES_MAX)
+
+
 class NormSums:
     """The layers of one core over its rows, each with its unit `u`, its keys, encoded values and filters."""
 
     def __init__(self, bounded: BoundedCore, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]) -> None:
         assert isinstance(bounded.contribution, NormedContribution)
         self.contribution = bounded.contribution
+        self.shape = shape_of(bounded)
         self.statistics = bounded.statistics
         self.norms = bounded.norms
         self.keys = keys
@@ -85,39 +122,68 @@ class NormSums:
         }
         """For each norm a statistic that sees its rows, and its values."""
 
-    @property
-    def shape(self) -> Shape:
-        """Which shape the core has: a function of declarations."""
-        if self.contribution.cells == 1:
-            return Shape.ALONE
-        if self.contribution.power is NormPower.L1 and all(map(_additive, self.norms)) and not self._counts_units():
-            return Shape.ROWS
-        return Shape.CELLS
+    # What does not depend on the norms
 
-    def _counts_units(self) -> bool:
-        return any(item.statistic.norm is None for item in self.statistics)
+    def tables(self, rows: Relation) -> tuple[tuple[str, Relation], ...]:
+        """The tables that the statements of the histogram and of the sums share, by name: none depends on norms."""
+        match self.shape:
+            case Shape.ALONE:
+                return ((_CELLS, self._needed(rows)),)
+            case Shape.ROWS:
+                return ((_NORMS, self._unit_norms(rows)),)
+            case Shape.CELLS:
+                norms = Grouped(SharedRows(_CELLS), "w", ("u",), ("u",), self._all_totals(), dense=True)
+                return (_CELLS, self._needed(rows)), (_NORMS, norms)
+            case _:
+                assert_never(self.shape)
+
+    def _needed(self, rows: Relation) -> Relation:
+        """One row for each unit and cell with what is read of it later, in 64 bits where it fits."""
+        outputs = {name: Output(Named(name), name) for name in ("u", *self._names)}
+        for norm in self.norms:
+            outputs[f"{_name(norm)}v"] = Output(Named(f"{_name(norm)}v"), f"{_name(norm)}v")
+        for item in self.statistics:
+            name, kind = item.statistic.name, item.statistic.kind
+            if kind is StatisticKind.SUM or kind is StatisticKind.UNITS or kind is StatisticKind.WEIGHTS:
+                continue
+            if kind is not StatisticKind.COUNT or item.present is None:
+                counted = self._counted(item)
+                outputs[counted] = Output(Named(counted), counted)
+            if item.present is not None or (kind is StatisticKind.MOMENTS and _nullable(item)):
+                outputs[f"{name}n"] = Output(Named(f"{name}n"), f"{name}n")
+            if kind is StatisticKind.MOMENTS:
+                for part in ("x", "y")[: item.statistic.degree]:
+                    value: Scalar = Named(f"{name}{part}")
+                    outputs[f"{name}{part}"] = Output(
+                        Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, f"{name}{part}"
+                    )
+        return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
 
     # Sums
 
-    def summed(self, rows: Relation, vectors: dict[str, list[Scalar]]) -> Relation:
+    def summed(self, rows: Relation, vectors: dict[str, list[Scalar]], *, shared: bool) -> Relation:
         """The sums per group. `vectors` has what one row adds to each statistic, which the rows' shape scales."""
         match self.shape:
             case Shape.ALONE:
-                layer = self._valued(self._by_unit(rows))
+                layer = SharedRows(_CELLS) if shared else self._valued(self._by_unit(rows))
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}v")), _f(norm)) for norm in self.norms])
                 layer = Extended(layer, "q", factors) if factors else layer
                 return Grouped(layer, "p", self.keys, self._names, self._products())
             case Shape.CELLS:
-                outputs = (*self._totals(), Output(Count(), _GROUPS)) if self.weighted else self._totals()
-                totals = UnitTotals(self._valued(self._by_unit(rows)), "w", outputs)
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
                 if self.weighted:
                     factors = (*factors, Output(_weight(Named(_GROUPS)), _WEIGHT))
-                return Grouped(Extended(totals, "q", factors), "p", self.keys, self._names, self._products())
+                if shared:
+                    units = Extended(SharedRows(_NORMS), "q", factors)
+                    cells: Relation = UnitFactors(SharedRows(_CELLS), units, tuple([one.name for one in factors]))
+                else:
+                    totals = UnitTotals(self._valued(self._by_unit(rows)), "w", self._all_totals())
+                    cells = Extended(totals, "q", factors)
+                return Grouped(cells, "p", self.keys, self._names, self._products())
             case Shape.ROWS:
                 assert not self.hidden
                 units = Extended(
-                    self._unit_norms(rows),
+                    SharedRows(_NORMS) if shared else self._unit_norms(rows),
                     "q",
                     tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms]),
                 )
@@ -187,6 +253,10 @@ class NormSums:
         """Over all cells of the unit: sums of squares, or of absolute values."""
         return tuple([Output(Sum(self._term(norm)), f"{_name(norm)}m") for norm in self.norms])
 
+    def _all_totals(self) -> tuple[Output, ...]:
+        """These, and the number of the unit's groups where it decides about weights."""
+        return (*self._totals(), Output(Count(), _GROUPS)) if self.weighted else self._totals()
+
     def _term(self, norm: BoundedNorm) -> Scalar:
         value = Named(f"{_name(norm)}v")
         if norm.norm.of is NormOf.UNITS:
@@ -255,9 +325,7 @@ class NormSums:
         """The unscaled Bernstein sums of the unit's rows in the cell."""
         encoding, statistic, name = item.row_encoding, item.statistic, item.statistic.name
         assert encoding is not None
-        size = encoding.highest**statistic.degree
-        narrow = item.rows * size < _NARROW
-        kind = INTEGER if narrow else WIDE
+        size, kind = _size(item)
 
         def part(letter: str) -> Scalar:
             return Cast(Coalesce((Named(f"{name}{letter}"), _ZERO)), kind)
@@ -329,9 +397,14 @@ class NormSums:
 
     # Histograms
 
-    def binned(self, rows: Relation, bin_name: str) -> Relation:
+    def binned(self, rows: Relation, bin_name: str, *, shared: bool) -> Relation:
         """For each bin that some unit is in, how many units are in it, by norm."""
+        units: Relation
         match self.shape:
+            case Shape.ALONE if shared:
+                units = self._alone_norms()
+            case Shape.ROWS | Shape.CELLS if shared:
+                units = SharedRows(_NORMS)
             case Shape.ALONE | Shape.ROWS:
                 units = (
                     self._unit_norms(rows)
@@ -347,6 +420,19 @@ class NormSums:
         )
         columns = tuple([(f"{_name(norm)}b", f"{_name(norm)}_0") for norm in self.norms])
         return Binned(Extended(units, "q", bins), bin_name, columns)
+
+    def _alone_norms(self) -> Relation:
+        """One row for each unit, which is in one cell, from the table of cells. Grouped, so that each counts once."""
+        values = [
+            Function("abs", (Named(f"{_name(norm)}v"),)) if norm.norm.of is NormOf.SUM else Named(f"{_name(norm)}v")
+            for norm in self.norms
+        ]
+        names = [f"{_name(norm)}m" for norm in self.norms]
+        if not self.keys:
+            outputs = tuple([Output(value, name) for value, name in zip(values, names, strict=True)])
+            return Extended(SharedRows(_CELLS), "t", outputs)
+        sums = tuple([Output(Sum(value), name) for value, name in zip(values, names, strict=True)])
+        return Grouped(SharedRows(_CELLS), "t", ("u",), ("u",), sums, dense=True)
 
     def _signed_norms(self, rows: Relation) -> Relation:
         """One row for each unit, which is in one cell: absolute values of its held sums."""
@@ -390,6 +476,13 @@ def _additive(norm: BoundedNorm) -> bool:
             return norm.encoding.lowest >= 0
         case _:
             assert_never(norm.norm.of)
+
+
+def _size(item: BoundedStatistic) -> tuple[int, EngineType]:
+    """What a row of moments is worth before its unit is scaled, and the type that holds so many of a unit's rows."""
+    assert item.row_encoding is not None
+    size = item.row_encoding.highest**item.statistic.degree
+    return size, INTEGER if item.rows * size < _NARROW else WIDE
 
 
 def _nullable(item: BoundedStatistic) -> bool:

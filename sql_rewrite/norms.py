@@ -11,16 +11,17 @@ from fractions import Fraction
 from privacy.aggregate import AggregateFunction
 from privacy.norms import BINS, norms_name
 from privacy.policy import ColumnType
-from privacy.statement import Statement, StatementKey, StatementSum
+from privacy.statement import Statement
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.lower import UNITS_MAX, histogram_tree
+from sql_rewrite.lower import lower_histogram
+from sql_rewrite.lower_normed import shares_tables
 from sql_rewrite.normed import at_norms
 from sql_rewrite.plan_key import norm_key
 
-__all__ = ["BIN", "at_norms", "lower_norms", "norm_core", "norm_key"]
+__all__ = ["BIN", "at_norms", "lower_norms", "norm_core", "norm_key", "shares_tables"]
 
 BIN = "bin"
 """The key of a histogram."""
@@ -57,12 +58,9 @@ def norm_core(bounded: BoundedCore) -> CoreStatistics | None:
     )
 
 
-def lower_norms(bounded: BoundedCore, dialect: Dialect = DUCKDB) -> Statement:
-    """The statement that counts the histograms of a core: one pass over its rows, whatever the norms are later."""
-    tree, parameters = histogram_tree(bounded, BIN)
-    return Statement(
-        sql=dialect.write(tree),
-        parameters=parameters,
-        keys=(StatementKey(BIN, ColumnType.INTEGER),),
-        sums=tuple(StatementSum(f"{item.norm.name}_0", UNITS_MAX) for item in bounded.norms),
-    )
+def lower_norms(bounded: BoundedCore, dialect: Dialect = DUCKDB, *, shared: bool = False) -> Statement:
+    """The statement that counts the histograms of a core, whatever the norms are later.
+
+    With `shared` it makes and keeps the tables of which `lower` with `shared` then makes the sums, at any norms.
+    """
+    return lower_histogram(bounded, BIN, dialect, shared=shared)

@@ -33,6 +33,7 @@ __all__ = [
     "Projected",
     "Relation",
     "Salted",
+    "SharedRows",
     "Steps",
     "Sum",
     "TableRows",
@@ -194,6 +195,13 @@ class TableRows(Relation):
     outputs: tuple[Output, ...]
     sources: tuple[TableSource, ...]
     where: Scalar | None
+
+
+@node
+class SharedRows(Relation):
+    """The rows of a table that statements share (privacy/statement.py), with its columns."""
+
+    table: str
 
 
 @node

@@ -18,6 +18,7 @@ __all__ = [
     "identifier",
     "literal",
     "lock_down",
+    "make_table",
     "one_number",
     "one_row",
     "only_statement",
@@ -37,6 +38,9 @@ KINDS = {
     "TIMESTAMP": "timestamp",
 }
 """How values of a type travel."""
+
+SHARED_NAMES = frozenset({"unit$cells", "unit$norms"})
+"""The only tables that a worker makes: no declared table can have such a name."""
 
 Settings = dict[str, str | bool | int | float | list[str]]
 SIGNED = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
@@ -105,6 +109,15 @@ def identifier(name: str) -> str:
 def literal(text: str) -> str:
     """The text as a string literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def make_table(cursor: duckdb.DuckDBPyConnection, name: str, sql: str, parameters: Sequence[Parameter]) -> None:
+    """Makes a table of the cursor's own, in memory that counts under its limit or spills: it ends with the cursor."""
+    if name not in SHARED_NAMES:
+        raise ValueError
+    # One SELECT as well: what follows it would be a statement of its own.
+    only_statement(cursor, sql)
+    cursor.execute(f"CREATE TEMPORARY TABLE {identifier(name)} AS {sql}", list(parameters))
 
 
 def only_statement(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:

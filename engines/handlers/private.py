@@ -1,4 +1,9 @@
-"""The private worker: generated statements on read-only snapshots."""
+"""The private worker: generated statements on read-only snapshots.
+
+Statements of one lease may share tables (privacy/statement.py). They are temporary tables of one cursor, which no other
+cursor can see and which end with it. The worker keeps at most one such cursor, and uses it again for the same lease,
+snapshot, texts and parameters alone; whatever else comes closes it first, and so does a statement that fails.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,7 @@ from engines.handler import Answer
 from engines.handlers.connection import (
     SIGNED,
     lock_down,
+    make_table,
     only_statement,
     private_settings,
     read_parameters,
@@ -40,6 +46,15 @@ class _Options:
 
 
 @dataclass(frozen=True, slots=True)
+class _Table:
+    """A table that statements share; parameters as `read_parameters` reads them."""
+
+    name: str
+    sql: str
+    parameters: tuple[tuple[str, str | bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Statement:
     """A generated statement: its parameters as `read_parameters` reads them, its keys with their kinds, its sums."""
 
@@ -47,6 +62,18 @@ class _Statement:
     parameters: tuple[tuple[str, str | bool | None], ...]
     keys: tuple[tuple[str, str], ...]
     sums: tuple[str, ...]
+    shared: tuple[_Table, ...] = ()
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Shared tables that were made, for which lease, of which snapshot, and the cursor that has them."""
+
+    lease: str
+    snapshot: str
+    tables: tuple[_Table, ...]
+    cursor: duckdb.DuckDBPyConnection
 
 
 class PrivateHandler:
@@ -59,6 +86,7 @@ class PrivateHandler:
         self._temporary_mb = read.temporary_mb
         self._open_max = read.open_max
         self._open: OrderedDict[str, duckdb.DuckDBPyConnection] = OrderedDict()
+        self._tables: _Tables | None = None
         # The first result as arrays imports what it needs (0.2 s): now, not during the first query.
         with contextlib.closing(duckdb.connect(":memory:", config=self._settings)) as connection:
             connection.execute("SELECT 1 AS a, 'x' AS b").fetchnumpy()
@@ -75,14 +103,27 @@ class PrivateHandler:
         header = frame.header
         if header["operation"] == "probe":
             return {"nanoseconds": probe_nanoseconds()}, ()
-        connection = self._snapshot(str(header["snapshot"]))
-        if header["operation"] == "open":
+        path, lease = str(header["snapshot"]), str(header.get("lease"))
+        statement = None if header["operation"] == "open" else read_record(_Statement, header)
+        made, self._tables = self._tables, None
+        asked = None if statement is None else (lease, path, statement.shared)
+        if made is not None and (made.lease, made.snapshot, made.tables) != asked:
+            made.cursor.close()
+            made = None
+        if statement is None:
+            self._snapshot(path)
             return {}, ()
-        with contextlib.closing(connection.cursor()) as cursor:
+        with contextlib.ExitStack() as closing:
+            cursor = self._snapshot(path).cursor() if made is None else made.cursor
+            closing.callback(cursor.close)
             try:
-                return run_statement(cursor, header)
+                answer = _run(cursor, statement, make=made is None)
             except duckdb.OutOfMemoryException:
                 raise MemoryError from None
+            if statement.kept and statement.shared:
+                self._tables = _Tables(lease, path, statement.shared, cursor)
+                closing.pop_all()
+        return answer
 
     def _snapshot(self, path: str) -> duckdb.DuckDBPyConnection:
         connection = self._open.get(path)
@@ -125,12 +166,18 @@ class PrivateHandler:
 
 
 def run_statement(cursor: duckdb.DuckDBPyConnection, header: object) -> Answer:
-    """The answer of a generated statement, on a snapshot or on its empty twin.
+    """The answer of a generated statement, on a snapshot or on its empty twin; what it shares is made for it alone."""
+    return _run(cursor, read_record(_Statement, header), make=True)
+
+
+def _run(cursor: duckdb.DuckDBPyConnection, statement: _Statement, *, make: bool) -> Answer:
+    """The answer of a statement, whose shared tables are made first unless the cursor has them.
 
     Each run has a seed of its own, which decides where the engine's hash tables put groups, and nothing of the answer.
     """
-    statement = read_record(_Statement, header)
     cursor.execute(f"SET VARIABLE seed = {secrets.randbits(63)}")
+    for table in statement.shared if make else ():
+        make_table(cursor, table.name, table.sql, read_parameters(table.parameters))
     cursor.execute(only_statement(cursor, statement.sql), read_parameters(statement.parameters))
     described = cursor.description or []
     names = [str(column[0]) for column in described]

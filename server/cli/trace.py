@@ -72,9 +72,8 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
             yield f"  two stages: {histogram.name} chooses the norms of {bounded.described.name}, nominal here"
             yield from _statement(histogram.name, lower_norms(bounded))
         yield from _statement(bounded.described.name, lower(bounded))
-    # A histogram of norms does what its core does, and no more.
-    first = [*(bounded for bounded in cores if bounded.norms), *(one.bounded for one in of_values)]
-    work = check_work((*cores, *first))
+    first = [bounded for bounded in cores if bounded.norms]
+    work = check_work((*cores, *(one.bounded for one in of_values)), first=first)
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "

@@ -21,6 +21,7 @@ from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.statement import Statement
+from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.calibrations import Calibrations
 from server.journey.charges import text_key
@@ -36,7 +37,7 @@ from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
-from sql_rewrite.norms import lower_norms, norm_core, norm_key
+from sql_rewrite.norms import lower_norms, norm_core, norm_key, shares_tables
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
@@ -81,10 +82,10 @@ class Preparing:
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
         cores, values = bound_or_nominal(plan, power, self._dialect)
         histograms = tuple(norm_core(core) for core in cores)
-        # Before anything is written out, which may be long. A histogram does what its core does, and no more.
+        # Before anything is written out, which may be long.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
         of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)
-        work = check_work((*cores, *chosen, *of_values), self._dialect.costs)
+        work = check_work((*cores, *of_values), self._dialect.costs, first=chosen)
         check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
@@ -106,12 +107,16 @@ class Preparing:
             answer_rows.check_types(types, plan.shell)
         statements = tuple(lower(core, self._dialect) for core in cores)
         of_norms = tuple(
-            None
-            if described is None
-            else Histogram(described, lower_norms(core, self._dialect), _norm_key(core, dataset, values))
+            None if described is None else _histogram(core, described, _norm_key(core, dataset, values), self._dialect)
             for core, described in zip(cores, histograms, strict=True)
         )
         first = [histogram.statement for histogram in of_norms if histogram is not None]
+        # Their sums at other norms, where they read the tables that their histograms make.
+        first += [
+            lower(core, self._dialect, shared=True)
+            for core, histogram in zip(cores, of_norms, strict=True)
+            if histogram is not None and histogram.shared
+        ]
         first += () if values is None else values.statements
         self._check_plannable(question, (*statements, *first), dataset)
         keys = tuple(core_key(core, dataset) for core in cores)
@@ -165,7 +170,7 @@ class Preparing:
         return replace(
             bound,
             keys=keys,
-            work=check_work((*bound.cores, *first), self._dialect.costs),
+            work=check_work(bound.cores, self._dialect.costs, first=first),
             spared=frozenset() if promised else frozenset(bound.bounds),
         )
 
@@ -181,6 +186,12 @@ class Preparing:
             raise foreign_text(question.sql, refused.step, refused.place) from None
         except PlanFailed:
             raise Refused([_NOT_PLANNED]) from None
+
+
+def _histogram(core: BoundedCore, described: CoreStatistics, key: str, dialect: Dialect) -> Histogram:
+    """The histogram of a core's norms, with its statement."""
+    shared = shares_tables(core)
+    return Histogram(described, lower_norms(core, dialect, shared=shared), key, shared)
 
 
 def _norm_key(core: BoundedCore, dataset: Dataset, values: ValueStage | None) -> str:

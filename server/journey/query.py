@@ -43,6 +43,8 @@ class Histogram:
     statement: Statement
     key: str
     """What it asks, as the keys of cores."""
+    shared: bool = False
+    """Whether the sums of its core read the tables that its statement makes."""
 
     def release_key(self, family: NoiseFamily) -> str:
         """The key of its releases with this family of noise."""
@@ -213,19 +215,18 @@ class ToRun:
         charged = {charge.core_key for charge in self.asked.charges} - set(self.paid.reused)
         cores = zip(prepared.cores, self.asked.sums, strict=not self.asked.first)
         fresh = [core for core, charge in cores if charge.core_key in charged]
-        # A histogram does what its core does, and no more.
         first = [
             core
             for core, histogram in zip(prepared.cores, prepared.histograms, strict=True)
             if histogram is not None and priced is not None and histogram.release_key(priced.family) in charged
         ]
         if prepared.values is not None and priced is not None:
-            first += [
+            fresh += [
                 histogram.bounded
                 for place, histogram in enumerate(prepared.values.histograms)
                 if prepared.values.release_key(place, priced.family) in charged
             ]
-        return work_of([*first, *fresh], prepared.work.costs)
+        return work_of(fresh, prepared.work.costs, first=first)
 
 
 Admitted = Settled | InFlight | ToRun

@@ -69,6 +69,8 @@ class _Made:
     """Fresh and stored ones without their bodies, by core key."""
     histograms: dict[str, tuple[ReleasedTable, NormSource]] = field(default_factory=dict)
     """Histograms of norms, fresh and stored ones, by core key."""
+    kept_of: str = ""
+    """The histogram whose shared tables the engine keeps, until the next statement."""
 
 
 class Running:
@@ -313,9 +315,10 @@ class Running:
         told, source = self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
         chosen = choose_norms(core, priced.calibration, told, source=source)
         require_reserved(query.asked.charges[place].events, chosen.calibration.events_of(core.described.name))
-        table = self._measured(
-            query, chosen.core.described, lower(chosen.core, self._dialect), chosen.calibration, lease, visible
-        )
+        shared = histogram.shared and made.kept_of == histogram.described.name
+        made.kept_of = ""
+        statement = lower(chosen.core, self._dialect, shared=shared)
+        table = self._measured(query, chosen.core.described, statement, chosen.calibration, lease, visible)
         return replace(table, norms=chosen.notes)
 
     def _histogram(
@@ -338,6 +341,7 @@ class Running:
             table = self._measured(
                 query, histogram.described, histogram.statement, asked.priced.calibration, lease, visible
             )
+            made.kept_of = name if histogram.shared else ""
             steps = [
                 (norm.name, norm.step)
                 for core in asked.prepared.described

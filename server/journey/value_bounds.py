@@ -92,7 +92,7 @@ def _same_norms(histogram: Histogram, core: BoundedCore, dialect: Dialect) -> Hi
     """The histogram of norms of a core whose bounds were chosen: the same norms of the same rows."""
     described = norm_core(core)
     assert described is not None
-    return Histogram(described, lower_norms(core, dialect), histogram.key)
+    return replace(histogram, described=described, statement=lower_norms(core, dialect, shared=histogram.shared))
 
 
 def _choice(

@@ -31,6 +31,7 @@ from sql_rewrite.relations import (
     Output,
     Projected,
     Salted,
+    SharedRows,
     Steps,
     Sum,
     TableRows,
@@ -163,6 +164,11 @@ class DuckDB(DuckDBScalars):
             return table
         kind = "LEFT JOIN" if source.join.outer else "INNER JOIN"
         return f"{kind} {table} ON ({self.write(source.join.child)} = {self.write(source.join.parent)})"
+
+    @writes(SharedRows)
+    def _shared_rows(self, node: SharedRows) -> str:
+        """A temporary table of the worker's cursor (engines/handlers/private.py)."""
+        return f'SELECT * FROM "temp"."main".{quote(node.table)}'
 
     @writes(ChosenGroups)
     def _chosen_groups(self, node: ChosenGroups) -> str:

@@ -19,7 +19,9 @@ from mechanisms.norm_choice import bin_of, edge
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NORM_GRAIN, NORM_MAX, NormOf, NormPower
 from privacy.refusal import Refused
+from privacy.statement import Statement
 from privacy.statistic import StatisticKind
+from sql_rewrite import lower as lowering
 from sql_rewrite import norms as norming
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
@@ -255,9 +257,30 @@ def check_normed_side(side: Side, references: Sequence[NormedReference], store: 
                     require(low <= value <= high, f"{kind} {call.statistic} of {key}: expected {low}, got {value}")
                     require(abs(value) <= bounds[f"{call.statistic}_{place}"], "a sum beyond the statement's bound")
             check_noise(call)
+        if core.norms:
+            _check_shared(core, statement, store)
         seen.cut += reference.scaled_down(store.units)
         if core.norms:
             _check_histogram(core, reference, store)
+
+
+def _groups(store: Store, statement: Statement) -> dict[tuple[Any, ...], dict[str, int]]:
+    """What a statement says of each group."""
+    columns, sums, count = store.exact(statement).reveal()
+    keys = list(zip(*columns.values(), strict=True)) if columns else [()] * count
+    require(len(set(keys)) == count, "a group comes twice")
+    return {key: {name: int(values[place]) for name, values in sums.items()} for place, key in enumerate(keys)}
+
+
+def _check_shared(core: BoundedCore, statement: Statement, store: Store) -> None:
+    """The statements that share tables share the same ones, whatever the norms, and say what the others say."""
+    sums, histogram = lowering.lower(core, shared=True), norming.lower_norms(core, shared=True)
+    nominal = norming.at_norms(core, {item.norm.name: NORM_GRAIN for item in core.norms})
+    made = {one.tables for one in (sums.shared, histogram.shared, lowering.lower(nominal, shared=True).shared) if one}
+    require(len(made) == 1, "tables that depend on norms")
+    require(_groups(store, sums) == _groups(store, statement), "other sums from shared tables")
+    alone = norming.lower_norms(core)
+    require(_groups(store, histogram) == _groups(store, alone), "another histogram from shared tables")
 
 
 def _histogram(core: BoundedCore, store: Store) -> dict[int, dict[str, int]]:

@@ -15,8 +15,9 @@ import pytest
 
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
-from sql_rewrite.lower import _Lowering, histogram_tree
+from sql_rewrite.lower import _Lowering
 from sql_rewrite.lower_expression import ParameterList, lower
+from sql_rewrite.norms import lower_norms
 from sql_rewrite.profile import _Lowering as ProfileLowering
 from sql_rewrite.profile import profiled_tables
 from sql_rewrite.scalars import (
@@ -76,7 +77,8 @@ def outlines() -> str:
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]
-    trees += [dialect.write(histogram_tree(core, "bin")[0]) for core in normed]
+    for statement in (lower_norms(core, dialect, shared=shared) for core in normed for shared in (True, False)):
+        trees += [statement.sql, *(table.sql for table in (statement.shared.tables if statement.shared else ()))]
     trees += [dialect.write(lower(expression, ParameterList())) for expression in expressions()]
     trees.append(dialect.write(_tree(value_histogram("b0", "visits", "cost", CLINIC))))
     trees += [dialect.write(ProfileLowering(profiled).tree()) for profiled in profiled_tables(EXAMPLE)]
