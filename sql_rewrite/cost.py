@@ -197,7 +197,8 @@ def work_of(
     cores = list(cores)
     statements = [(bounded, _passes(bounded)) for bounded in cores]
     # Of rows that both statements share the sums have counted the one pass.
-    statements += [(bounded, 0 if bounded in cores and shares_tables(bounded) else 1) for bounded in first]
+    summed = {id(bounded) for bounded in cores}
+    statements += [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
     for bounded, passes in statements:
         root = bounded.core.sources[0].table
         stored = root.rows_stored

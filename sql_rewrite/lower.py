@@ -319,7 +319,7 @@ class _Lowering:
             rows, names = Salted(rows, hidden), ("s", *names)
         unit_sums = UnitSums(self.bounded, contribution)
         by = ("u", *names)
-        layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial(), dense=not names)
+        layer: Relation = Grouped(rows, "r", by, by, unit_sums.partial())
         layer = unit_sums.with_totals(layer)
         for place, outputs in enumerate(unit_sums.masses()):
             if outputs:

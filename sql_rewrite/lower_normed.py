@@ -132,7 +132,7 @@ class NormSums:
             case Shape.ROWS:
                 return ((_NORMS, self._unit_norms(rows)),)
             case Shape.CELLS:
-                norms = Grouped(SharedRows(_CELLS), "w", ("u",), ("u",), self._all_totals(), dense=True)
+                norms = Grouped(SharedRows(_CELLS), "w", ("u",), ("u",), self._all_totals())
                 return (_CELLS, self._needed(rows)), (_NORMS, norms)
             case _:
                 assert_never(self.shape)
@@ -202,7 +202,7 @@ class NormSums:
         if self.hidden:
             rows = Salted(rows, self.hidden)
         by = ("u", *self._names)
-        return Grouped(rows, "r", by, by, self._partial(), dense=not self.keys)
+        return Grouped(rows, "r", by, by, self._partial())
 
     def _partial(self) -> tuple[Output, ...]:
         """Per unit and cell: rows under each filter, and per statistic its rows with a value and its sums."""
@@ -381,7 +381,7 @@ class NormSums:
                 case _:
                     assert_never(norm.norm.of)
             outputs.append(Output(value, f"{_name(norm)}m"))
-        return Grouped(rows, "r", ("u",), ("u",), tuple(outputs), dense=True)
+        return Grouped(rows, "r", ("u",), ("u",), tuple(outputs))
 
     def _row_products(self, vectors: dict[str, list[Scalar]]) -> tuple[Output, ...]:
         columns = []
@@ -412,7 +412,7 @@ class NormSums:
                     else self._signed_norms(rows)
                 )
             case Shape.CELLS:
-                units = Grouped(self._valued(self._by_unit(rows)), "w", ("u",), ("u",), self._totals(), dense=True)
+                units = Grouped(self._valued(self._by_unit(rows)), "w", ("u",), ("u",), self._totals())
             case _:
                 assert_never(self.shape)
         bins = tuple(
@@ -432,11 +432,11 @@ class NormSums:
             outputs = tuple([Output(value, name) for value, name in zip(values, names, strict=True)])
             return Extended(SharedRows(_CELLS), "t", outputs)
         sums = tuple([Output(Sum(value), name) for value, name in zip(values, names, strict=True)])
-        return Grouped(SharedRows(_CELLS), "t", ("u",), ("u",), sums, dense=True)
+        return Grouped(SharedRows(_CELLS), "t", ("u",), ("u",), sums)
 
     def _signed_norms(self, rows: Relation) -> Relation:
         """One row for each unit, which is in one cell: absolute values of its held sums."""
-        partial = Grouped(rows, "r", ("u",), ("u",), self._partial(), dense=True)
+        partial = Grouped(rows, "r", ("u",), ("u",), self._partial())
         outputs = []
         for norm in self.norms:
             value: Scalar = Named(f"{_name(norm)}v")

@@ -353,7 +353,7 @@ class _Lowering:
                     assert_never(one.of)
         rows: Relation = TableRows(tuple(columns), self._source(), None)
         rows = Extended(rows, "o", (Output(KeyedOrder(tuple(places)), "o"),))
-        units = Grouped(rows, "r", ("u",), ("u",), tuple(partial), dense=True)
+        units = Grouped(rows, "r", ("u",), ("u",), tuple(partial))
         return Extended(units, "p", tuple(whole))
 
     def _source(self) -> tuple[TableSource, ...]:

@@ -238,17 +238,13 @@ class Salted(Relation):
 
 @node
 class Grouped(Relation):
-    """One row for each group: the columns `shown` of the keys `by`, and aggregates. Without keys one row in all.
-
-    `dense` says that the only key is the unit's number.
-    """
+    """One row for each group: the columns `shown` of the keys `by`, and aggregates. Without keys one row in all."""
 
     rows: Relation
     alias: str
     shown: tuple[str, ...]
     by: tuple[str, ...]
     outputs: tuple[Output, ...]
-    dense: bool = False
 
 
 @node

@@ -190,7 +190,7 @@ def _tree(histogram: ValueHistogram) -> Relation:
     else:
         rows = TableRows((Output(Column(_RELATION, "unit$id"), "u"), Output(stored, "x")), (source,), there)
         ends: tuple[ExtremeName, ...] = ("least", "greatest")
-        units = Grouped(rows, "b", (), ("u",), tuple([Output(EndOf(end, Named("x")), end) for end in ends]), dense=True)
+        units = Grouped(rows, "b", (), ("u",), tuple([Output(EndOf(end, Named("x")), end) for end in ends]))
         least, greatest = (_bin(Named(end), kind) for end in ends)
         moved = Arithmetic("+", greatest, Whole(histogram.moved), INTEGER)
         binned = Unfolded(units, "p", (least, moved), BIN)
