@@ -132,7 +132,9 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, fi
                 if charged.account in own
             ],
             "parts": [] if paid.read else answer_parts(asked, paid.reused, second, account, first=first),
-            "reused": bool(prepared.cores) and len(paid.reused) == len(asked.charges) and not every,
+            "reused": bool(prepared.cores)
+            and len(paid.reused) == len(asked.charges)
+            and (first is None or not first.paid.charged),
             "share": share_text(spent, account),
             "of": {"epsilon": decimal_text(account.limit.epsilon), "delta": decimal_text(account.limit.delta)},
             "own": own_json(events, account, prepared.plan.dataset),
