@@ -142,7 +142,7 @@ def test_an_account_that_cannot_pay_the_second_charge(clinic: Services) -> None:
     """Shows the words where the sums cost more than is left: what was charged and what was not."""
     who, sql = analyst(clinic, epsilon="2"), shape()
     with pytest.raises(NotGoneOn) as refused:
-        ask(clinic, sql, who, **wish(15))
+        ask(clinic, sql, who, **wish(3))
     assert refused.value.problem.code in ("budget_exhausted", "accuracy_unreachable")
     assert refused.value.problem.charged
     assert [record.state for record in clinic.ledger.queries(who, after=None, count=9)] == [QueryStatus.FAILED_CHARGED]
