@@ -253,7 +253,7 @@ def test_plans_are_compared_by_their_types(twin: World) -> None:
 def test_the_tick_does_not_depend_on_what_is_chosen() -> None:
     """The work of a statement is the same at every norm and within all value bounds: moments are set before these."""
     compared = 0
-    for seed in range(60):
+    for seed in range(20):
         source = random.Random(seed)
         for power in NormPower:
             try:
@@ -266,4 +266,4 @@ def test_the_tick_does_not_depend_on_what_is_chosen() -> None:
                 works[core.described.name] |= {work_of([one]).unit_nanoseconds for one in (core, *ends)}
                 compared += 1
             assert {len(found) for found in works.values()} == {1}, seed
-    assert compared > 100
+    assert compared > 40
