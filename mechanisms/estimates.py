@@ -29,6 +29,7 @@ __all__ = [
     "linear_form",
     "linear_half_width",
     "linear_standard_error",
+    "of_nobody",
     "registered",
     "rows_of_noise",
     "simulate_column",
@@ -73,6 +74,11 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
 def held_to(measurement: Measurement, estimate: Estimate) -> tuple[float, float] | None:
     """The ends of the range to which noisy values of an estimate are held; None where they are held to nothing."""
     return ESTIMATORS[estimate.kind].ends(measurement)
+
+
+def of_nobody(measurement: Measurement, estimate: Estimate, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
+    """Of each cell, whether an estimate may be that of no row with a value, as far as the noise tells."""
+    return ESTIMATORS[estimate.kind].of_nobody(measurement, noisy, alpha=alpha)
 
 
 def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: float) -> tuple[ExpectedError, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypedDict, TypeVar
 
-from mechanisms.estimates import Column, estimate_column, held_to, linear_form
+from mechanisms.estimates import Column, estimate_column, held_to, linear_form, of_nobody
 from mechanisms.families import MEASUREMENTS
 from mechanisms.measurement import Integers, Measurement, integers, narrow
 from privacy.policy import ColumnType
@@ -63,6 +63,10 @@ class NoisySums:
     def held_to(self, estimate: Estimate) -> tuple[float, float] | None:
         """The ends of the range to which its noisy values are held; None where they are held to nothing."""
         return held_to(self.measurement, estimate)
+
+    def of_nobody(self, estimate: Estimate, alpha: float) -> tuple[bool, ...]:
+        """Of each cell, whether the estimate may be that of no row with a value."""
+        return of_nobody(self.measurement, estimate, self.values, alpha=alpha)
 
     def column(self, estimate: Estimate, alpha: float) -> Column:
         """One estimate of every cell, with intervals that each miss with probability at most alpha."""

@@ -18,6 +18,7 @@ WARNINGS: dict[str, str] = {
     "groups_beyond_bound": "A unit counts in fewer groups than the answer has, so counts and sums are too low.",
     "groups_nearly_unique": "A key has nearly as many values as rows, so hardly any group has enough units.",
     "held_to_range": "An average or a spread was held to the range of its values, or its interval is as wide as that.",
+    "nobody_seen": "The noisy number of rows behind an average, a spread or a guess cannot be told from zero.",
     "two_charges": "The price follows from histograms that are bought first, in a charge of their own.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }

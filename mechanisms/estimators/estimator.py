@@ -73,6 +73,13 @@ class Estimator(ABC):
         """The least and the greatest value to which a noisy one is held; None where it is held to nothing."""
         return None
 
+    def of_nobody(self, measurement: Measurement, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
+        """Whether each cell may be that of no row with a value: whether that is within the noise, at this alpha."""
+        column = self.column(measurement, noisy, integer=False, alpha=alpha)
+        return tuple(
+            low is None or high is None or low <= 0 <= high for low, high in zip(column.lows, column.highs, strict=True)
+        )
+
     @abstractmethod
     def form(self, statistic: Statistic) -> Form | None:
         """Coefficients of the estimate on the integer sums, or None when it is not linear.

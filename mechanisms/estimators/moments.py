@@ -78,6 +78,10 @@ class Ratio(Estimator):
         one = float(measurement.grid * per_row(measurement.statistic)) / 2
         return float(measurement.quantile(np.array([[one, one]]), alpha)[0])
 
+    def of_nobody(self, measurement: Measurement, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
+        """Where the interval of the number of rows with a value reaches zero."""
+        return tuple((count_bounds(measurement, noisy, alpha)[0] <= 0).tolist())
+
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """What `column` says of groups without noise: of values spread evenly, and of the worst ones."""
         statistic = measurement.statistic

@@ -33,6 +33,7 @@ from server.errors import NotGoneOn, Problem, problem_of_ledger, problem_of_refu
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
+from server.journey.nobody import without_guesses
 from server.journey.nonempty import without_empty
 from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace
@@ -285,6 +286,7 @@ class Running:
             count = nonempty.get(core.core.name)
             if count is not None and core.core.keys and core.described.keys.domain is not None:
                 table = without_empty(table, count)
+            table = without_guesses(core, table)
             made.tables.append(table)
 
     def _stored(self, query: ToRun, charge: CoreCharge, table: ReleasedTable) -> StoredRelease:

@@ -22,6 +22,7 @@ from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
+from server.journey.nobody import nobody_warnings
 from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
@@ -73,6 +74,7 @@ def parts_of(
                 *answer_warnings(prepared.cores, len(rows.rows)),
                 *cut_warnings([table.norms for table in tables]),
                 *bounds_warnings([table.bounds for table in tables]),
+                *nobody_warnings(prepared.cores, tables),
                 *held_warnings(prepared.cores, tables),
             )
         ],

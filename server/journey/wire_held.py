@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Finding
 from privacy.release import ReleasedColumn
+from server.journey.nobody import of_nobody
 from sql_rewrite.bound import BoundedCore
 
 __all__ = ["held_warnings"]
@@ -33,7 +34,8 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
             if ends is None or estimate.name not in texts:
                 continue
             column = columns[estimate.name]
-            held = sum(_says_nothing(column, row, ends) for row in range(len(column.values)))
+            nobody = of_nobody(table, sums, estimate)  # there is a warning of these
+            held = sum(_says_nothing(column, row, ends) for row in range(len(column.values)) if not nobody[row])
             if held:
                 yield _finding(texts[estimate.name], held, len(column.values), ends)
 

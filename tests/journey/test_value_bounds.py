@@ -343,11 +343,12 @@ def test_what_the_text_clips_buys_no_histogram(ask: Ask) -> None:
 
 @pytest.mark.parametrize("column", ["nothing", "single"])
 def test_columns_of_nobody_or_one_person(ask: Ask, column: str) -> None:
-    """All NULL, or one person's value alone: an answer with a warning, whose interval says that nothing is known."""
-    answer = ask(f"SELECT AVG({column}), COUNT({column}) FROM people", epsilon="1")
-    codes = [warning["code"] for warning in answer["warnings"]]
-    assert codes[0] == "bounds_uncertain"
-    assert set(codes[1:]) <= {"held_to_range"}  # where noise shows somebody
+    """All NULL, or one person's value alone: no number that looks like an answer, and a count of nobody beside it."""
+    sql = f"SELECT AVG({column}), COUNT({column}) FROM people"
+    answer = ask(sql, epsilon="1", confidence=Fraction(9999, 10000))
+    assert [warning["code"] for warning in answer["warnings"]] == ["bounds_uncertain", "nobody_seen"]
+    assert answer["rows"][0][0] is None
+    assert answer["lows"][0][1] <= 0 <= answer["highs"][0][1]
     (one,) = answer["provenance"]["value_bounds"]
     assert one["certain"] is False
     assert (one["cut"], one["cut_reason"]) == (None, "The histogram shows nobody for certain.")
