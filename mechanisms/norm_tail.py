@@ -28,6 +28,9 @@ _LEAST = 0.5
 _MISFIT = 0.25
 """Part by which an octave that is seen may miss a law that the tail still follows."""
 
+_UNLIKELY = 1e-6
+"""Laws whose weight is a smaller part of the greatest one are left out: hundreds of them say nothing, and take time."""
+
 _HEAVY, _NONE = 0.5, 0.1
 """Weights before the counts are looked at: of all power laws together (bent laws share the rest), and of nothing after.
 
@@ -111,7 +114,8 @@ def norm_tail(noisy: Floats, last: int, deviation: float, sizes: Floats) -> Tail
     weights *= np.exp(-(distance - distance.min()) / 2)
     bins = BINS_PER_OCTAVE * int((~body).sum())
     laws = np.vstack([np.zeros((1, bins)), spread.reshape(len(after), bins)])
-    return Tail(BINS_PER_OCTAVE * last, laws, weights / weights.sum())
+    likely = weights > _UNLIKELY * weights.max()
+    return Tail(BINS_PER_OCTAVE * last, laws[likely], weights[likely] / weights[likely].sum())
 
 
 def _ended(after: Floats, deviation: float) -> Floats:
