@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Finding
-from privacy.release import ReleasedColumn
 from server.journey.nobody import of_nobody
 from sql_rewrite.bound import BoundedCore
 
@@ -34,14 +33,14 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
             if ends is None or estimate.name not in texts:
                 continue
             column = columns[estimate.name]
-            nobody = of_nobody(table, sums, estimate)  # there is a warning of these
-            held = sum(_says_nothing(column, row, ends) for row in range(len(column.values)) if not nobody[row])
+            cells = zip(column.numbers, column.lows, column.highs, strict=True)
+            nobody = of_nobody(table, sums, estimate)  # another warning counts these
+            held = sum(_says_nothing(*cell, ends) for cell, none in zip(cells, nobody, strict=True) if not none)
             if held:
                 yield _finding(texts[estimate.name], held, len(column.values), ends)
 
 
-def _says_nothing(column: ReleasedColumn, row: int, ends: tuple[float, float]) -> bool:
-    value, low, high = column.numbers[row], column.lows[row], column.highs[row]
+def _says_nothing(value: float | None, low: float | None, high: float | None, ends: tuple[float, float]) -> bool:
     least, most = ends
     if value is None:
         return False
