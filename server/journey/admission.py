@@ -162,14 +162,18 @@ class Admission:
         if priced is not None:
             quoting.refuse(priced, self._stored, reusable)
         try:
-            reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
+            return self._reserved(asked, reusable, started)
         except BudgetExhausted as error:
             _explain(error, priced, path)
             raise
+
+    def _reserved(self, asked: Asked, reusable: Reusable, started: float) -> Admitted:
+        """Step 5: what the ledger decides about the charges. The query waits for its run, or an earlier one answers it."""
+        reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
         if reserved.answer is not None or not reserved.fresh:
             return _retried(reserved)
         with self._lock:
-            self._waiting[query_id] = question.principal
+            self._waiting[asked.query_id] = asked.question.principal
         return ToRun(asked, Paid.of(reserved), started)
 
     def _first(
@@ -187,12 +191,7 @@ class Admission:
             path=path,
             first=True,
         )
-        reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
-        if reserved.answer is not None or not reserved.fresh:
-            return _retried(reserved)
-        with self._lock:
-            self._waiting[query_id] = question.principal
-        return ToRun(asked, Paid.of(reserved), started)
+        return self._reserved(asked, reusable, started)
 
     def _first_priced(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...]
@@ -217,7 +216,7 @@ class Admission:
     def second(self, query: ToRun, learned: Learned) -> ToRun:
         """The second charge of a query, whose histograms are released: its sums, at the width that was asked for.
 
-        It is a query of its own, without an Idempotency-Key: who repeats the request finds the first one.
+        It is a query of its own, without an Idempotency-Key: a repeated request finds the first one.
         Errors: Refused, and the ledger's; nothing of the sums is charged then.
         """
         first = query.asked
@@ -461,6 +460,7 @@ class Admission:
 
 
 def _moved() -> Problem:
+    """Of a query whose price was another one each time that it was to be reserved."""
     return Problem(
         "conflict",
         what="the query could not be priced",

@@ -22,13 +22,13 @@ from privacy.refusal import Finding
 from privacy.release import NormSource
 from server.errors import Problem
 from server.floor import Floor
-from server.journey.charges import charges_of
+from server.journey.charges import charges_of, wish_of
 from server.journey.query import Prepared
 from server.journey.value_bounds import Told
 from server.pricing import Priced, cost_on
 from server.question import Question
 
-__all__ = ["Learned", "first_priced", "greatest", "said_before", "sums_refused"]
+__all__ = ["Learned", "first_priced", "said_before", "sums_refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,9 @@ def first_priced(prepared: Prepared, default: Priced, path: Sequence[Account]) -
     ), charges
 
 
-def greatest(question: Question, dataset: Dataset) -> Fraction:
-    """The greatest epsilon of the paying account that the sums may cost."""
-    most = dataset.limits.epsilon_max
-    return most if question.at_most is None else min(most, question.at_most)
-
-
 def said_before(question: Question, dataset: Dataset, leaf: Account, first: str) -> Finding:
     """What an estimate says of the two charges; `first` is the epsilon of the histograms."""
-    most = decimal_text(min(greatest(question, dataset), leaf.limit.epsilon), places=6)
+    most = decimal_text(min(wish_of(question).most(dataset), leaf.limit.epsilon), places=6)
     return Finding(
         code="two_charges",
         what="this accuracy is two charges",

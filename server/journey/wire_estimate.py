@@ -17,9 +17,10 @@ from privacy.release import NormNote
 from server.answer_rows import from_stored
 from server.errors import exhausted_words, finding_body
 from server.estimands import counts_of, estimand, what_is_cut
+from server.journey.charges import wish_of
 from server.journey.norms import Foreseen, foresee
 from server.journey.query import Prepared, Quote
-from server.journey.two_charges import greatest, said_before
+from server.journey.two_charges import said_before
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_before, open_argument, open_bounds_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
@@ -63,7 +64,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             "budget": leaf.id,
             "epsilon": first,
             "delta": decimal_text(delta),
-            "then_at_most": {"epsilon": decimal_text(greatest(question, dataset))} if quote.first else None,
+            "then_at_most": {"epsilon": decimal_text(wish_of(question).most(dataset))} if quote.first else None,
             "parts": estimate_parts(prepared, quote, cost),
             "share": share_text(cost, leaf),
             "of": {"epsilon": decimal_text(leaf.limit.epsilon), "delta": decimal_text(leaf.limit.delta)},
