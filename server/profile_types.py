@@ -1,16 +1,16 @@
-"""A published profile as JSON, by its types: what `server/profile_body.py` writes, and who advises from it reads."""
+"""A published profile as JSON, by its types: written by `server/profile_body.py`, and read for advice."""
 
 from __future__ import annotations
 
 from typing import TypedDict
 
-__all__ = ["ColumnProfile", "CountQuantile", "Figure", "Profile", "Quantile", "TableProfile", "Told"]
+__all__ = ["ColumnProfile", "CountQuantile", "Figure", "NoisyNumber", "Profile", "Quantile", "TableProfile"]
 
 Figure = int | float | str
 """A number, or a day as ISO text."""
 
 
-class Told(TypedDict):
+class NoisyNumber(TypedDict):
     """A noisy number with the interval of its noise."""
 
     value: float
@@ -40,14 +40,14 @@ class KeySize(TypedDict):
     """How many units have a key."""
 
     key: str | int | bool | None
-    units: Told
+    units: NoisyNumber
 
 
 class ColumnProfile(TypedDict):
     """What is said about a column; None for what is not, or cannot be because of the noise."""
 
     name: str
-    null: Told | None
+    null: NoisyNumber | None
     quantiles: list[Quantile] | None
     keys: list[KeySize] | None
     groups_per_unit: list[CountQuantile] | None
@@ -58,8 +58,8 @@ class TableProfile(TypedDict):
     """What is said about a table."""
 
     name: str
-    units: Told
-    rows: Told | None
+    units: NoisyNumber
+    rows: NoisyNumber | None
     rows_per_unit: list[CountQuantile] | None
     columns: list[ColumnProfile]
 

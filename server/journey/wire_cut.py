@@ -11,7 +11,7 @@ from typing import assert_never
 
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
-from privacy.statistic import Estimate, StatisticKind
+from privacy.statistic import Estimate
 from server.answer_rows import AnswerRows
 from server.estimands import rows_are_cut
 from sql_rewrite.bound import BoundedCore
@@ -20,12 +20,10 @@ from sql_rewrite.plan import ShellOutput
 
 __all__ = ["with_cut_json"]
 
-WORDS = (
+_WORDS = (
     "Empirical, without a promise: the interval of the noise, widened by the part of the whole that the histogram says "
     "is cut and twice its error. A cut that is uneven over the groups, and units too rare to be seen, are not in it."
 )
-
-_COUNTING = (StatisticKind.UNITS, StatisticKind.COUNT)
 
 _COMPUTED = "The column is computed from released numbers."
 _DECLARED = "Bounds that were declared or asked for may cut rows, and no histogram says how many."
@@ -52,7 +50,7 @@ def with_cut_json(
             for place, (output, how) in enumerate(zip(outputs, widened, strict=True))
             if isinstance(how, str) and output.kind != ColumnKind.KEY
         ],
-        "words": WORDS,
+        "words": _WORDS,
     }
 
 
@@ -75,7 +73,7 @@ def _of_output(output: ShellOutput, known: dict[str, tuple[BoundedCore, Released
         return _COMPUTED
     core, table = known[output.core]
     estimate = next(one for one in core.described.estimates if one.name == output.column)
-    if table.bounds and estimate.kind.statistic not in _COUNTING:
+    if table.bounds and estimate.kind.statistic.described.of_values:
         return _BEYOND
     contribution = core.contribution
     match contribution:
@@ -98,4 +96,4 @@ def _normed(core: BoundedCore, estimate: Estimate, table: ReleasedTable) -> _Wid
     sums = table.sums_of(estimate.name)
     if part and (sums is None or not sums.linear(estimate.name)):
         return _RATIO
-    return part, estimate.kind.statistic not in _COUNTING
+    return part, estimate.kind.statistic.described.of_values

@@ -10,7 +10,6 @@ from mechanisms.estimates import ExpectedError
 from mechanisms.interval import two_sided_alpha
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
-from privacy.statistic import StatisticKind
 from server.derived.at_once import why_none
 from server.derived.cells import NoInterval
 from server.journey.norms import Foreseen
@@ -142,8 +141,7 @@ def unbounded_columns(seen: Foreseen, core: str) -> list[str]:
     if core not in seen.unbounded:
         return []
     described = next(one for one in seen.priced.calibration.cores if one.name == core)
-    counts = (StatisticKind.UNITS, StatisticKind.COUNT)
-    return [estimate.name for estimate in described.estimates if estimate.kind.statistic not in counts]
+    return [estimate.name for estimate in described.estimates if estimate.kind.statistic.described.of_values]
 
 
 def errors_by_rows(

@@ -97,7 +97,7 @@ def test_without_a_file_everything_is_said() -> None:
 def test_the_types_of_a_profile_are_those_of_the_answer() -> None:
     """What advises from a profile reads it by the members that the route promises."""
     pairs = {
-        profile_types.Told: answers.RangeAnswer,
+        profile_types.NoisyNumber: answers.RangeAnswer,
         profile_types.Quantile: answers.QuantileAnswer,
         profile_types.CountQuantile: answers.QuantileAnswer,
         profile_types.KeySize: answers.KeySizeAnswer,
