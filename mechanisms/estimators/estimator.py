@@ -69,9 +69,9 @@ class Estimator(ABC):
         intervals have to hold: the tests of this room, and DuckDB's own function, are compared with it.
         """
 
+    @abstractmethod
     def ends(self, measurement: Measurement) -> tuple[float, float] | None:
         """The least and the greatest value to which a noisy one is held; None where it is held to nothing."""
-        return None
 
     def of_nobody(self, measurement: Measurement, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
         """Whether each cell may be that of no row with a value: whether that is within the noise, at this alpha."""

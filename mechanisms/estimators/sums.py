@@ -48,6 +48,10 @@ class Linear(Estimator):
         """The definition. A sum of nothing is zero: that is what its noise is added to."""
         return self.defined(values, nulls)
 
+    def ends(self, measurement: Measurement) -> None:
+        """Counts and sums are shown as they are."""
+        return
+
     def form(self, statistic: Statistic) -> Form:
         """The form on the statistic's sums."""
         return self.coefficients(statistic)

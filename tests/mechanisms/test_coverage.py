@@ -135,6 +135,29 @@ def test_other_confidences(confidence: Fraction) -> None:
         assert min(shares_covered(table, truths(x)).values()) >= float(confidence) - room
 
 
+def test_noise_alone_reaches_the_ends_that_an_estimate_names() -> None:
+    """Values are held to the ends of their range, and to no others; what has no ends is not held at zero."""
+    core = cells_core([moments(nulls=True)], MOMENT_ESTIMATES[2], CELLS)
+    sums = {f"m_{i}": part for i, part in enumerate(bernstein(ages(1), width=100, degree=2, nulls=3))}
+    table = release(
+        core,
+        calibrate([core], PRICES["laplace"]),
+        same_cells(core, sums, CELLS),
+        bits=SeededBits(70),
+        confidence=Fraction(95, 100),
+    )
+    (noisy,) = table.sums
+    columns = {column.name: column for column in table.columns}
+    assert noisy.estimates
+    for estimate in noisy.estimates:
+        values = [float(value) for value in columns[estimate.name].numbers if value is not None]
+        ends = noisy.held_to(estimate)
+        if ends is None:
+            assert min(values) < 0, estimate.name
+        else:
+            assert (min(values), max(values)) == pytest.approx(ends), estimate.name
+
+
 @pytest.mark.parametrize("rows", [300, 5000])
 def test_standard_errors_are_those_of_the_estimates(rows: int) -> None:
     """The standard errors match the spread of 4,000 releases: within 6 per cent with 5,000 rows, 15 with 300."""
