@@ -25,7 +25,6 @@ from typing import TypeVar
 from mechanisms.interval import two_sided_alpha
 from mechanisms.noisy_sums import NoisySums
 from mechanisms.released_table import ReleasedTable
-from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
 from privacy.release import ReleasedColumn
 from privacy.statistic import Estimate
@@ -44,12 +43,12 @@ def without_guesses(core: BoundedCore, table: ReleasedTable) -> ReleasedTable:
         return table
     gone: dict[str, tuple[bool, ...]] = {}
     for sums, estimate in _estimates(table):
-        if estimate.statistic not in guessed:
+        if estimate.statistic not in guessed or not estimate.kind.statistic.described.of_values:
             continue
-        if estimate.kind is AggregateFunction.SUM:
+        if sums.held_to(estimate) is None:
             alpha = two_sided_alpha(Fraction(table.confidence), max(1, table.rows))
             gone[estimate.name] = (all(sums.of_nobody(estimate, alpha)),) * table.rows
-        elif sums.held_to(estimate) is not None:
+        else:
             gone[estimate.name] = of_nobody(table, sums, estimate)
     return replace(table, columns=tuple(_without(column, gone.get(column.name)) for column in table.columns))
 
@@ -74,7 +73,7 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
             continue
         values = columns[estimate.name].values
         ratio = sums.held_to(estimate) is not None
-        if estimate.statistic in guessed and (ratio or estimate.kind is AggregateFunction.SUM):
+        if estimate.statistic in guessed and estimate.kind.statistic.described.of_values:
             found = sum(value is None for value in values)
             if found:
                 yield _null(text, found, len(values), ratio=ratio)
@@ -129,7 +128,7 @@ def _null(text: str, found: int, cells: int, *, ratio: bool) -> Finding:
         code="nobody_seen",
         what=f"{some} {verb} null",
         why=f"Nobody may have a value: {what} cannot be told from zero, and the histogram that chose the value bounds "
-        "shows nobody for certain. What noise makes within guessed bounds is no answer.",
+        "shows nobody for certain. What noise makes within guessed bounds is not an answer.",
         instead=(
             "spend more, or ask for larger groups",
             "ask COUNT(<column>) for how many rows have a value",

@@ -34,8 +34,9 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
                 continue
             column = columns[estimate.name]
             cells = zip(column.numbers, column.lows, column.highs, strict=True)
-            nobody = of_nobody(table, sums, estimate)  # another warning counts these
-            held = sum(_says_nothing(*cell, ends) for cell, none in zip(cells, nobody, strict=True) if not none)
+            rows = [row for row, cell in enumerate(cells) if _says_nothing(*cell, ends)]
+            nobody = of_nobody(table, sums, estimate) if rows else ()
+            held = sum(not nobody[row] for row in rows)  # another warning counts groups of nobody
             if held:
                 yield _finding(texts[estimate.name], held, len(column.values), ends)
 
