@@ -168,7 +168,7 @@ class Admission:
             raise
 
     def _reserved(self, asked: Asked, reusable: Reusable, started: float) -> Admitted:
-        """Step 5: what the ledger decides about the charges. The query waits for its run, or an earlier one answers it."""
+        """Step 5: what the ledger decides. The query waits for its run, or an earlier one answers it."""
         reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
         if reserved.answer is not None or not reserved.fresh:
             return _retried(reserved)
