@@ -2,7 +2,7 @@
 
     Exception
       Problem                 anything this room refuses; carries its code and its words
-      NotGoneOn               an ExecutionFailed that is explained by released numbers, and carries a Problem
+      SumsRefused             an ExecutionFailed that released numbers explain, and that carries a Problem
       privacy.refusal.Refused         -> problem_of_refusal
       privacy.refusal.ExecutionFailed -> problem_of_execution
       accountant.errors.LedgerError   -> problem_of_ledger
@@ -40,8 +40,8 @@ from privacy.warning import WARNINGS
 from server.problem_kinds import PROBLEMS, ProblemKind
 
 __all__ = [
-    "NotGoneOn",
     "Problem",
+    "SumsRefused",
     "exhausted_words",
     "finding_body",
     "problem_body",
@@ -100,8 +100,8 @@ class Problem(Exception):
         return PROBLEMS[self.code]
 
 
-class NotGoneOn(ExecutionFailed):
-    """A query of two charges whose second one is refused: what is refused follows from what the first one released."""
+class SumsRefused(ExecutionFailed):
+    """A query of two charges whose second one is refused, for a reason that released numbers give."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ def problem_of_refusal(refused: Refused) -> Problem:
 
 def problem_of_execution(failed: ExecutionFailed) -> Problem:
     """The one constant outcome after the start of the engine; a query that read no row was not charged, and says so."""
-    if isinstance(failed, NotGoneOn):
+    if isinstance(failed, SumsRefused):
         return failed.problem
     if not failed.started:
         # Not 503: a client that repeats it by itself would get the same outcome forever under one Idempotency-Key.

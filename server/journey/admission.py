@@ -189,7 +189,7 @@ class Admission:
             priced=priced,
             charges=charges,
             path=path,
-            first=True,
+            histograms_only=True,
         )
         return self._reserved(asked, reusable, started)
 
@@ -211,7 +211,7 @@ class Admission:
         """What an estimate says of a question of two charges."""
         priced, charges = self._first_priced(question, prepared, path)
         reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
-        return Quote(priced, path, reusable.serving, [], (), None, [""] * len(prepared.cores), first=True)
+        return Quote(priced, path, reusable.serving, [], (), None, [""] * len(prepared.cores), histograms_only=True)
 
     def second(self, query: ToRun, learned: Learned) -> ToRun:
         """The second charge of a query, whose histograms are released: its sums, at the width that was asked for.

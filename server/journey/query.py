@@ -144,7 +144,7 @@ class Quote:
     """Keys of the cores, in the order of the plan."""
     histograms: Mapping[str, ReleasedTable] = field(default_factory=dict)
     """Stored histograms of norms that would choose them for free, by the name of their core."""
-    first: bool = False
+    histograms_only: bool = False
     """Whether the price is that of histograms alone: they say what the sums cost, which are a charge of their own."""
 
 
@@ -162,13 +162,13 @@ class Asked:
     priced: Priced | None
     charges: tuple[CoreCharge, ...]
     path: tuple[Account, ...]
-    first: bool = False
+    histograms_only: bool = False
     """Whether the charges are those of histograms alone, whose sums are a charge of their own."""
 
     @property
     def sums(self) -> tuple[CoreCharge, ...]:
         """The charges of the plan's cores, in its order."""
-        return () if self.first else self.charges[: len(self.prepared.cores)]
+        return () if self.histograms_only else self.charges[: len(self.prepared.cores)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +209,11 @@ class ToRun:
     @property
     def work(self) -> Work:
         """What the engine does: the cores that no stored release serves."""
-        if not self.paid.reused and not self.asked.first:
+        if not self.paid.reused and not self.asked.histograms_only:
             return self.asked.prepared.work
         prepared, priced = self.asked.prepared, self.asked.priced
         charged = {charge.core_key for charge in self.asked.charges} - set(self.paid.reused)
-        cores = zip(prepared.cores, self.asked.sums, strict=not self.asked.first)
+        cores = zip(prepared.cores, self.asked.sums, strict=not self.asked.histograms_only)
         fresh = [core for core, charge in cores if charge.core_key in charged]
         first = [
             core

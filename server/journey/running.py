@@ -29,7 +29,7 @@ from privacy.release import BoundsSource, NormSource
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
-from server.errors import NotGoneOn, Problem, problem_of_ledger, problem_of_refusal
+from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_refusal
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
 from server.journey.charges import repeat_key
@@ -102,7 +102,7 @@ class Running:
         self._dialect = DIALECTS[private.capabilities.dialect]
 
     def complete(self, query: ToRun) -> bytes:
-        """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, nothing else."""
+        """Steps 6 to 8. Returns the stored answer at its visible moment. Errors: ExecutionFailed, or SumsRefused."""
         if not self._admission.take(query.query_id):
             # Cancelled: what the ledger says is certain, and nothing else is.
             record = self._ledger.query(query.query_id)
@@ -139,7 +139,7 @@ class Running:
         visible = self.visible(query)
         learned = None
         try:
-            if query.asked.first:
+            if query.asked.histograms_only:
                 learned = self._learn(query, made, lease, visible)
             else:
                 query = self._at_bounds(query, made, lease, visible)
@@ -149,7 +149,7 @@ class Running:
                 slot.close()
                 made.kept = made.fresh
             return self._post(query, made, before) if learned is None else self._go_on(query, made, learned)
-        except NotGoneOn as refused:
+        except SumsRefused as refused:
             # What is refused follows from what was released, and everything of that is visible already.
             logger().info("sums_refused", query_id=query.query_id, code=refused.problem.code)
             self._fail(query.query_id, made.kept)
@@ -197,16 +197,16 @@ class Running:
         return Learned(tuple(values), norms)
 
     def _go_on(self, query: ToRun, made: _Made, learned: Learned) -> bytes:
-        """The second charge of a query whose histograms are released, and its answer. Errors: NotGoneOn besides."""
+        """The second charge of a query whose histograms are released, and its answer. Errors: SumsRefused besides."""
         try:
             second = self._admission.second(query, learned)
         except Refused as refused:
-            raise NotGoneOn(sums_refused(problem_of_refusal(refused))) from None
+            raise SumsRefused(sums_refused(problem_of_refusal(refused))) from None
         except Problem as problem:
-            raise NotGoneOn(sums_refused(problem)) from None
+            raise SumsRefused(sums_refused(problem)) from None
         except BudgetExhausted as exhausted:
             own = self._ledger.standing(exhausted.account).principal == query.asked.question.principal
-            raise NotGoneOn(sums_refused(problem_of_ledger(exhausted, spending=True, own_account=own))) from None
+            raise SumsRefused(sums_refused(problem_of_ledger(exhausted, spending=True, own_account=own))) from None
         return self._in_slot(second, (query, made))
 
     def _fail(self, query_id: str, kept: Sequence[StoredRelease]) -> None:

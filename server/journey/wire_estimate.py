@@ -45,7 +45,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     """The body of an estimate: verdict, price, expected errors, what is bounded how, what may be reused."""
     priced, reusable, leaf = quote.priced, quote.reusable, quote.path[0]
     dataset = prepared.plan.dataset
-    free = priced is None or (not quote.first and all(key in reusable for key in quote.keys))
+    free = priced is None or (not quote.histograms_only and all(key in reusable for key in quote.keys))
     verdict = Verdict.FREE
     if priced is not None and not free:
         verdict = Verdict.AFFORDABLE if priced.admitted else Verdict.REJECTED_BUDGET
@@ -54,7 +54,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     if loss is not None and priced is not None:
         cost = cost_on(leaf, loss) if reusable else priced.cost
     first = epsilon_text(cost, leaf)
-    before = [said_before(question, dataset, leaf, first)] if quote.first else []
+    before = [said_before(question, dataset, leaf, first)] if quote.histograms_only else []
     seen = None if priced is None else foresee(prepared, priced, quote.histograms)
     notes = prepared.notes if seen is None else seen.notes
     delta = Fraction(0) if loss is None else loss.delta
@@ -64,7 +64,9 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             "budget": leaf.id,
             "epsilon": first,
             "delta": decimal_text(delta),
-            "then_at_most": {"epsilon": decimal_text(wish_of(question).most(dataset))} if quote.first else None,
+            "then_at_most": {"epsilon": decimal_text(wish_of(question).most(dataset))}
+            if quote.histograms_only
+            else None,
             "parts": estimate_parts(prepared, quote, cost),
             "share": share_text(cost, leaf),
             "of": {"epsilon": decimal_text(leaf.limit.epsilon), "delta": decimal_text(leaf.limit.delta)},
@@ -80,7 +82,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
         ],
         "warnings": [finding_body(warning) for warning in (*before, *prepared.warnings)],
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
-        "statistics": [] if priced is None or quote.first else _statistics(prepared, priced),
+        "statistics": [] if priced is None or quote.histograms_only else _statistics(prepared, priced),
         "contribution": [
             _contribution(prepared, core, notes.get(core.described.name, ()), priced) for core in prepared.cores
         ],

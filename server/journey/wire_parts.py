@@ -68,7 +68,7 @@ def fresh_names(prepared: Prepared, quote: Quote) -> dict[Part, list[str]]:
     return {
         Part.VALUES: values,
         Part.NORMS: [known[key].described.name for key in known if key in needed and key not in reusable],
-        Part.SUMS: [] if quote.first else cores,
+        Part.SUMS: [] if quote.histograms_only else cores,
     }
 
 

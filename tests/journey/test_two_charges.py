@@ -17,7 +17,7 @@ from accountant.states import QueryStatus
 from privacy.composition import compose
 from privacy.loss import Loss
 from privacy.refusal import ExecutionFailed, Refused
-from server.errors import NotGoneOn
+from server.errors import SumsRefused
 from server.floor import Floor
 from server.journey.query import ToRun
 from server.services import Services
@@ -106,7 +106,7 @@ def test_a_width_that_costs_too_much_keeps_the_first_charge_alone(
     seen = statements(clinic, monkeypatch)
     price = foreseen(clinic, sql, who, **wish(30, at_most=Fraction(1, 100)))["price"]
     assert price["then_at_most"] == {"epsilon": "0.01"}
-    with pytest.raises(NotGoneOn) as refused:
+    with pytest.raises(SumsRefused) as refused:
         ask(clinic, sql, who, **wish(30, at_most=Fraction(1, 100)))
     problem = refused.value.problem
     assert (problem.code, problem.charged) == ("accuracy_unreachable", True)
@@ -141,7 +141,7 @@ def test_what_no_norm_makes_affordable_is_refused_before_any_charge(clinic: Serv
 def test_an_account_that_cannot_pay_the_second_charge(clinic: Services) -> None:
     """Shows the words where the sums cost more than is left: what was charged and what was not."""
     who, sql = analyst(clinic, epsilon="2"), shape()
-    with pytest.raises(NotGoneOn) as refused:
+    with pytest.raises(SumsRefused) as refused:
         ask(clinic, sql, who, **wish(3))
     assert refused.value.problem.code in ("budget_exhausted", "accuracy_unreachable")
     assert refused.value.problem.charged
@@ -195,7 +195,7 @@ def test_a_failure_in_either_run_keeps_what_was_charged(
     with pytest.raises(ExecutionFailed) as failed:
         ask(clinic, sql, who, **wish(400))
     assert failed.value.started
-    assert not isinstance(failed.value, NotGoneOn)
+    assert not isinstance(failed.value, SumsRefused)
     monkeypatch.setattr(private, "run", run)
     states = [record.state for record in clinic.ledger.queries(who, after=None, count=9)]
     assert states == [QueryStatus.FAILED_CHARGED] * place
