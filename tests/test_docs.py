@@ -67,6 +67,23 @@ def test_the_readme_names_the_two_commands() -> None:
     assert text.index("./noisegate up") < text.index("./noisegate test") < text.index("## Your own data")
 
 
+def test_figures_of_accuracy_are_those_of_their_page() -> None:
+    """Shows that README and the page on norms repeat what docs/accuracy.md has: ratios to the best norm in hindsight."""
+    page = (CHECKOUT / "docs" / "accuracy.md").read_text()
+    pattern = r"^\| ([a-zA-Z, ]+?) \| [0-9,]+: ([0-9.]+) \| [0-9.]+ \| ([0-9.]+), ([0-9.]+), "
+    found = {name: figures for name, *figures in re.findall(pattern, page, re.MULTILINE)}
+    months, both, departments, whole, zipf = found.values()
+    own = " ".join((CHECKOUT / "mechanisms" / "norm_choice.md").read_text().split())
+    assert (
+        f"visits by month {months[0]}, by month and department {both[0]}, by department {departments[0]}, "
+        f"in all {whole[0]}; a SUM over units that follow Zipf's law {zipf[0]}." in own
+    )
+    ratio, nothing, declared = map(float, months)
+    readme = " ".join((CHECKOUT / "README.md").read_text().split())
+    assert f"visits by month have {ratio:.1f} times the error" in readme
+    assert f"has {nothing:.0f} times that error, and {declared:.0f} times with counts that somebody declared" in readme
+
+
 def test_decisions_have_numbers_of_their_own() -> None:
     """Shows that decisions count 0001, 0002, ... and that a superseded one names its successor in its first lines."""
     pages = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
