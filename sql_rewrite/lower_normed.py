@@ -143,20 +143,23 @@ class NormSums:
         for norm in self.norms:
             outputs[f"{_name(norm)}v"] = Output(Named(f"{_name(norm)}v"), f"{_name(norm)}v")
         for item in self.statistics:
-            name, kind = item.statistic.name, item.statistic.kind
-            if kind is StatisticKind.SUM or kind is StatisticKind.UNITS or kind is StatisticKind.WEIGHTS:
-                continue
-            if kind is not StatisticKind.COUNT or item.present is None:
-                counted = self._counted(item)
-                outputs[counted] = Output(Named(counted), counted)
-            if item.present is not None or (kind is StatisticKind.MOMENTS and _nullable(item)):
-                outputs[f"{name}n"] = Output(Named(f"{name}n"), f"{name}n")
-            if kind is StatisticKind.MOMENTS:
-                for part in ("x", "y")[: item.statistic.degree]:
-                    value: Scalar = Named(f"{name}{part}")
-                    outputs[f"{name}{part}"] = Output(
-                        Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, f"{name}{part}"
-                    )
+            name, counted = item.statistic.name, self._counted(item)
+            match item.statistic.kind:
+                case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.SUM:
+                    pass
+                case StatisticKind.COUNT:
+                    read = counted if item.present is None else f"{name}n"
+                    outputs[read] = Output(Named(read), read)
+                case StatisticKind.MOMENTS:
+                    for read in (counted, f"{name}n") if _nullable(item) else (counted,):
+                        outputs[read] = Output(Named(read), read)
+                    for part in ("x", "y")[: item.statistic.degree]:
+                        value: Scalar = Named(f"{name}{part}")
+                        outputs[f"{name}{part}"] = Output(
+                            Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, f"{name}{part}"
+                        )
+                case _:
+                    assert_never(item.statistic.kind)
         return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
 
     # Sums
@@ -259,12 +262,10 @@ class NormSums:
 
     def _term(self, norm: BoundedNorm) -> Scalar:
         value = Named(f"{_name(norm)}v")
-        if norm.norm.of is NormOf.UNITS:
-            return value
-        if self._squared:
+        if self._squared and norm.norm.of is not NormOf.UNITS:  # one and none are their own squares
             narrow = norm.most**2 < _NARROW
             return Arithmetic("*", value if narrow else Cast(value, WIDE), value, INTEGER if narrow else WIDE)
-        return value if norm.norm.of is NormOf.ROWS else Function("abs", (value,))
+        return Function("abs", (value,)) if _signed(norm) else value
 
     @property
     def _squared(self) -> bool:
@@ -272,9 +273,8 @@ class NormSums:
         return self.contribution.power is NormPower.L2 and self.contribution.cells > 1
 
     def _factor(self, norm: BoundedNorm, total: Scalar) -> Scalar:
-        signed = self.shape is Shape.ALONE and norm.norm.of is NormOf.SUM
         return Factor(
-            Function("abs", (total,)) if signed else total,
+            Function("abs", (total,)) if self.shape is Shape.ALONE and _signed(norm) else total,
             squared=self._squared,
             wide=self._wide(norm),
             norm=self.contribution.norm(_name(norm)),
@@ -408,7 +408,7 @@ class NormSums:
             case Shape.ALONE | Shape.ROWS:
                 units = (
                     self._unit_norms(rows)
-                    if not any(norm.norm.of is NormOf.SUM and not _additive(norm) for norm in self.norms)
+                    if not any(_signed(norm) and not _additive(norm) for norm in self.norms)
                     else self._signed_norms(rows)
                 )
             case Shape.CELLS:
@@ -424,7 +424,7 @@ class NormSums:
     def _alone_norms(self) -> Relation:
         """One row for each unit, which is in one cell, from the table of cells. Grouped, so that each counts once."""
         values = [
-            Function("abs", (Named(f"{_name(norm)}v"),)) if norm.norm.of is NormOf.SUM else Named(f"{_name(norm)}v")
+            Function("abs", (Named(f"{_name(norm)}v"),)) if _signed(norm) else Named(f"{_name(norm)}v")
             for norm in self.norms
         ]
         names = [f"{_name(norm)}m" for norm in self.norms]
@@ -474,6 +474,17 @@ def _additive(norm: BoundedNorm) -> bool:
         case NormOf.SUM:
             assert norm.encoding is not None
             return norm.encoding.lowest >= 0
+        case _:
+            assert_never(norm.norm.of)
+
+
+def _signed(norm: BoundedNorm) -> bool:
+    """Whether a unit's number in a cell may be negative."""
+    match norm.norm.of:
+        case NormOf.ROWS | NormOf.UNITS:
+            return False
+        case NormOf.SUM:
+            return True
         case _:
             assert_never(norm.norm.of)
 
