@@ -147,7 +147,7 @@ class SharedAnswer:
     """The part of an answer that is the same bytes as in the stored answer of another query.
 
     The bytes from `start` to `end` of the whole answer of `query_id` are the bytes from `at` on here.
-    Errors: ValueError for positions that are no part.
+    Errors: ValueError for positions that are not a part.
     """
 
     query_id: str

@@ -249,7 +249,7 @@ class Sharing(enum.Enum):
 
 _SHARING_SAID = {
     Sharing.NO: "Releases are not shared: an analyst is served by their own releases only.",
-    Sharing.CHARGED: "Releases are shared for a charge: who reads what another analyst paid for is charged on "
+    Sharing.CHARGED: "Releases are shared for a charge: whoever reads what another analyst paid for is charged on "
     "their own accounts below the first one that both have in common, so a personal limit bounds what they read.",
     Sharing.FREE: "Releases are shared for free: a personal limit does not bound what the person reads, only the "
     "root's limit does.",

@@ -7,7 +7,7 @@ accountant/filter.md); an infinite amount is more than any. Every sum of the roo
 root's own currency for every family: Gaussian noise by its share of the Gaussian branch, Laplace noise by the least of
 its three shares, which for small prices is that of mu squared and not that of epsilon.
 
-It limits how often one looks. It is no protection against what a single look shows: a few hundred observations that are
+It limits how often one looks. It does not protect against what a single look shows: a few hundred observations that are
 each a little better than a coin's toss are nearly certain together.
 """
 

@@ -68,7 +68,7 @@ class DatasetWatch:
                 self._catalogue.reload()
                 self._failed = None
                 logger().info("datasets_reloaded", count=len(self._catalogue.all()))
-        except Exception as error:  # noqa: BLE001 - the thread goes on: a busy database is no reason to end
+        except Exception as error:  # noqa: BLE001 - the thread goes on: a busy database is not a reason to end
             self._failed = wanted
             logger().warning("datasets_not_reloaded", exception=type(error).__name__, where=where(error))
         self._tell()

@@ -68,7 +68,7 @@ def test_the_readme_names_the_two_commands() -> None:
 
 
 def test_figures_of_accuracy_are_those_of_their_page() -> None:
-    """Shows that README and the page on norms repeat what docs/accuracy.md has: ratios to the best norm in hindsight."""
+    """Shows that README and the page on norms repeat the figures of docs/accuracy.md."""
     page = (CHECKOUT / "docs" / "accuracy.md").read_text()
     pattern = r"^\| ([a-zA-Z, ]+?) \| [0-9,]+: ([0-9.]+) \| [0-9.]+ \| ([0-9.]+), ([0-9.]+), "
     found = {name: figures for name, *figures in re.findall(pattern, page, re.MULTILINE)}

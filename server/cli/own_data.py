@@ -215,8 +215,8 @@ class OwnFile:
             lines.append(f"units: one row for each in table {keyed} (another one: --table NAME)")
         if self.unit is None:
             lines += [
-                "each row counts as one person. That is right when everybody has one row: who has several is protected",
-                "  one row at a time, not as a whole. If a column names the person, use --unit COLUMN instead.",
+                "each row counts as one person. That is right when everybody has one row: whoever has several is",
+                "  protected one row at a time, not as a whole. Where a column names the person, use --unit COLUMN.",
             ]
         return lines + (self.assumption(described, "in the tables that refer to it, ") if self.assumed else [])
 

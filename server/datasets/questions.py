@@ -58,7 +58,7 @@ def _names_rows(dataset: Dataset, table: Table, column: Column) -> bool:
 
 
 def _rank(column: Column) -> int | None:
-    """How good the column is as a group, the least being the best; None for a column that is no group."""
+    """How good the column is as a group, the least being the best; None for a column that cannot be a group."""
     from privacy.policy import ColumnType
 
     if column.keys is not None:

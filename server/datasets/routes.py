@@ -41,7 +41,7 @@ def routes_to_unit(unit: UnitFile, tables: Mapping[str, TableFile], name: str) -
     """Every way from a protected table to the unit, without going in circles; at most 16.
 
     A table's `unit_via` leaves only the ways that begin with that reference, also where the table is a step of
-    another table's way. References to public tables are no ways. Where the rows of a table are the units, no other
+    another table's way. References to public tables are not ways. Where the rows of a table are the units, no other
     table has rows of units: nothing in it could say which ones.
     """
     table = tables[name]

@@ -127,7 +127,7 @@ class Admission:
         raise _moved()
 
     def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
-        """Steps 2 to 5 of a question that is no retry, on the accounts as they are now. Errors: PriceMoved besides."""
+        """Steps 2 to 5 of a question that is not retried, on the accounts as they are now. Errors: PriceMoved."""
         dataset, path = self._paying(question)
         question, prepared, known = self._prepared(question, dataset, path)
         if not known:

@@ -3,7 +3,7 @@
 An average over n rows has a half-width of about q / n of the range of its values, where q follows from the noise that
 the spend buys; a sum has one of h, and is at most n times the greatest value. With q rows or fewer, or h over the
 greatest value, nothing of the answer would be data, so a question is refused before the charge where n is known to be
-that small: from the declared `rows_expected`, or from a stored count of the same rows. Doubt alone is no ground for
+that small: from the declared `rows_expected`, or from a stored count of the same rows. Doubt alone is not a reason for
 refusal: group sizes that nobody declared or released may be anything, and of hidden groups only those that were shown
 are counted.
 """
@@ -31,7 +31,7 @@ from sql_rewrite.bound import BoundedCore
 __all__ = ["refuse_pure_noise"]
 
 EXPECTED_TIMES = 2
-"""How many times the declared number of rows a table is taken to have at most: "about" is no bound."""
+"""How many times the declared number of rows a table is taken to have at most: "about" is not a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def refuse_pure_noise(
     Not where a stored release answers its core for free. `price` is the price of a wish for this question.
     """
     few = [one for core in prepared.cores for one in _few(prepared, core, question, stored)]
-    # The width that the answer shows. Of hidden groups it may be wider, and doubt is no ground for refusal.
+    # The width that the answer shows. Of hidden groups it may be wider, and doubt is not a reason for refusal.
     alpha = two_sided_alpha(question.confidence, prepared.at_once() or 1)
     if not any(any(one.hopeless(priced.calibration, alpha)) for one in few):
         return

@@ -105,7 +105,7 @@ class Reusable:
         """How far stored releases may serve: others' only when the policy shares them, old ones only when allowed."""
         if self._question.max_staleness_s is not None:
             oldest = self._stored.now() - datetime.timedelta(seconds=self._question.max_staleness_s)
-            # A histogram of norms chooses; it is no answer, and may be of any age.
+            # A histogram of norms chooses; it is not an answer, and may be of any age.
             answers = [self.found[c.core_key] for c in self._charges[: self._cores] if c.core_key in self.found]
             if any(release.created is not None and release.created < oldest for release in answers):
                 return Reuse.NONE

@@ -59,7 +59,7 @@ class _Made:
     """What a run has made so far, in the order of the cores.
 
     `fresh` are releases that were paid for; `kept` are those that a failure does not lose, once the visible moment has
-    passed: all of them where what fails comes after the last statement, and is no secret, or where a statement reached
+    passed: all of them where what fails comes after the last statement, and is not secret, or where a statement reached
     the time limit, because which one did may show (moments.py). Nothing bounds what one unit does to other failures.
     """
 

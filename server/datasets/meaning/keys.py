@@ -49,7 +49,7 @@ def judge_keys(judged: Judged, table_name: str, name: str, column: ColumnFile) -
 
 
 def _other(judged: Judged, path: Path, called: str, kind: ColumnType, keys: KeysList | KeysRange | KeysOfTable) -> None:
-    """The group of all values that are no keys."""
+    """The group of all values that are not keys."""
     if judged.version_written() == 1:
         judged.problem(
             path,

@@ -19,7 +19,7 @@ DELTA_MAX = Fraction(1, 1000)
 
 
 def judge_policy(judged: Judged, policy: PolicyFile) -> None:
-    """Finds limits that are no decimals, are out of their range, or contradict each other."""
+    """Finds limits that are not decimals, are out of their range, or contradict each other."""
     values: dict[str, Fraction] = {}
     for name, maximum, unit, zero in (
         ("epsilon_default", EPSILON_MAX, PICO, False),
