@@ -155,8 +155,7 @@ def _norms_cut(core: BoundedCore, norms: Sequence[NormNote]) -> str | None:
 def _norm_cut(note: NormNote) -> str:
     size = NormPower(note.power).choose(l1="an L1 norm", l2="an L2 norm")
     begin = (
-        f"Units whose {note.text or note.of} over all groups have {size} above {float(note.norm):,.4g} are scaled down "
-        "to it"
+        f"Units whose {_of_norm(note)} over all groups have {size} above {float(note.norm):,.4g} are scaled down to it"
     )
     if note.share is None or note.error is None:
         return f"{begin}; how much that cuts is not known."
@@ -166,6 +165,11 @@ def _norm_cut(note: NormNote) -> str:
         f"{begin}, which cuts about {note.share:.1%} (± {2 * note.error:.1%}) of the whole; the interval is that of "
         "the noise alone."
     )
+
+
+def _of_norm(note: NormNote) -> str:
+    """What of a unit the norm measures; of a count of units the groups, in each of which it counts once."""
+    return "memberships" if note.of == NormOf.UNITS.value else note.text or note.of
 
 
 def _chosen(bounds: Sequence[BoundsNote], *, open_bounds: bool) -> str | None:

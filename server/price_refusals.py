@@ -83,7 +83,8 @@ def too_exact(epsilon: Fraction, greatest: Fraction) -> Refused:
         what="the asked accuracy is refused",
         why=f"It needs epsilon {float(epsilon):.6g}; the query may spend at most {most}.",
         instead=(
-            f'ask for a wider half_width; the narrowest stands in an estimate with "spend": {{"epsilon": "{most}"}}',
+            f'ask for a wider half_width; the narrowest stands in an estimate with "spend": {{"epsilon": "{most}"}} '
+            f"(or --epsilon {most})",
             "ask for fewer statistics at once",
         ),
     )
@@ -104,8 +105,11 @@ def width_not_known() -> Refused:
     )
 
 
-def size_not_known(why: str) -> Refused:
-    """Of a relative width where nothing released says how large the numbers of the answer are."""
+_PROFILE = "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1"
+
+
+def size_not_known(why: str, *, profiled: bool) -> Refused:
+    """Of a relative width where nothing released says how large the numbers are; `profiled`: there is a profile."""
     return _refused(
         code="accuracy_unreachable",
         what="the asked relative accuracy is refused",
@@ -113,7 +117,7 @@ def size_not_known(why: str) -> Refused:
         instead=(
             'ask for a width in the unit of the column: "accuracy": {"half_width": "..."}, or --half-width',
             "ask once with a spend: the stored release then says how large the numbers are",
-            "ask the owner for a profile of the data: noisegate dataset profile NAME --epsilon 0.1",
+            *(() if profiled else (_PROFILE,)),
         ),
     )
 

@@ -1,8 +1,8 @@
-"""Warnings: counts and sums are too low where units count in fewer groups than are shown or bounds are undeclared."""
+"""Warnings: counts and sums are too low where units count in fewer groups than are shown, or no group is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from privacy.bounds import BOUND_MAX, AutomaticContribution
 from privacy.refusal import Finding
@@ -10,7 +10,7 @@ from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.plan import Plan
 
-__all__ = ["bounds_assumed", "groups_beyond_bound", "shown_groups_beyond_bound"]
+__all__ = ["bounds_assumed", "groups_beyond_bound", "no_group_shown", "shown_groups_beyond_bound"]
 
 
 def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:
@@ -49,6 +49,24 @@ def shown_groups_beyond_bound(cores: tuple[BoundedCore, ...], rows: int) -> Iter
         bound = cores[0].contribution
         if isinstance(bound, Contribution) and bound.choose_groups and rows > bound.groups:
             yield _beyond(rows, bound.groups)
+
+
+def no_group_shown(cores: tuple[BoundedCore, ...], shown: Sequence[int]) -> Iterator[Finding]:
+    """Warns of the first core of which no group is shown, although there may be many; `shown` are groups by core."""
+    for core, groups in zip(cores, shown, strict=True):
+        if not groups and core.described.keys.domain is None:
+            yield Finding(
+                code="no_group_shown",
+                what="no group is large enough to be shown",
+                why="The list of groups is not public, so a group appears only where enough units are in it for its "
+                "noisy count to be above a threshold. That none appears does not mean that nobody is there.",
+                instead=(
+                    "group by fewer or coarser keys",
+                    "spend more: the threshold falls with the noise",
+                    "have the groups declared, where everybody knows them (keys in the dataset file)",
+                ),
+            )
+            return
 
 
 def _beyond(count: int, groups: int) -> Finding:

@@ -28,7 +28,7 @@ _COMPARISONS = frozenset((Kind.EQ, Kind.NEQ, Kind.LT, Kind.LTE, Kind.GT, Kind.GT
 _CLAUSES = frozenset(
     (Kind.FROM, Kind.WHERE, Kind.GROUP_BY, Kind.HAVING, Kind.QUALIFY, Kind.ORDER_BY, Kind.LIMIT, Kind.OFFSET)
 )
-_AFTER_NAMES = _CLAUSES | {Kind.R_PAREN, Kind.COMMA}
+_AFTER_NAMES = _CLAUSES | {Kind.R_PAREN, Kind.COMMA, Kind.BETWEEN, Kind.IN, Kind.LIKE, Kind.ILIKE}
 _ENDS = _CLAUSES | {Kind.R_PAREN, Kind.SEMICOLON, Kind.UNION, Kind.EXCEPT, Kind.INTERSECT}
 
 

@@ -6,12 +6,12 @@ the answer to the same question carry the same warnings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from privacy.refusal import Finding
 from privacy.warning import WARNINGS
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.cut_groups import bounds_assumed, groups_beyond_bound, shown_groups_beyond_bound
+from sql_rewrite.cut_groups import bounds_assumed, groups_beyond_bound, no_group_shown, shown_groups_beyond_bound
 from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.plan import Plan
 
@@ -35,9 +35,12 @@ def plan_warnings(plan: Plan, cores: tuple[BoundedCore, ...]) -> tuple[Finding, 
     return _checked(found)
 
 
-def answer_warnings(cores: tuple[BoundedCore, ...], rows: int) -> tuple[Finding, ...]:
-    """Warnings that only an answer can give: a function of the plan and of the released number of rows."""
-    return _checked(shown_groups_beyond_bound(cores, rows))
+def answer_warnings(cores: tuple[BoundedCore, ...], rows: int, shown: Sequence[int]) -> tuple[Finding, ...]:
+    """Warnings that only an answer can give: a function of the plan and of released numbers.
+
+    These are the number of rows, and that of the groups of each core which are `shown`.
+    """
+    return _checked((*shown_groups_beyond_bound(cores, rows), *no_group_shown(cores, shown)))
 
 
 def _checked(found: Iterable[Finding]) -> tuple[Finding, ...]:

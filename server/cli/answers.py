@@ -19,6 +19,7 @@ __all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
 ROWS_SHOWN = 50
 _KEYS_SHOWN = 6
 _CURVE_ROWS = 1_000
+_GROUPS_LEFT_OUT = frozenset(("no_group_shown", "empty_groups_left_out"))
 
 
 # Answers
@@ -40,7 +41,8 @@ def answer_table(answer: Json) -> str:
     if len(everything) > len(rows):
         lines.append(f"  ... and {len(everything) - len(rows):,} more rows (--json shows all)")
     if not everything:
-        lines.append("  (no group is large enough to be shown)")
+        hidden = any(warning["code"] in _GROUPS_LEFT_OUT for warning in answer.get("warnings", []))
+        lines.append("  (no group is large enough to be shown)" if hidden else "  (no rows)")
     for reason in answer.get("interval_reasons", []):
         some = "" if reason["rows"] is None else f" in {len(reason['rows']):,} of {len(everything):,} rows"
         lines.append(f"  no ± for {names[reason['column']]}{some}: {printable(reason['why'])}")
@@ -208,8 +210,12 @@ def _half(item: Json) -> str:
     needed = item.get("shown_from") or []
     if len(needed) == 1:
         return f": one of {needed[0]['units']:,} is, as often as not"
-    each = ", ".join(f"{one['units']:,} units of {one['groups_per_unit']} groups each" for one in needed)
+    each = ", ".join(f"{one['units']:,} units of {_groups(one['groups_per_unit'])} each" for one in needed)
     return f": one of {each}, is, as often as not" if each else ""
+
+
+def _groups(number: int) -> str:
+    return "one group" if number == 1 else f"{number:,} groups"
 
 
 def _size_lines(expected: Sequence[Json]) -> Iterator[str]:

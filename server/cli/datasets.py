@@ -54,6 +54,7 @@ def init(
     if output is not None:
         write_whole(output, text)
         lines = [line[:1].upper() + line[1:] for line in renamed_lines(found)]
+        lines += about.guessed(found)
         lines += [f'Wrote "{output}". Fill in what it asks for, then:']
         lines += [as_typed(f"  noisegate dataset check {output}\n  noisegate dataset add {output}")]
     here.show({"file": None if output is None else str(absolute(output)), "text": text}, lines, verbatim=True)

@@ -88,6 +88,21 @@ class About:
                 Either a column names the unit, or each row is one.
                 Keep --unit where one person may have several rows.""")
 
+    def guessed(self, tables: Sequence[InspectedTable]) -> list[str]:
+        """Says that the table of the units is a guess, where several have the column and nothing decides."""
+        from server.datasets.unit_tables import table_of_units, tables_with_unit
+
+        if self.unit is None or self.unit_table is not None:
+            return []
+        owners = tables_with_unit(tables, self.unit)
+        if len(owners) < 2 or table_of_units(tables, self.unit) is not None:
+            return []
+        first, *others = (printable(table.name) for table in owners)
+        return [
+            f"Several tables have the column; {first} is taken as the one with one row per unit. If it is another one:",
+            f"  --table {' or --table '.join(map(shlex.quote, others[:10]))}",
+        ]
+
     def proposal(
         self, tables: Sequence[InspectedTable], file: str, rows: int | None = None, *, several: bool = False
     ) -> str:
@@ -225,8 +240,8 @@ class OwnFile:
         """Says how much of one unit will count, and where to say otherwise."""
         return [
             f"{why}each question chooses how much of one unit counts, for a small part of its price.",
-            "  Where the list of groups is not public, at most 20 rows in 4 groups do. Choose numbers of your own with",
-            f'  --rows-per-unit, or under "contribution" in {described}',
+            "  With Laplace noise, groups that are not public need numbers: at most 20 rows of one unit, in 4 groups.",
+            f'  Choose numbers of your own with --rows-per-unit, or under "contribution" in {described}',
         ]
 
     def require_same(self, described: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["IDENTIFIER", "RESERVED", "column_name_for", "identifier_for", "is_identifier"]
+__all__ = ["IDENTIFIER", "MISREAD", "RESERVED", "column_name_for", "identifier_for", "is_identifier"]
 
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]{0,62}$"
 """A name: letters, digits and underscores, no digit first. Narrow on purpose: it never needs quotes in SQL."""
@@ -30,7 +30,7 @@ def identifier_for(text: str, *, otherwise: str = "name") -> str:
 def column_name_for(text: str) -> str:
     """A usable name for a column of a data file: the same where it can be written in SQL without quotes."""
     name = text if is_identifier(text) else identifier_for(text, otherwise="field")
-    return f"{name[:62]}_" if name.lower() in RESERVED else name
+    return f"{name[:62]}_" if name.lower() in RESERVED | MISREAD else name
 
 
 _LETTERS = str.maketrans(
@@ -51,3 +51,11 @@ RESERVED = frozenset(
     ).split()
 )
 """Keywords of SQL, which are names in quotes only."""
+
+MISREAD = frozenset(
+    (
+        "anti asof at authorization binary by collation concurrently freeze full is isnull left natural overlaps right "
+        "semi similar unpack verbose"
+    ).split()
+)
+"""Keywords that dataset files may name a column by, but that the engine misreads somewhere without quotes."""

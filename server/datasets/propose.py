@@ -34,6 +34,9 @@ _DOUBTFUL = frozenset(("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP"))
 
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 
+_GUESSED = (
+    "# asked: several tables have the column; is this the one with one row per unit? if not: init with --table NAME"
+)
 _ROWS = "# says: each row is one unit, a person with several rows is several units; if a column names them, use key"
 
 
@@ -73,7 +76,8 @@ def propose(
     lines.append(f"version: {VERSION}")
     lines.append(f"dataset: {identifier_for(dataset or (owner or names[usable[0].name]))}")
     key = None if chosen is None or unit is None else unit_name(chosen, unit)
-    lines += _unit(owner, key, rows_are_units=rows_are_units)
+    guessed = unit is not None and unit_table is None and len(owners) > 1 and table_of_units(usable, unit) is None
+    lines += _unit(owner, key, rows_are_units=rows_are_units, guessed=guessed)
     lines.append("tables:")
     references = {names[table.name]: references_of(table, usable, names) for table in usable}
     if unit is not None and chosen is not None:
@@ -107,12 +111,12 @@ def propose(
     return "\n".join(lines) + "\n"
 
 
-def _unit(owner: str | None, key: str | None, *, rows_are_units: bool) -> list[str]:
-    """The lines that say whose presence is protected, or ask for it."""
+def _unit(owner: str | None, key: str | None, *, rows_are_units: bool, guessed: bool) -> list[str]:
+    """The lines that say whose presence is protected, or ask for it; `guessed` where several tables may say it."""
     if rows_are_units:
         return [f"unit: {{table: {owner}, rows: true}}   {_ROWS}"]
     if owner is not None:
-        return [f"unit: {{table: {owner}, key: {key}}}"]
+        return [f"unit: {{table: {owner}, key: {key}}}" + (f"   {_GUESSED}" if guessed else "")]
     return [
         "unit:   # asked: whose presence is protected? The table of people and the column that names them",
         "  table:",

@@ -148,13 +148,16 @@ def _least_sizes(core: BoundedCore, stored: ReleasedTable | None, profile: Profi
             ends = zip(column.lows, column.highs, strict=True)
             lows = [max(float(low), -float(high)) for low, high in ends if low is not None and high is not None]
         else:
+            of_data = "a profile of the data" if profile is None else "the profile of the data"
             raise size_not_known(
-                f"Neither a profile of the data nor a stored release of yours says how large {aggregate.text} is."
+                f"Neither {of_data} nor a stored release of yours says how large {aggregate.text} is.",
+                profiled=profile is not None,
             )
         surely = [low for low in lows if low > 0]
         if not surely:
             raise size_not_known(
-                f"{aggregate.text} may be zero in every group, as far as is known, and no width is narrow beside zero."
+                f"{aggregate.text} may be zero in every group, as far as is known, and no width is narrow beside zero.",
+                profiled=profile is not None,
             )
         yield min(surely)
 

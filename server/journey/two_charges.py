@@ -72,7 +72,7 @@ def said_before(question: Question, dataset: Dataset, leaf: Account, first: str)
         "follow. These say what the width costs: the second charge, of at most epsilon "
         f"{most}. Where the width would cost more, the question is refused, and only the first charge stays.",
         instead=(
-            '"accuracy": {"at_most": "..."}, or --at-most, is the greatest second charge',
+            'limit the second charge: "accuracy": {"at_most": "..."} (or --at-most E)',
             "declare value bounds and contribution bounds, or name them in the question: they save the first charge",
         ),
     )

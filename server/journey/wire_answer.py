@@ -71,7 +71,7 @@ def parts_of(
             finding_body(warning)
             for warning in (
                 *prepared.warnings,
-                *answer_warnings(prepared.cores, len(rows.rows)),
+                *answer_warnings(prepared.cores, len(rows.rows), [table.rows for table in tables]),
                 *cut_warnings([table.norms for table in tables]),
                 *bounds_warnings([table.bounds for table in tables]),
                 *nobody_warnings(prepared.cores, tables),

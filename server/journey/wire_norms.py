@@ -68,7 +68,7 @@ def cut_warnings(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
             "that. The intervals cover the noise alone.",
             instead=(
                 "spend more: the norm grows with the spend",
-                'name bounds of your own: "contribution": {"rows_per_unit": ...}',
+                'name bounds of your own: "contribution": {"rows_per_unit": ...} (or --rows-per-unit N)',
             ),
         )
         for of_core in norms

@@ -12,7 +12,7 @@ from engines.inspected import InspectedColumn, InspectedTable
 from privacy.bounds import ContributionBound
 from privacy.policy import ColumnType
 from server.datasets import check_text, is_error, load_text, propose, severity
-from server.datasets.identifiers import RESERVED, is_identifier
+from server.datasets.identifiers import MISREAD, RESERVED, is_identifier
 from server.datasets.naming import named_columns
 from server.datasets.unit_tables import table_of_units, tables_of_units, tables_with_unit
 
@@ -130,6 +130,7 @@ def test_column_names_cannot_break_out(name: str) -> None:
         (["2024", "100 %", "€"], ["_2024", "_100_percent", "EUR"]),
         (["年齢", "名前"], ["field", "field_2"]),
         (["order", "Group", "select"], ["order_", "Group_", "select_"]),
+        (["at", "left", "year"], ["at_", "left_", "year"]),
         (["x" * 80, "x" * 81], ["x" * 63, "x" * 58 + "_2"]),
         (["id", "ID"], ["id", "ID_2"]),
     ],
@@ -158,6 +159,28 @@ def test_words_of_sql_are_those_of_the_engine_and_the_parser() -> None:
             "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
         ).fetchall()
     assert {word for (word,) in found} <= RESERVED
+
+
+def test_no_proposed_name_is_misread_without_quotes() -> None:
+    """The engine reads every keyword that a proposal keeps as a name, wherever a column may stand."""
+    places = (
+        "SELECT {0}, SUM({0}), HOUR({0}), AVG({0} * 2) FROM t GROUP BY {0} ORDER BY {0}",
+        "SELECT COUNT(*) FROM t WHERE {0} > 1 AND {0} BETWEEN 1 AND 2 AND {0} IN (1, 2)",
+        "SELECT COUNT(*) FROM t WHERE {0} IS NULL",
+    )
+    with duckdb.connect(":memory:") as connection:
+        words = {word for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()}
+        for word in sorted(words - RESERVED - MISREAD):
+            for place in places:
+                assert connection.extract_statements(place.format(word)), word
+
+
+def test_a_guess_of_the_table_of_the_units_is_said() -> None:
+    """Two tables have the column and nothing decides: the line asks. Where the caller names the table it does not."""
+    tables = [Table(name, (Column("id", ColumnType.INTEGER),)) for name in ("loans", "members")]
+    asks = "several tables have the column"
+    assert asks in propose(tables, unit="id", file="library")
+    assert asks not in propose(tables, unit="id", unit_table="members", file="library")
 
 
 @pytest.mark.parametrize("unit", ["Person ID", "Person_ID", "person id", "PERSON_ID"])

@@ -341,6 +341,18 @@ def test_nonempty_shows_its_price(ages: Services) -> None:
     assert [column["name"] for column in answer["columns"]] == ["age", "s"]
 
 
+def test_an_answer_without_any_hidden_group_says_why(groups: Services) -> None:
+    """Hidden groups that are all too small are not silent, and rows that HAVING left out are no such groups."""
+    sql = "SELECT score + 1 AS k, COUNT(*) AS n FROM people WHERE person_id < 3 GROUP BY k"
+    hidden = answer_to(groups, question(sql, "ann", dataset="new", epsilon="0.01"))
+    assert not hidden["rows"]
+    assert "no_group_shown" in codes(hidden)
+    sql = "SELECT smoker, COUNT(*) AS n FROM people GROUP BY smoker HAVING COUNT(*) > 1000000"
+    shown = answered(groups, sql, "new")
+    assert not shown["rows"]
+    assert "no_group_shown" not in codes(shown)
+
+
 def test_counts_of_shown_groups_keep_their_promise(ages: Services) -> None:
     """Shows that intervals of counts that were shown because they are high hold the true count as often as they say.
 

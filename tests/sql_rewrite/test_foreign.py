@@ -16,6 +16,7 @@ QUOTED = 'a keyword of the dialect is a name only in double quotes: "at"'
         ("SELECT DATE_TRUNC('month', at) AS m, COUNT(*) AS n FROM events GROUP BY m", ") AS m"),
         ("SELECT at, COUNT(*) AS n FROM events GROUP BY ALL", ", COUNT"),
         ("SELECT COUNT(*) AS n, at FROM events GROUP BY ALL", "FROM events"),
+        ("SELECT COUNT(*) AS n FROM events WHERE at BETWEEN '2024-01-01' AND '2024-02-01'", "BETWEEN"),
     ],
 )
 def test_a_column_named_like_a_keyword_is_to_be_quoted(sql: str, stopped: str) -> None:
