@@ -20,7 +20,7 @@ from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import Core
 from tests.audit.violation import require
 
-__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "summed"]
+__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "summed", "taken_rows"]
 
 Key = tuple[Any, ...]
 Vector = tuple[int, ...]
@@ -141,7 +141,8 @@ def _choose(grouped: Mapping[Any, dict[Key, Any]], groups: int, hasher: Hasher) 
             del grouped[unit][key]
 
 
-def _taken(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], Any]]) -> list[Mapping[Any, Any]]:
+def taken_rows(bounded: BoundedStatistic, rows: Sequence[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
+    """The rows under the filter of a statistic."""
     return [row for row in rows if bounded.filter is None or evaluate(bounded.filter, row) is True]
 
 
@@ -149,7 +150,7 @@ def _allotments(
     core: Contribution, bounded: BoundedStatistic, groups: Mapping[Key, Sequence[Mapping[tuple[str, str], Any]]]
 ) -> dict[Key, Fraction]:
     """The rows that a unit is allotted in each of its groups: at most `rows`, and `total` over all of them."""
-    rows = {key: Fraction(min(len(_taken(bounded, members)), bounded.rows)) for key, members in groups.items()}
+    rows = {key: Fraction(min(len(taken_rows(bounded, members)), bounded.rows)) for key, members in groups.items()}
     together = sum(rows.values())
     if not bounded.scaled or together <= core.total:
         return rows
@@ -161,7 +162,7 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
     statistic, encoding = bounded.statistic, bounded.statistic.encoding
     if statistic.kind is StatisticKind.UNITS:
         return (1,)
-    taken = _taken(bounded, rows)
+    taken = taken_rows(bounded, rows)
     if statistic.kind is StatisticKind.COUNT:
         there = [row for row in taken if bounded.present is None or evaluate(bounded.present, row) is True]
         size = 1 if encoding is None else encoding.highest

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from mechanisms.norm_choice import bin_of, edge
@@ -29,14 +30,14 @@ from sql_rewrite.evaluate import evaluate
 from sql_rewrite.normed import WEIGHT_PARTS
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
-from tests.audit.interpreter import encoder, grouped_rows
+from tests.audit.interpreter import encoder, grouped_rows, taken_rows
 from tests.audit.violation import Violation, require
 
-__all__ = ["NORMS", "NormedReference", "Seen", "audit_norms", "automatic", "check_normed_side", "check_stores"]
+__all__ = ["NormedReference", "Seen", "at_some_norms", "audit_norms", "automatic", "check_normed_side", "check_stores"]
 
 Key = tuple[Any, ...]
 Interval = tuple[int, int]
-NORMS = [Fraction(1), Fraction(7, 2), Fraction(1, 3), Fraction(6), Fraction(40), Fraction(1000), Fraction(10**9)]
+_NORMS = [Fraction(1), Fraction(7, 2), Fraction(1, 3), Fraction(6), Fraction(40), Fraction(1000), Fraction(10**9)]
 
 CLOSE = 1e-9
 """A norm so near to an edge may be in the bin to either side of it."""
@@ -74,14 +75,18 @@ def audit_norms(seed: int, *, queries: int, neighbours: int, seen: Seen) -> None
                 check_stores(scene, stores, query, power=power, seed=seed * 1_000 + number, seen=seen)
 
 
+def at_some_norms(core: BoundedCore, *, seed: int) -> BoundedCore:
+    """A core at norms that a question might have chosen: the same ones for a seed, whatever the data are."""
+    r = random.Random(f"{seed} {core.described.name}")
+    return norming.at_norms(core, {item.norm.name: r.choice(_NORMS) for item in core.norms})
+
+
 def check_stores(
     scene: Scene, stores: Sequence[Store], query: Query, *, power: NormPower, seed: int, seen: Seen
 ) -> None:
     """One query on data (first) and on neighbours: sums, histograms, and how far one unit moves them."""
 
-    def settled(core: BoundedCore) -> BoundedCore:
-        r = random.Random(f"{seed} {core.described.name}")
-        return norming.at_norms(core, {item.norm.name: r.choice(NORMS) for item in core.norms})
+    settled = partial(at_some_norms, seed=seed)
 
     def of(store: Store) -> Side:
         gaussian = power is NormPower.L2 and seed % 3 != 0
@@ -159,7 +164,7 @@ class NormedReference:
         return sum(value**2 for value in values)
 
     def _number(self, item: BoundedNorm, owner: BoundedStatistic, members: Sequence[Mapping[Any, Any]]) -> int:
-        taken = _taken(owner, members)
+        taken = taken_rows(owner, members)
         match item.norm.of:
             case NormOf.ROWS:
                 return len(taken)
@@ -194,7 +199,7 @@ class NormedReference:
         }
 
     def _unscaled(self, s: BoundedStatistic, members: Sequence[Mapping[Any, Any]]) -> list[int]:
-        taken = _taken(s, members)
+        taken = taken_rows(s, members)
         if s.statistic.kind in (StatisticKind.UNITS, StatisticKind.WEIGHTS):
             return [1]
         if s.statistic.argument == "privacy units":
@@ -234,10 +239,6 @@ def _factors(square: int, norm: Fraction, parts: int) -> Interval:
 def _times(value: int, factors: Interval) -> Interval:
     ends = value * factors[0], value * factors[1]
     return min(ends), max(ends)
-
-
-def _taken(s: BoundedStatistic, members: Sequence[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
-    return [row for row in members if s.filter is None or evaluate(s.filter, row) is True]
 
 
 def check_normed_side(side: Side, references: Sequence[NormedReference], store: Store, seen: Seen) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,6 @@ from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Refused
 from privacy.value_grid import GRIDDED, grid_of
 from sql_rewrite import automatic_bounds
-from sql_rewrite import norms as norming
 from sql_rewrite.automatic_bounds import Place, nominal_bounds, unbounded_columns
 from sql_rewrite.bound import BoundedCore, bound_core
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -31,7 +31,7 @@ from sql_rewrite.plan import Core, Plan
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_pair, check_side, neighbours_of, run
 from tests.audit.interpreter import contributions
-from tests.audit.normed import NORMS, NormedReference, Seen, automatic, check_normed_side
+from tests.audit.normed import NormedReference, Seen, at_some_norms, automatic, check_normed_side
 from tests.audit.planted import BUGS
 from tests.audit.violation import Violation
 
@@ -89,12 +89,9 @@ def check(
     """One query on data (first) and on neighbours, with the same bounds and norms. Errors: Violation."""
 
     def of(store: Store) -> Side:
-        def settled(core: BoundedCore) -> BoundedCore:
-            r = random.Random(f"{seed} {core.described.name}")
-            return norming.at_norms(core, {item.norm.name: r.choice(NORMS) for item in core.norms})
-
         return run(
-            store, scene, query, gaussian=power is NormPower.L2, epsilon=Fraction(1), power=power, settled=settled,
+            store, scene, query, gaussian=power is NormPower.L2, epsilon=Fraction(1), power=power,
+            settled=partial(at_some_norms, seed=seed),
             bound=lambda plan, power: chosen(plan, power, random.Random(seed), counted),
         )  # fmt: skip
 

@@ -34,8 +34,7 @@ from server.journey import norms, running, value_bounds
 from server.journey.query import Prepared, ToRun
 from server.services import Services
 from server.settings import Settings
-from sql_rewrite import lower_normed
-from sql_rewrite.scalars import Whole
+from tests.audit.test_norms import weight_of_one
 from tests.audit.worlds import Answer, Event, half_line, learned, told_too_much
 from tests.journey.clinic import question
 
@@ -364,15 +363,10 @@ def an_eighth_of_the_noise_at_chosen_bounds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(running, "require_reserved", lambda *_: None)
 
 
-def a_whole_weight_in_each_group(patch: pytest.MonkeyPatch) -> None:
-    """A unit counts as a whole in each of its towns."""
-    patch.setattr(lower_normed, "_weight", lambda groups: Whole(2**20))
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("plant", "sql"),
-    [(an_eighth_of_the_noise_at_chosen_bounds, BOUNDS), (a_whole_weight_in_each_group, WEIGHTS)],
+    [(an_eighth_of_the_noise_at_chosen_bounds, BOUNDS), (weight_of_one, WEIGHTS)],
     ids=["an eighth of the noise", "a whole weight"],
 )
 def test_planted_bugs_are_noticed(
