@@ -6,7 +6,7 @@ LedgerError
 ├── UnknownAccount         no such account for that principal
 ├── AccountExists          the principal has an account below that parent; nothing was opened
 ├── AccountChanged         the account's limit is not the one that the change was made for; nothing was changed
-├── PriceMoved             the paying account would be charged more than was agreed; nothing was spent
+├── PriceMoved             the paying account would be charged more than was agreed, or nothing; nothing was spent
 ├── AccountFrozen          the account pays for nothing more; nothing was spent or changed
 ├── UnknownQuery           no such query
 ├── IllegalTransition      the query is not in a state from which that step leads on; nothing was changed
@@ -113,7 +113,7 @@ class AccountChanged(LedgerError):
 
 
 class PriceMoved(LedgerError):
-    """Fresh measurements would cost `account` more than was agreed: it has paid for another query since."""
+    """What was priced has moved: fresh measurements cost `account` more than was agreed, or nothing is charged."""
 
     def __init__(self, account: str) -> None:
         self.account = account

@@ -91,7 +91,8 @@ class ReserveRequest:
 
     `body_hash` is the SHA-256 of what the client sent, compared when the `idempotency_key` comes again. `description`
     is stored as JSON and shown to auditors: it must not hold literals of the query. `most` is the nominal epsilon that
-    fresh measurements may take of the account: what they take depends on what it paid for until then.
+    fresh measurements may take of the account: what they take depends on what it paid for until then. `charges` says
+    that the request was priced because no stored release serves it for free; where by now they all do, it has moved.
     Errors: ValueError for repeated cores, more than 64 cores, or malformed identifiers.
     """
 
@@ -103,6 +104,7 @@ class ReserveRequest:
     idempotency_key: str | None = None
     reuse: Reuse = Reuse.OWN
     most: Fraction | None = None
+    charges: bool = False
     description: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -304,6 +304,8 @@ class Reserve(_Request):
 
     def _check_price(self, leaf: AccountState, chosen: Chosen) -> None:
         """Errors: PriceMoved. What is read for a charge was compared with what it would cost anew, as it is now."""
+        if self.request.charges and not chosen.charged and not chosen.read:
+            raise PriceMoved(leaf.id)
         most = self.request.most
         if most is not None and chosen.charged:
             fresh = sum((core.loss for core in chosen.charged), ZERO_LOSS)

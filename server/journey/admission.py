@@ -38,7 +38,7 @@ from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
 from server.journey.release_key import quality_of, release_key
 from server.journey.repeats import AnswerParts, Repeats
-from server.journey.reuse import Reusable, Stored
+from server.journey.reuse import Reusable, Stored, serves
 from server.journey.sizes import Sizes
 from server.journey.two_charges import Learned, first_priced
 from server.journey.value_bounds import Told
@@ -179,7 +179,11 @@ class Admission:
     def _first(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str, started: float
     ) -> Admitted:
-        """Step 5 of a question of two charges: the first one."""
+        """Step 5 of a question of two charges: the first one. Errors: PriceMoved besides.
+
+        It is never nothing: what a query was charged follows from its own charge, and who repeats the request finds the
+        first query. Where stored histograms serve by now, the question is priced again, and is one charge.
+        """
         priced, charges = self._first_priced(question, prepared, path)
         reusable = Reusable(self._stored, question, prepared.plan.dataset, charges, path[0], cores=0)
         asked = Asked(
@@ -338,7 +342,7 @@ class Admission:
                 release
                 for price in priced.enough
                 for release in [reusable.histogram([stage.release_key(place, price.family)])]
-                if release is not None and release.quality >= quality_of(price, part) * HISTOGRAM_SERVES
+                if release is not None and serves(release, quality_of(price, part) * HISTOGRAM_SERVES)
             ]
             if not found:
                 return prepared

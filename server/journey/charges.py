@@ -89,6 +89,7 @@ def request_of(asked: Asked, reuse: Reuse) -> ReserveRequest:
         idempotency_key=question.idempotency_key,
         reuse=reuse,
         most=None if asked.priced is None else asked.priced.cost,
+        charges=asked.histograms_only,
         description=_description(asked.prepared, asked.priced),
     )
 

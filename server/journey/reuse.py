@@ -14,13 +14,14 @@ from accountant.account import Account
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.families import FAMILIES
+from privacy.numbers import PICO
 from privacy.policy import Dataset, Sharing
 from privacy.release import ColumnKind
 from server.answer_rows import from_stored
 from server.journey.release_key import release_key
 from server.question import Question
 
-__all__ = ["Reusable", "Stored"]
+__all__ = ["Reusable", "Stored", "serves"]
 
 _SHARED: Mapping[Sharing, Reuse] = {Sharing.NO: Reuse.OWN, Sharing.CHARGED: Reuse.CHARGED, Sharing.FREE: Reuse.ANY}
 
@@ -56,10 +57,10 @@ class Stored:
             return None
         for key in keys:
             release = self._ledger.find_release(key, principal=None if reuse is Reuse.ANY else principal)
-            if release is None and reuse is Reuse.CHARGED:
-                release = self._ledger.find_read(account.id, key)
-            if release is not None:
-                return release
+            read = self._ledger.find_read(account.id, key) if reuse is Reuse.CHARGED else None
+            known = [one for one in (release, read) if one is not None]
+            if known:
+                return max(known, key=lambda one: one.quality)
         return None
 
     def most_rows(self, counting_key: str, question: Question) -> float | None:
@@ -72,6 +73,11 @@ class Stored:
                 (counted,) = (column for column in columns if column.role != ColumnKind.KEY)
                 return max((float(high) for high in counted.highs or () if high is not None), default=None)
         return None
+
+
+def serves(release: StoredRelease, least: Fraction) -> bool:
+    """Whether a stored release is good enough, as the ledger decides it: in whole picos."""
+    return release.quality >= least // PICO * PICO
 
 
 class Reusable:

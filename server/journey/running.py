@@ -340,10 +340,12 @@ class Running:
             charge = next((charge for charge in asked.charges if charge.core_key == key), None)
             if charge is None:
                 raise ExecutionFailed  # what was not charged is not released
-            table = self._measured(
-                query, histogram.described, histogram.statement, asked.priced.calibration, lease, visible
-            )
-            made.kept_of = name if histogram.shared else ""
+            # The sums of a first charge are read in another lease, and a lease that ends with tables ends its worker.
+            statement, kept = histogram.statement, histogram.shared and not asked.histograms_only
+            if statement.shared is not None:
+                statement = replace(statement, shared=replace(statement.shared, kept=kept))
+            table = self._measured(query, histogram.described, statement, asked.priced.calibration, lease, visible)
+            made.kept_of = name if kept else ""
             steps = [
                 (norm.name, norm.step)
                 for core in asked.prepared.described

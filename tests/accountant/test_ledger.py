@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from accountant.errors import (
     IdempotencyConflict,
     IllegalTransition,
     LedgerUnavailable,
+    PriceMoved,
     UnknownAccount,
     UnknownQuery,
 )
@@ -413,6 +415,20 @@ class TestReuse:
         for reserved in (one, two):
             ledger.post(reserved.query_id, releases_for(ledger, reserved, [core("a")]), b"")
         assert ledger.reserve(request(leaf, core("a"), reuse="own")).charged == ()
+
+    def test_what_was_priced_to_charge_is_never_reserved_for_nothing(self, ledger: Ledger) -> None:
+        """Where a stored release serves by now: nothing is written, and the key is still to be used."""
+        leaf = analyst(ledger, root(ledger))
+        asked = request(leaf, core("a"), reuse="own", charges=True, idempotency_key="k")
+        spend(ledger, request(leaf, core("a")))
+        before = ledger.path(leaf.id)
+        with pytest.raises(PriceMoved):
+            ledger.reserve(asked)
+        assert ledger.query(asked.query_id) is None
+        assert ledger.path(leaf.id) == before
+        more = request(leaf, core("a"), core("b"), reuse="own", charges=True, idempotency_key="k")
+        assert ledger.reserve(more).charged
+        assert ledger.reserve(replace(more, query_id="q_again")).query_id == more.query_id
 
     def test_finding_releases(self, ledger: Ledger) -> None:
         """Releases are found by identifier, by core and by query; an estimate uses the same look-up."""

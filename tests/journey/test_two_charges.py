@@ -17,6 +17,7 @@ from accountant.states import QueryStatus
 from privacy.composition import compose
 from privacy.loss import Loss
 from privacy.refusal import ExecutionFailed, Refused
+from privacy.statement import Statement
 from server.errors import SumsRefused
 from server.floor import Floor
 from server.journey.query import ToRun
@@ -201,6 +202,60 @@ def test_a_failure_in_either_run_keeps_what_was_charged(
     assert states == [QueryStatus.FAILED_CHARGED] * place
     known = foreseen(clinic, sql, who, **wish(400))["price"]["then_at_most"] is None
     assert known == (place == 2)
+
+
+def test_a_first_charge_is_never_none(clinic: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows it where another question stored the histogram between price and reservation.
+
+    A first query without a charge would be void when the second one fails, and say that nothing was charged.
+    """
+    who, sql = analyst(clinic), shape()
+    admission: Any = clinic.journey.admission
+    first_priced, private = admission._first_priced, clinic.journey.running._private  # type: ignore[attr-defined]
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise ExecutionFailed
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(admission, "_first_priced", first_priced)
+        with monkeypatch.context() as other:
+            other.setattr(admission, "second", failing)
+            with pytest.raises(ExecutionFailed):
+                ask(clinic, sql, who, **wish(400))
+        return first_priced(*given)
+
+    monkeypatch.setattr(admission, "_first_priced", meanwhile)
+    admitted = clinic.journey.admit(question(sql, who, dataset="wards", **wish(400)))
+    assert isinstance(admitted, ToRun)
+    assert not admitted.asked.histograms_only
+    assert admitted.paid.charged
+    monkeypatch.setattr(private, "run", failing)
+    with pytest.raises(ExecutionFailed) as failed:
+        clinic.journey.complete(admitted)
+    assert failed.value.started
+    states = [record.state for record in clinic.ledger.queries(who, after=None, count=9)]
+    assert states == [QueryStatus.FAILED_CHARGED] * 2
+
+
+def test_no_lease_ends_with_tables_that_its_worker_would_die_with(
+    clinic: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows that the histogram of a first charge keeps nothing for sums, which are read in another lease.
+
+    A worker that has tables at the end of its lease is ended: a question would cost whoever comes next its start.
+    """
+    private: Any = clinic.journey.running._private  # type: ignore[attr-defined]
+    run, last = private.run, {}
+
+    def seen(snapshot: Path, statement: Statement, **options: Any) -> Any:
+        last[id(options["lease"])] = options["lease"], statement.shared
+        return run(snapshot, statement, **options)
+
+    monkeypatch.setattr(private, "run", seen)
+    ask(clinic, shape(), analyst(clinic), **wish(400))
+    ask(clinic, shape(), analyst(clinic))
+    assert len(last) == 3
+    assert all(shared is None or not shared.kept for _, shared in last.values())
 
 
 def test_the_first_charge_takes_as_much_as_a_run_must(tmp_path: Path) -> None:
