@@ -1,4 +1,4 @@
-"""The page on statistics, tried on a copy: a new kind is asked for in exactly the files that the page lists."""
+"""The pages on statistics and bounds, tried on copies: a new kind is asked for in just the files that a page lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,39 @@ KIND = """    PRODUCT = DescribedKind(stored="product", of_values=True, beyond="
 
     described: DescribedKind
 """
+BOUND = (
+    ("sql_rewrite/contribution.py", '    "contribution_of",\n', '    "OwnBound",\n    "contribution_of",\n'),
+    (
+        "sql_rewrite/contribution.py",
+        "def contribution_of(",
+        "class OwnBound:\n    pass\n\n\ndef contribution_of(",
+    ),
+    (
+        "sql_rewrite/bounded.py",
+        "Contribution, NormedContribution\n",
+        "Contribution, NormedContribution, OwnBound\n",
+    ),
+    (
+        "sql_rewrite/bounded.py",
+        "    contribution: Contribution |",
+        "    contribution: OwnBound | Contribution |",
+    ),
+)
+ROOMS = ("privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server")
 LISTED = re.compile(r"^\| `([a-z_/]+\.py)` \| ", re.MULTILINE)
+
+
+def asked_for(copy: Path, kind: str) -> list[str]:
+    """The files that do not know a kind, by mypy: it finds nothing else in the copy."""
+    checked = run(copy, "-m", "mypy", "--no-incremental", *ROOMS)
+    errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
+    assert all("assert_never" in error and kind in error for error in errors), checked.stdout
+    return sorted({error.split(":")[0] for error in errors})
+
+
+def listed(page: str) -> list[str]:
+    """The files of the table of a recipe."""
+    return sorted(LISTED.findall((CHECKOUT / "docs" / "recipes" / page).read_text("utf-8")))
 
 
 @pytest.mark.slow
@@ -24,9 +56,16 @@ def test_mypy_lists_the_files_of_the_page(tmp_path: Path) -> None:
     text = module.read_text("utf-8")
     assert text.count("    described: DescribedKind\n") == 1
     module.write_text(text.replace("    described: DescribedKind\n", KIND), "utf-8")
-    rooms = ("privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server")
-    checked = run(copy, "-m", "mypy", "--no-incremental", *rooms)
-    errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
-    assert all("assert_never" in error and "StatisticKind.PRODUCT" in error for error in errors), checked.stdout
-    page = (CHECKOUT / "docs" / "recipes" / "statistic.md").read_text("utf-8")
-    assert sorted({error.split(":")[0] for error in errors}) == sorted(LISTED.findall(page))
+    assert asked_for(copy, "StatisticKind.PRODUCT") == listed("statistic.md")
+
+
+@pytest.mark.slow
+def test_mypy_lists_the_files_of_a_new_bound(tmp_path: Path) -> None:
+    """Shows the same of a further way to bound what one unit adds."""
+    copy = copy_of_checkout(tmp_path)
+    for name, old, new in BOUND:
+        module = copy / name
+        text = module.read_text("utf-8")
+        assert text.count(old) == 1, (name, old)
+        module.write_text(text.replace(old, new), "utf-8")
+    assert asked_for(copy, "OwnBound") == listed("bound.md")
