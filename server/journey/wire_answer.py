@@ -133,7 +133,9 @@ def answer(asked: Asked, paid: Paid, parts: AnswerParts, account: Account, *, fi
                 for charged in every
                 if charged.account in own
             ],
-            "parts": [] if paid.read else answer_parts(asked, paid.reused, second, account, first=first),
+            "parts": []
+            if paid.read or (first is not None and first.paid.read)
+            else answer_parts(asked, paid.reused, second, account, first=first),
             "reused": bool(prepared.cores)
             and len(paid.reused) == len(asked.charges)
             and (first is None or not first.paid.charged),

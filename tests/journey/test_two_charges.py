@@ -13,6 +13,7 @@ import pytest
 
 from accountant.account import FilterKind
 from accountant.errors import BudgetExhausted
+from accountant.request import Reuse
 from accountant.states import QueryStatus
 from privacy.composition import compose
 from privacy.loss import Loss
@@ -275,3 +276,12 @@ def test_the_first_charge_takes_as_much_as_a_run_must(tmp_path: Path) -> None:
         halved = Loss(pure=loss.pure, delta=loss.delta, rho=loss.rho, mu_squared=(loss.mu_squared or 0) / 4)
         assert Floor.of(dataset, root).missing(halved) > 1
         assert services.journey.complete(admitted)
+
+
+def test_what_the_first_charge_read_of_others_is_no_part_of_what_was_measured(tmp_path: Path) -> None:
+    """Shows that an answer lists no parts where one of its charges was for reading what another analyst paid for."""
+    with auto_clinic(tmp_path, shared="charged") as (services, _):
+        ask(services, WARD, analyst(services), **wish(400))
+        answer = ask(services, WARD, analyst(services), reuse=Reuse.ANY, **wish(400))
+        assert len(answer["accounting"]["charged"]) == 1
+        assert answer["accounting"]["parts"] == []
