@@ -33,8 +33,9 @@ Floats = npt.NDArray[np.float64]
 class NormChoice:
     """The norm, and what scaling to it is expected to cut from the sum over all cells, with its standard error.
 
-    `share` and `share_error` are the same as parts of the whole sum (of absolute values), None where too few units are
-    seen to say it. All are estimates without a promise: a unit too rare to be seen in the histogram is not in them.
+    `share` and `share_error` are the same as parts of the whole sum (of absolute values), and `size` is what one unit,
+    scaled to the norm, adds to the sum over all cells in the mean: None where too few units are seen to say it. All
+    are estimates without a promise: a unit too rare to be seen in the histogram is not in them.
     """
 
     norm: float
@@ -42,6 +43,7 @@ class NormChoice:
     error: float
     share: float | None = None
     share_error: float | None = None
+    size: float | None = None
 
 
 def edge(place: int) -> float:
@@ -95,6 +97,7 @@ def choose(
     total = whole[:first] @ body + tail.laws @ whole[first:]
     mean, spread = _moments(cut[:, best], weights)
     share, share_spread = _moments(cut[:, best] / total, weights)
+    units = float(body.sum() + weights @ tail.laws.sum(axis=1))
     # Beside the tail, which is unknown, the noise of the bins that are cut.
     noise = deviation**2 * float(lost[best, :first] @ lost[best, :first])
     share_noise = noise / float(weights @ total) ** 2
@@ -106,6 +109,7 @@ def choose(
         math.sqrt(spread + noise),
         min(share, 1.0),
         min(math.sqrt(share_spread + share_noise), 1.0),
+        max(0.0, float(weights @ total) - mean) / units,
     )
 
 

@@ -41,7 +41,7 @@ from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored, serves
 from server.journey.sizes import Sizes
 from server.journey.two_charges import Learned, first_priced
-from server.journey.value_bounds import Told
+from server.journey.value_stage import Told
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
 from server.question import Question
@@ -347,7 +347,16 @@ class Admission:
             if not found:
                 return prepared
             told.append(Told(from_stored(found[0].body, described.name, question.confidence), BoundsSource.STORED))
-        return self._preparing.at_bounds(prepared, priced.calibration, told, promised=question.half_width is not None)
+        if question.half_width is not None:
+            return self._preparing.at_bounds(prepared, priced.calibration, told, promised=True)
+        norms = {}
+        for core, one in zip(prepared.cores, prepared.histograms, strict=True):
+            if one is None or core.described.name in stage.stepped:
+                continue
+            release = reusable.histogram([one.release_key(family) for family in FAMILIES])
+            if release is not None:
+                norms[core.described.name] = from_stored(release.body, one.described.name, question.confidence)
+        return self._preparing.at_bounds(prepared, priced.calibration, told, promised=False, norms=norms)
 
     def _repeat(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str

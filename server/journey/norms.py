@@ -36,6 +36,7 @@ __all__ = [
     "foresee",
     "key_at_norms",
     "noise_per_norm",
+    "norm_choice",
     "require_reserved",
 ]
 
@@ -61,7 +62,7 @@ def choose_norms(
     `same_data` says that the histogram is of the data that the sums are made from; otherwise nothing is known of what
     is cut. Errors: ValueError for noise out of range; ExecutionFailed for a histogram that is not of these norms.
     """
-    choices = {item.norm.name: _choice(core, item.norm, calibration, histogram) for item in core.norms}
+    choices = {item.norm.name: norm_choice(core, item.norm, calibration, histogram) for item in core.norms}
     at = at_norms(core, {name: UNSEEN if choice is None else Fraction(choice.norm) for name, choice in choices.items()})
     assert isinstance(at.contribution, NormedContribution)
     notes = []
@@ -132,7 +133,8 @@ def foresee(prepared: Prepared, priced: Priced, histograms: Mapping[str, Release
     return Foreseen(replace(priced, calibration=calibration), notes, frozenset(unknown), unbounded)
 
 
-def _choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: ReleasedTable) -> NormChoice | None:
+def norm_choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogram: ReleasedTable) -> NormChoice | None:
+    """The choice of one norm of a core. None where the histogram shows no unit."""
     found = next((one for one in histogram.sums or () if one.measurement.statistic.name == norm.name), None)
     if found is None or found.values.shape != (BINS, 1):
         raise ExecutionFailed

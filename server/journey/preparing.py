@@ -17,6 +17,7 @@ from engines.protocol import TwinPlanner
 from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
 from engines.texts import AskedText, TextRefused
 from mechanisms.calibrate import Calibration
+from mechanisms.released_table import ReleasedTable
 from privacy.norms import NormPower
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
@@ -27,8 +28,8 @@ from server.calibrations import Calibrations
 from server.journey.charges import text_key
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
-from server.journey.value_bounds import Told, at_chosen_bounds
-from server.journey.value_stage import ValueStage, bound_or_nominal
+from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
+from server.journey.value_stage import Told, ValueStage, bound_or_nominal
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import check_work
@@ -158,13 +159,21 @@ class Preparing:
         )
 
     def at_bounds(
-        self, prepared: Prepared, calibration: Calibration, told: Sequence[Told], *, promised: bool
+        self,
+        prepared: Prepared,
+        calibration: Calibration,
+        told: Sequence[Told],
+        *,
+        promised: bool,
+        norms: Mapping[str, ReleasedTable] = NO_NORMS,
     ) -> Prepared:
         """A query whose value bounds are chosen before its price, from stored histograms: it releases none by itself.
 
-        With `promised`, its releases are others than those of a question that chooses: only these promise a width.
+        With `promised`, its releases are others than those of a question that chooses: only these promise a width. They
+        are found by their bounds, which must not follow from which histograms of norms are there: it takes none.
         """
-        bound, _ = at_chosen_bounds(prepared, calibration, told, self._dialect)
+        assert not (promised and norms)
+        bound, _ = at_chosen_bounds(prepared, calibration, told, self._dialect, norms=norms)
         first = [core for core, histogram in zip(bound.cores, bound.histograms, strict=True) if histogram is not None]
         keys = tuple(core_key(core, prepared.plan.dataset) for core in bound.cores) if promised else bound.keys
         return replace(
@@ -172,6 +181,7 @@ class Preparing:
             keys=keys,
             work=check_work(bound.cores, self._dialect.costs, first=first),
             spared=frozenset() if promised else frozenset(bound.bounds),
+            told=None if promised or prepared.values is None else (prepared.values, tuple(told)),
         )
 
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:

@@ -22,7 +22,7 @@ from server.admitted import InFlight, Settled
 from server.calibrations import Calibrations
 from server.derived.at_once import cells_at_once
 from server.journey.release_key import release_key
-from server.journey.value_stage import ValueStage
+from server.journey.value_stage import Told, ValueStage
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bound import BoundedCore, bound_core
@@ -77,6 +77,8 @@ class Prepared:
     """On value bounds that were chosen, by core."""
     spared: frozenset[str] = frozenset()
     """The cores that stored histograms of values spare a part of the price, which their sums get instead."""
+    told: tuple[ValueStage, tuple[Told, ...]] | None = None
+    """The stored histograms that chose value bounds before the price: they choose again once the norms are known."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -40,8 +40,8 @@ from server.journey.pace import Pace
 from server.journey.query import ToRun
 from server.journey.repeats import Repeats
 from server.journey.two_charges import Learned, sums_refused
-from server.journey.value_bounds import Told, at_chosen_bounds
-from server.journey.value_stage import ValueStage
+from server.journey.value_bounds import at_chosen_bounds
+from server.journey.value_stage import Told, ValueStage
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer, parts_of
 from server.log import logger
@@ -220,23 +220,49 @@ class Running:
     def _at_bounds(self, query: ToRun, made: _Made, lease: EngineLease | None, visible: VisibleRun) -> ToRun:
         """The query with the value bounds that histograms choose, which are released here unless stored ones serve.
 
+        Stored ones have chosen bounds before the price; where norms are known by now that were not, they choose again.
         The query as it is where it chooses none, or where stored releases serve every core that would need some.
         """
         asked = query.asked
-        stage, priced = asked.prepared.values, asked.priced
+        prepared, priced = asked.prepared, asked.priced
+        stage, told = prepared.told or (prepared.values, None)
         if stage is None or priced is None:
             return query
-        charges = zip(asked.prepared.described, asked.charges, strict=False)
+        charges = zip(prepared.described, asked.charges, strict=False)
         if all(charge.core_key in query.paid.reused for core, charge in charges if core.name in stage.places):
             return query
-        told = [
-            self._values(query, stage.release_key(place, priced.family), stage, place, made, lease, visible)
-            for place in range(len(stage.histograms))
-        ]
-        prepared, calibration = at_chosen_bounds(asked.prepared, priced.calibration, told, self._dialect)
+        norms = self._norms_first(query, stage, made, lease, visible)
+        if told is None:
+            told = tuple(
+                self._values(query, stage.release_key(place, priced.family), stage, place, made, lease, visible)
+                for place in range(len(stage.histograms))
+            )
+        elif not norms:
+            return query
+        prepared, calibration = at_chosen_bounds(
+            replace(prepared, values=stage), priced.calibration, told, self._dialect, norms=norms
+        )
         for core, charge in zip(prepared.described, asked.charges, strict=False):
             require_reserved(charge.events, calibration.events_of(core.name))
         return replace(query, asked=replace(asked, prepared=prepared, priced=replace(priced, calibration=calibration)))
+
+    def _norms_first(
+        self, query: ToRun, stage: ValueStage, made: _Made, lease: EngineLease | None, visible: VisibleRun
+    ) -> dict[str, ReleasedTable]:
+        """The histograms of norms, by core, that do not follow from value bounds: they say how much noise there is."""
+        asked = query.asked
+        priced = asked.priced
+        assert priced is not None
+        needed = {charge.core_key for charge in asked.charges}
+        found = {}
+        for core, histogram in zip(asked.prepared.cores, asked.prepared.histograms, strict=True):
+            name = core.described.name
+            if histogram is None or name not in stage.places or name in stage.stepped:
+                continue
+            key = histogram.release_key(priced.family)
+            if key in needed:
+                found[name] = self._histogram(query, key, made, lease, visible)[0]
+        return found
 
     def _values(
         self,

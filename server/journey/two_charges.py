@@ -24,7 +24,7 @@ from server.errors import Problem
 from server.floor import Floor
 from server.journey.charges import charges_of, wish_of
 from server.journey.query import Prepared
-from server.journey.value_bounds import Told
+from server.journey.value_stage import Told
 from server.pricing import Priced, cost_on
 from server.question import Question
 

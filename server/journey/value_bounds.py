@@ -7,46 +7,55 @@ before: within the chosen bounds each statistic has the loss that it was priced 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import assert_never
 
 from mechanisms.calibrate import Calibration, at_chosen_norms
 from mechanisms.released_table import ReleasedTable
 from mechanisms.value_bounds import BoundsChoice, choose_bounds
 from privacy.bounds import ValueBounds, date_at, timestamp_at
+from privacy.norms import NormOf
 from privacy.policy import ColumnType
 from privacy.refusal import ExecutionFailed
 from privacy.release import BoundsNote, BoundsSource
-from privacy.statistic import StatisticKind
+from privacy.statistic import Statistic, StatisticKind
 from server.calibrations import Calibrations
+from server.journey.norms import norm_choice
 from server.journey.query import Histogram, Prepared
+from server.journey.value_stage import Told
 from sql_rewrite.automatic_bounds import Place, bound_with
 from sql_rewrite.bound import BoundedCore
-from sql_rewrite.contribution import Contribution
+from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.expressions import columns_of, number_text
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import lower_norms, norm_core
 from sql_rewrite.value_histogram import ValueHistogram
 
-__all__ = ["Told", "at_chosen_bounds"]
+__all__ = ["NO_NORMS", "at_chosen_bounds"]
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A released histogram of values, and whether this question paid for it."""
+NO_NORMS: Mapping[str, ReleasedTable] = MappingProxyType({})
 
-    table: ReleasedTable
-    source: BoundsSource
+_ROWS_UNKNOWN = 4.0
+"""The norm over the root of the rows of a unit, where no histogram of norms says it: that of units of 16 rows."""
 
 
 def at_chosen_bounds(
-    prepared: Prepared, calibration: Calibration, told: Sequence[Told], dialect: Dialect
+    prepared: Prepared,
+    calibration: Calibration,
+    told: Sequence[Told],
+    dialect: Dialect,
+    *,
+    norms: Mapping[str, ReleasedTable] = NO_NORMS,
 ) -> tuple[Prepared, Calibration]:
     """The query with the bounds that its histograms choose, each in its place, and the noise of its sums there.
 
+    `norms` are histograms of the norms of units, by core, of cores that have one already: how much noise there will be
+    follows from them.
     The keys of its cores stay those of questions that choose; the loss of each statistic is that of `calibration`.
     Errors: ValueError for noise out of range; ExecutionFailed for a histogram that is not of this column.
     """
@@ -56,7 +65,7 @@ def at_chosen_bounds(
     sources: dict[Place, BoundsSource] = {}
     for histogram, one in zip(stage.histograms, told, strict=True):
         place = (histogram.table, histogram.column.name)
-        choices[place] = _choice(prepared, calibration, histogram, one.table)
+        choices[place] = _choice(prepared, calibration, histogram, one.table, norms)
         sources[place] = one.source
     cores, notes = [], {}
     for nominal, core in zip(prepared.cores, prepared.plan.cores, strict=True):
@@ -96,7 +105,11 @@ def _same_norms(histogram: Histogram, core: BoundedCore, dialect: Dialect) -> Hi
 
 
 def _choice(
-    prepared: Prepared, calibration: Calibration, histogram: ValueHistogram, table: ReleasedTable
+    prepared: Prepared,
+    calibration: Calibration,
+    histogram: ValueHistogram,
+    table: ReleasedTable,
+    norms: Mapping[str, ReleasedTable],
 ) -> BoundsChoice:
     domain = histogram.bounded.described.keys.domain
     assert domain is not None
@@ -108,7 +121,7 @@ def _choice(
         int(str(cell)): float(count) * grid for (cell,), count in zip(domain, found.values[:, 0].tolist(), strict=True)
     }
     lows, highs = histogram.ends(counts)
-    noise, from_zero, cells = _noise(prepared, calibration, (histogram.table, histogram.column.name))
+    noise, from_zero, cells = _noise(prepared, calibration, (histogram.table, histogram.column.name), norms)
     return choose_bounds(
         lows,
         highs,
@@ -120,11 +133,13 @@ def _choice(
     )
 
 
-def _noise(prepared: Prepared, calibration: Calibration, place: Place) -> tuple[float, bool, int]:
+def _noise(
+    prepared: Prepared, calibration: Calibration, place: Place, norms: Mapping[str, ReleasedTable]
+) -> tuple[float, bool, int]:
     """The noise of a sum for each unit of width between the bounds of a column, or of their magnitude, and the cells.
 
-    The greatest noise and the fewest cells of the sums that read the column. A unit with many rows loses more by
-    clipping than one, as its noise is greater: it is taken to have as many as the root of what it may have.
+    The greatest noise and the fewest cells of the sums that read the column, for each row that a unit with a value
+    beyond the bounds is taken to lose (`_of_one_unit`).
     """
     assert prepared.values is not None
     found: list[tuple[float, bool]] = []
@@ -136,7 +151,6 @@ def _noise(prepared: Prepared, calibration: Calibration, place: Place) -> tuple[
         relations = {source.relation for source in core.core.sources if source.table.name == place[0]}
         domain = core.described.keys.domain
         cells.append(1 if domain is None else max(1, len(domain)))
-        rows = core.contribution.total if isinstance(core.contribution, Contribution) else 1
         for bounded in core.statistics:
             argument, encoding = bounded.argument, bounded.statistic.encoding
             if argument is None or encoding is None:
@@ -149,9 +163,36 @@ def _noise(prepared: Prepared, calibration: Calibration, place: Place) -> tuple[
             row = (
                 max(abs(encoding.lowest), encoding.highest, 1) if alone else encoding.highest**bounded.statistic.degree
             )
-            noise = math.sqrt(measurement.variance()) * measurement.grid / row / math.sqrt(rows)
-            found.append((noise, alone))
+            noise = math.sqrt(measurement.variance()) * measurement.grid / row
+            found.append((noise * _of_one_unit(core, bounded.statistic, calibration, norms.get(name)), alone))
     return max(noise for noise, _ in found), all(alone for _, alone in found), min(cells)
+
+
+def _of_one_unit(
+    core: BoundedCore, statistic: Statistic, calibration: Calibration, histogram: ReleasedTable | None
+) -> float:
+    """By what the noise of a row is multiplied, to be compared with what one unit of a histogram of values loses.
+
+    A unit of r rows with a value beyond the bounds loses between one row's excess and r times that: the root of r is
+    taken. Of counted rows the noise is already that of all r. Of scaled ones it is that of one row, and grows with the
+    norm, which is about that of a large unit, while r is the mean at that norm.
+    """
+    contribution = core.contribution
+    match contribution:
+        case Contribution():
+            return 1 / math.sqrt(contribution.total)
+        case NormedContribution():
+            norm = next((one.norm for one in core.norms if one.norm.name == statistic.norm), None)
+            if norm is None or norm.of is not NormOf.ROWS:
+                return 1.0
+            if histogram is None:
+                return _ROWS_UNKNOWN
+            choice = norm_choice(core, norm, calibration, histogram)
+            if choice is None or not choice.size:
+                return _ROWS_UNKNOWN
+            return choice.norm / math.sqrt(choice.size)
+        case _:
+            assert_never(contribution)
 
 
 def _type(histograms: Sequence[ValueHistogram], place: Place) -> ColumnType:

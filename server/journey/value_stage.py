@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.families import NoiseFamily
+from mechanisms.released_table import ReleasedTable
 from privacy.bounds import ValueBounds
 from privacy.norms import Norm, NormPower
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
+from privacy.release import BoundsSource
 from privacy.statement import Statement
 from privacy.value_grid import grid_of, values_name
 from server.journey.release_key import release_key
@@ -23,7 +25,15 @@ from sql_rewrite.plan import Core, Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.value_histogram import ValueHistogram, lower_histogram, value_histogram
 
-__all__ = ["ValueStage", "at_nominal_bounds", "bound_or_nominal", "value_stage"]
+__all__ = ["Told", "ValueStage", "at_nominal_bounds", "bound_or_nominal", "value_stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A released histogram of values, and whether this question paid for it."""
+
+    table: ReleasedTable
+    source: BoundsSource
 
 
 @dataclass(frozen=True, slots=True)

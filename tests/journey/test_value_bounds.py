@@ -338,6 +338,52 @@ def test_what_the_text_clips_buys_no_histogram(ask: Ask) -> None:
     assert len(answer["provenance"]["releases"]) == 1
 
 
+def test_bounds_follow_from_the_noise_at_the_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that norms are known before bounds are chosen, in a first question and where values are stored.
+
+    Without them the noise of one row is weighed, and the bounds of a few people with many rows are too wide.
+    """
+    weighed: list[float] = []
+    genuine = choosing.choose_bounds
+
+    def noted(lows: Any, highs: Any, grid: Any, **options: Any) -> Any:
+        weighed.append(options["noise"])
+        return genuine(lows, highs, grid, **options)
+
+    monkeypatch.setattr(choosing, "choose_bounds", noted)
+    with services_of(tmp_path) as services:
+        path = write(tmp_path / "sources", "crowded", contribution="auto")
+        with (tmp_path / "sources" / "visits.csv").open("a", newline="") as file:
+            for visit in range(40 * 300):
+                csv.writer(file).writerow([10**6 + visit, visit % 40, "a", 20 + visit % 50])
+        attach(services, path)
+        open_account(services.ledger, "one", dataset="crowded", epsilon="10000")
+        sent: list[str] = []
+        private: Any = services.journey.running._private  # type: ignore[attr-defined]
+        run = private.run
+
+        def watched(snapshot: Path, statement: Any, **options: Any) -> Any:
+            sent.append(statement.sql)
+            return run(snapshot, statement, **options)
+
+        monkeypatch.setattr(private, "run", watched)
+        first = answer_to(services, question("SELECT AVG(paid) FROM visits", "one", dataset="crowded", epsilon="20"))
+        (norm,) = first["provenance"]["norms"]
+        assert float(norm["norm"]) > 100
+        assert len(sent) == 3
+        assert len(weighed) == 1
+        weighed.clear()
+        sql = "SELECT AVG(paid) FROM visits WHERE visit_id >= 0"
+        again = answer_to(services, question(sql, "one", dataset="crowded", epsilon="20"))
+        assert bounds(again)["paid"][2] == "stored"
+        assert [norm["source"] for norm in again["provenance"]["norms"]] == ["chosen"]
+        before, after = weighed
+        assert after > 3 * before  # with the norm, which was not known before the price
+        for answer in (first, again):
+            assert abs(answer["rows"][0][0] - 46) < 8
+            assert float(bounds(answer)["paid"][1]) < 200
+
+
 # Untidy columns
 
 
