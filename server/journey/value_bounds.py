@@ -139,7 +139,7 @@ def _noise(
     """The noise of a sum for each unit of width between the bounds of a column, or of their magnitude, and the cells.
 
     The greatest noise and the fewest cells of the sums that read the column, for each row that a unit with a value
-    beyond the bounds is taken to lose (`_of_one_unit`).
+    beyond the bounds is taken to lose (`_of_one_unit`); where histograms of norms follow from bounds, for one row.
     """
     assert prepared.values is not None
     found: list[tuple[float, bool]] = []
@@ -164,7 +164,9 @@ def _noise(
                 max(abs(encoding.lowest), encoding.highest, 1) if alone else encoding.highest**bounded.statistic.degree
             )
             noise = math.sqrt(measurement.variance()) * measurement.grid / row
-            found.append((noise * _of_one_unit(core, bounded.statistic, calibration, norms.get(name)), alone))
+            if name not in prepared.values.stepped:
+                noise *= _of_one_unit(core, bounded.statistic, calibration, norms.get(name))
+            found.append((noise, alone))
     return max(noise for noise, _ in found), all(alone for _, alone in found), min(cells)
 
 
