@@ -65,7 +65,7 @@ class Work:
 
     `unit_nanoseconds` is the most that the rows of one unit cost in all cores together, with SAFETY; `row_nanoseconds`
     what the declared numbers of rows cost, as far as they are declared; `operators` how many operators are planned, and
-    `plan_nanoseconds` how long that takes.
+    `plan_nanoseconds` how long that takes, and going to the worker once more for each histogram.
     `costliest` describes the operator on which a unit's rows cost most, None where there is none.
     """
 
@@ -216,7 +216,9 @@ def work_of(
         # Rows of joined tables are hashed whether or not a row finds them.
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
-        rows += (root.rows_expected or ROWS_ASSUMED) * usual.row * USUAL_SHARE
+        normed = isinstance(bounded.contribution, NormedContribution)
+        celled = normed and passes > 0 and shape_of(bounded) is Shape.CELLS
+        rows += (root.rows_expected or ROWS_ASSUMED) * (usual.row + celled * costs.cell) * USUAL_SHARE
         operators += worst.operators
         meter = _Meter(costs)
         for call in _calls(bounded):
@@ -228,7 +230,7 @@ def work_of(
         unit_nanoseconds=unit * SAFETY,
         row_nanoseconds=rows,
         operators=operators,
-        plan_nanoseconds=operators * costs.plan,
+        plan_nanoseconds=operators * costs.plan + len(first) * costs.statement,
         costliest=None if costliest is None else shortened(describe(costliest[1])),
         costs=costs,
     )

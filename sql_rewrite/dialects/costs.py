@@ -56,6 +56,9 @@ class EngineCosts:
     plan_reading: int
     """Operators that take as long to plan as one conversion of text, whose pattern is made anew."""
 
+    statement: float
+    """One statement more of the same question: to the worker and back, its plan, its noise, and the norm it chooses."""
+
     # For each row, beside its expressions.
     scan: float
     join: float
@@ -66,6 +69,8 @@ class EngineCosts:
     key_character: float
     choice: float
     """Choosing groups, or adding up a unit's rows over its groups."""
+    cell: float
+    """One cell of a unit: written to a table, read for the unit's norm, and joined with its factor."""
     salt: float
     """One hidden key in the number that decides where its groups lie; a text adds what follows."""
     salt_text: float
