@@ -44,7 +44,7 @@ __all__ = ["OVERHEAD_SECONDS", "SHARE", "Moments", "moments_of"]
 SHARE = 10
 """A plan's tick is this many times what the rows of one unit may take."""
 
-OVERHEAD_SECONDS = 0.006
+OVERHEAD_SECONDS = 0.005
 """From the question to the engine and back: reading the text, the reservation, noise. A usual machine needs less."""
 
 
