@@ -31,7 +31,6 @@ import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from types import NoneType
-from typing import Any
 
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
@@ -171,38 +170,60 @@ class _Identity:
 _DECLARED = sorted(_inside(ColumnRef))
 
 
-_WRITERS: dict[type, Callable[[_Identity, Any], Json]] = {}
+_Writer = Callable[[_Identity, object], Json]
+
+_WRITERS: dict[type, _Writer] = {}
 """What writes the values of a type, for the types that have been met."""
 
 
-def _writer(kind: type) -> Callable[[_Identity, Any], Json]:
+def _writer(kind: type) -> _Writer:
     """What writes the values of a type. Errors: TypeError."""
     if issubclass(kind, (NoneType, bool, int, str)):
-        return lambda identity, value: value
+        return _itself
     if issubclass(kind, enum.Enum):
-        return lambda identity, value: [kind.__name__, value.value]
+        return _member
     if issubclass(kind, (float, Fraction, datetime.date)):
         return lambda identity, value: [kind.__name__, repr(value)]
     if issubclass(kind, (tuple, list)):
-        return lambda identity, value: [identity.plain(item) for item in value]
+        return _items
     if issubclass(kind, (ColumnRef, Literal, Call)):
-        return _Identity.expression
+        return _expression
     if dataclasses.is_dataclass(kind):
         return _record_writer(kind)
     raise TypeError(f"a {kind.__name__} has no place in an identity")
 
 
-def _record_writer(kind: type) -> Callable[[_Identity, Any], Json]:
+def _itself(_: _Identity, value: object) -> Json:
+    assert value is None or isinstance(value, (bool, int, str))
+    return value
+
+
+def _member(_: _Identity, value: object) -> Json:
+    assert isinstance(value, enum.Enum)
+    return [type(value).__name__, value.value]
+
+
+def _items(identity: _Identity, value: object) -> Json:
+    assert isinstance(value, (tuple, list))
+    return [identity.plain(item) for item in value]
+
+
+def _expression(identity: _Identity, value: object) -> Json:
+    assert isinstance(value, (ColumnRef, Literal, Call))
+    return identity.expression(value)
+
+
+def _record_writer(kind: type) -> _Writer:
     """What writes the values of a dataclass: the fields that take part."""
     names, later, always = _inside(kind), _LATER.get(kind, {}), _ALWAYS.get(kind, {})
 
-    def write(identity: _Identity, value: Any) -> Json:
+    def write(identity: _Identity, value: object) -> Json:
         fields = {
             name: identity.plain(getattr(value, name))
             for name in names
             if name not in later or getattr(value, name) != later[name]
         }
-        if kind is Estimate:
+        if isinstance(value, Estimate):
             fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
         return [kind.__name__, {**fields, **always}]
 

@@ -18,6 +18,7 @@ from accountant.account import Account
 from accountant.request import Charged, SharedAnswer, StoredRelease
 from mechanisms.released_table import ReleasedTable
 from privacy.numbers import decimal_text
+from privacy.refusal import Finding
 from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
 from server.errors import finding_body
@@ -67,17 +68,7 @@ def parts_of(
             for reason in rows.reasons
         ],
         "confidence": float(question.confidence),
-        "warnings": [
-            finding_body(warning)
-            for warning in (
-                *prepared.warnings,
-                *answer_warnings(prepared.cores, len(rows.rows), [table.rows for table in tables]),
-                *cut_warnings([table.norms for table in tables]),
-                *bounds_warnings([table.bounds for table in tables]),
-                *nobody_warnings(prepared.cores, tables),
-                *held_warnings(prepared.cores, tables),
-            )
-        ],
+        "warnings": [finding_body(warning) for warning in _warnings(prepared, rows, tables)],
     }
     if question.with_cut:
         table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
@@ -107,6 +98,18 @@ def parts_of(
         releases=releases,
         priced=priced,
         charges=asked.charges,
+    )
+
+
+def _warnings(prepared: Prepared, rows: AnswerRows, tables: Sequence[ReleasedTable]) -> Sequence[Finding]:
+    """What the text, the rows that are shown and the notes of the releases call for."""
+    return (
+        *prepared.warnings,
+        *answer_warnings(prepared.cores, len(rows.rows), [table.rows for table in tables]),
+        *cut_warnings([table.norms for table in tables]),
+        *bounds_warnings([table.bounds for table in tables]),
+        *nobody_warnings(prepared.cores, tables),
+        *held_warnings(prepared.cores, tables),
     )
 
 

@@ -139,11 +139,14 @@ def test_moments_come_from_the_plan_and_declarations(services: Services, attacke
 @pytest.mark.slow
 @pytest.mark.parametrize("automatic", [False, True])
 def test_the_search_below_runs(tmp_path: Path, *, automatic: bool) -> None:
-    """Its parts still fit the server: a few texts are measured, and watched over HTTP."""
+    """Its parts still fit the server: a few texts are measured, and watched over HTTP.
+
+    How far one person moves a time is for the nightly search: on a machine that does other things it says nothing.
+    """
     with worlds(tmp_path / "home", automatic=automatic) as (services, key):
         best, ticks, refused = search(services, texts=4, seed=3, again=3)
         assert refused < 4
-        assert ticks < 1
+        assert math.isfinite(ticks)
         seen = watch(services, key, best, 2, salt=1)
     assert seen is not None
     assert 0 <= accuracy(*seen) <= 1

@@ -126,11 +126,11 @@ def sums_at_another_norm(patch: pytest.MonkeyPatch) -> None:
     """The statement scales units to the greatest norm, and the noise is that of the chosen one."""
     right = running.lower
 
-    def planted(core: Any, dialect: Any) -> Any:
+    def planted(core: Any, dialect: Any, *, shared: bool) -> Any:
         if not core.norms:
-            return right(core, dialect)
+            return right(core, dialect, shared=shared)
         wide = norms.at_norms(core, {item.norm.name: item.most for item in core.norms})
-        return right(wide, dialect)
+        return right(wide, dialect, shared=shared)
 
     patch.setattr(running, "lower", planted)
 

@@ -20,6 +20,7 @@ _BLOCK = re.compile(
 )
 _COPIED = (
     "privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server", "migrations", "tests", "schemas", "docs",
+    "benchmarks",
 )  # fmt: skip
 
 

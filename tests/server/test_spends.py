@@ -64,7 +64,7 @@ def test_a_width_is_not_bought_for_more_than_the_policy_allows() -> None:
     assert refused is not None
     (finding,) = refused.findings
     assert finding.code == "accuracy_unreachable"
-    assert f"It needs epsilon {float(dear.cost):.6g}; one query may spend at most 1." in finding.why
+    assert f"It needs epsilon {float(dear.cost):.6g}; the query may spend at most 1." in finding.why
     # A wider one is had for less, and so is this one with the other noise.
     for possible in (replace(wish, half_width=Fraction(12)), replace(wish, half_width=Fraction(10), noise=None)):
         priced = ask(possible, (leaf,), dataset=POLICY)

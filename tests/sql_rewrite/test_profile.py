@@ -217,7 +217,7 @@ class _RowsCounted(DuckDB):
 
     @writes(Grouped)
     def _grouped(self, node: Grouped) -> str:
-        rows = dataclasses.replace(node, by=("u", "o")) if node.dense else node
+        rows = dataclasses.replace(node, by=("u", "o")) if node.by == ("u",) else node
         return super()._grouped(rows)
 
 
