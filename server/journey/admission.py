@@ -161,15 +161,15 @@ class Admission:
             self._refuse_free_answer(question)
         if priced is not None:
             quoting.refuse(priced, self._stored, reusable)
-        try:
-            return self._reserved(asked, reusable, started)
-        except BudgetExhausted as error:
-            _explain(error, priced, path)
-            raise
+        return self._reserved(asked, reusable, started)
 
     def _reserved(self, asked: Asked, reusable: Reusable, started: float) -> Admitted:
         """Step 5: what the ledger decides. The query waits for its run, or an earlier one answers it."""
-        reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
+        try:
+            reserved = self._ledger.reserve(request_of(asked, reusable.reuse))
+        except BudgetExhausted as error:
+            _explain(error, asked.priced, asked.path)
+            raise
         if reserved.answer is not None or not reserved.fresh:
             return _retried(reserved)
         with self._lock:

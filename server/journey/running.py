@@ -155,8 +155,10 @@ class Running:
             self._fail(query.query_id, made.kept)
             raise
         except ExecutionFailed as failure:
-            # No row was read: neither for a core nor for a histogram before the statement that failed.
-            untouched = not failure.started and not made.fresh and len(query.asked.prepared.cores) == 1
+            # No row was read: neither for a core nor for a histogram before the statement that failed. A first charge
+            # for reading others' histograms has no fresh release either, and the second one's price shows what it read.
+            unread = learned is None and not made.fresh and len(query.asked.prepared.cores) == 1
+            untouched = unread and not failure.started
             if visible.outlasted():
                 made.kept = made.fresh
             level, fields = logging.WARNING, {"code": "execution_failed"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +22,7 @@ from server.app import create_app
 from server.journey import norms, running
 from server.services import Services
 from tests.audit import worlds
-from tests.audit.worlds import OTHERS, Answer, learned, told_too_much, two_worlds
+from tests.audit.worlds import OTHERS, Answer, learned, less_noise, told_too_much, two_worlds
 
 pytestmark = pytest.mark.slow
 
@@ -107,19 +106,8 @@ def test_both_stages_together_tell_no_more_than_their_price(server: Server, kind
 
 
 def noise_of_a_smaller_norm(patch: pytest.MonkeyPatch) -> None:
-    """The second stage draws noise as if the norm were a sixteenth; the check of what was reserved is gone as well."""
-    right = norms.at_chosen_norms
-
-    def planted(calibration: Any, core: Any) -> Any:
-        made = right(calibration, core)
-        small = []
-        for one in made.measurements:
-            scales = {name: getattr(one, name) / 16 for name in ("sigma", "scale") if hasattr(one, name)}
-            small.append(replace(one, **scales))
-        return replace(made, measurements=tuple(small))
-
-    patch.setattr(norms, "at_chosen_norms", planted)
-    patch.setattr(running, "require_reserved", lambda *_: None)
+    """The second stage draws noise as if the norm were a sixteenth."""
+    less_noise(patch, norms, by=16)
 
 
 def sums_at_another_norm(patch: pytest.MonkeyPatch) -> None:

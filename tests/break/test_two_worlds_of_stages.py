@@ -30,12 +30,12 @@ from privacy.statement import Statement
 from server.answer_rows import from_stored
 from server.app import create_app
 from server.build import build_services
-from server.journey import norms, running, value_bounds
+from server.journey import norms, value_bounds
 from server.journey.query import Prepared, ToRun
 from server.services import Services
 from server.settings import Settings
 from tests.audit.test_norms import weight_of_one
-from tests.audit.worlds import Answer, Event, half_line, learned, told_too_much
+from tests.audit.worlds import Answer, Event, half_line, learned, less_noise, told_too_much
 from tests.journey.clinic import question
 
 pytestmark = pytest.mark.slow
@@ -347,20 +347,8 @@ def test_all_stages_together_tell_no_more_than_their_price(served: Served, sql: 
 
 
 def an_eighth_of_the_noise_at_chosen_bounds(patch: pytest.MonkeyPatch) -> None:
-    """Sums within chosen bounds have the noise of bounds an eighth as wide; the check of the reserved loss is gone."""
-    right = value_bounds.at_chosen_norms
-
-    def planted(calibration: Any, core: Any) -> Any:
-        made = right(calibration, core)
-        small = []
-        for one in made.measurements:
-            scales = {name: getattr(one, name) / 8 for name in ("sigma", "scale") if hasattr(one, name)}
-            small.append(replace(one, **scales))
-        return replace(made, measurements=tuple(small))
-
-    patch.setattr(value_bounds, "at_chosen_norms", planted)
-    patch.setattr(norms, "at_chosen_norms", planted)
-    patch.setattr(running, "require_reserved", lambda *_: None)
+    """Sums within chosen bounds have the noise of bounds an eighth as wide."""
+    less_noise(patch, value_bounds, norms, by=8)
 
 
 @pytest.mark.timeout(600)

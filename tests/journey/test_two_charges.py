@@ -285,3 +285,23 @@ def test_what_the_first_charge_read_of_others_is_no_part_of_what_was_measured(tm
         answer = ask(services, WARD, analyst(services), reuse=Reuse.ANY, **wish(400))
         assert len(answer["accounting"]["charged"]) == 1
         assert answer["accounting"]["parts"] == []
+
+
+def test_what_was_read_of_others_is_not_given_back_where_the_second_run_never_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The price of the second charge, which its void entry in the ledger shows, follows from the histogram."""
+    with auto_clinic(tmp_path, shared="charged") as (services, _):
+        ask(services, WARD, analyst(services), **wish(400))
+        private: Any = services.journey.running._private  # type: ignore[attr-defined]
+
+        def unstarted(**_: Any) -> Any:
+            raise ExecutionFailed(started=False)
+
+        who = analyst(services)
+        monkeypatch.setattr(private, "lease", unstarted)
+        with pytest.raises(ExecutionFailed) as failed:
+            ask(services, WARD, who, reuse=Reuse.ANY, **wish(400))
+        assert failed.value.started
+        states = {record.state for record in services.ledger.queries(who, after=None, count=9)}
+        assert states == {QueryStatus.FAILED_CHARGED, QueryStatus.FAILED_VOID}
