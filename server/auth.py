@@ -158,7 +158,7 @@ def _too_many(what: str, wait: int) -> Problem:
 
 def _refuse_unknown_parameters(request: Request) -> None:
     """A misspelt or misplaced query parameter (?dry_run=true) must not be ignored: the request may spend."""
-    if not request.url.query:
+    if not request.scope["query_string"]:
         return
     route = request.scope["route"]
     known = {str(field.alias) for field in route.dependant.query_params} if isinstance(route, APIRoute) else set()

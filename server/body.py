@@ -133,7 +133,9 @@ def _check_texts(value: object) -> None:
 
 
 def _depth(raw: bytes) -> int:
-    """Deepest nesting of brackets outside strings."""
+    """Deepest nesting of brackets outside strings; 0 where there are too few brackets to be deeper than allowed."""
+    if raw.count(b"[") + raw.count(b"{") <= DEPTH_MAX:
+        return 0
     deepest = depth = 0
     for match in _BRACKET.finditer(_STRING.sub(b"", raw)):
         depth += 1 if match.group() in b"[{" else -1
