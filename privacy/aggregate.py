@@ -130,7 +130,7 @@ class AggregateFunction(enum.Enum):
     )
     SUM = Described(
         stored="sum",
-        names=("sum",),
+        names=("sum", "fsum", "kahan_sum", "sumkahan"),
         arguments=_NUMBERS,
         statistic=StatisticKind.SUM,
         result=ResultType.ARGUMENT,
@@ -139,7 +139,7 @@ class AggregateFunction(enum.Enum):
     )
     AVERAGE = Described(
         stored="average",
-        names=("avg", "mean"),
+        names=("avg", "mean", "favg"),
         arguments=_NUMBERS,
         statistic=StatisticKind.MOMENTS,
         degree=1,
@@ -188,6 +188,18 @@ class AggregateFunction(enum.Enum):
         elsewhere=("std", "stdev", "stdevp", "std_dev", "standard_deviation", "stddevp"),
         hint="STDDEV(x) or STDDEV_POP(x)",
         short="STDDEV",
+    )
+
+    STANDARD_ERROR = Described(
+        stored="standard_error",
+        names=("sem",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the standard error of the mean: the root of VAR_POP over the number of rows",
+        elsewhere=("stderr", "std_err"),
+        hint="SEM(x) is the standard error of the mean",
     )
 
     described: Described

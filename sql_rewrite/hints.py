@@ -108,7 +108,12 @@ _HINTS: Mapping[str, Hint] = {
         _said("AVG(x * y) - AVG(x) * AVG(y) is the covariance"): "corr covar_pop covar_samp regr_slope regr_intercept "
         "regr_r2 regr_sxy",
         _said("EXP(AVG(LN(x))) is the geometric mean"): "product geomean geometric_mean",
-        _said("SUM(CASE WHEN p THEN 1 ELSE 0 END) or COUNT_IF(p)"): "bool_and bool_or logical_and logical_or",
+        _said(
+            "one row alone would decide it; COUNT_IF(p) >= 20 is true where the noisy number of such rows says so"
+        ): "bool_or logical_or",
+        _said(
+            "one row alone would decide it; COUNT_IF(NOT p) < 20 is true where the noisy number of others says so"
+        ): "bool_and logical_and",
         _said(_PARTS): "strftime to_char date_format time_bucket week_of_year yearweek last_day make_date",
         _said(_DIFFERENCE): "age date_add date_sub datesub dateadd date_part_diff to_days to_months to_years interval",
         _said("CAST(x AS DATE) or CAST(x AS TIMESTAMP)"): "strptime try_strptime to_date to_timestamp str_to_date",

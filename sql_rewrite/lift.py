@@ -23,6 +23,7 @@ from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
+from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import resolve_sources
 from sql_rewrite.keys import cells_most
 from sql_rewrite.lift_expression import ExpressionLift
@@ -385,6 +386,7 @@ class _Lift:
     # The private part of a block
 
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], scope: Scope) -> Released:
+        write_out(node)
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
         lifter = ExpressionLift(self.text, names.resolve, self.parameters, named, names.joins_to)

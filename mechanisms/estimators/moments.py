@@ -14,6 +14,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -389,10 +390,72 @@ def _variance_bounds(
     return low, high, np.minimum(errors[0], 0.125)
 
 
+@dataclass(frozen=True, slots=True)
+class StandardError(Ratio):
+    """The standard error of the mean: the root of v / n, with the population variance v of t.
+
+    The noise of the coordinates moves v / n with the weights (c^2-2v, c^2-c-2v, (1-c)^2-2v) over n^2.
+    """
+
+    widening: ClassVar[float] = 1.25
+    """The ends of v are divided by those of n, as if both strayed to their worst at once."""
+
+    def worst(self, statistic: Statistic) -> int:
+        """All values at one bound (c = v = 0).
+
+        With p = c(1-c), |w|^2 is 1 - 4p + 3p^2 at v = 0 and 1 - 8p + 27p^2 at v = p, both at most 1, and convex
+        between. The error of a root is at most the root of the error.
+        """
+        return 0
+
+    def ends(self, measurement: Measurement) -> tuple[float, float]:
+        """Zero, and what a single row with the greatest variance would have."""
+        return 0.0, 0.5 * scale_of_values(measurement)
+
+    def truth(self, values: Floats, *, nulls: int) -> float | None:
+        """The deviation of the values over the root of their number."""
+        return float(values.std() / math.sqrt(values.size)) if values.size else None
+
+    def column(self, measurement: Measurement, noisy: Integers, *, integer: bool, alpha: float) -> Column:
+        """The root of v / n; its ends are those of v, over those of n, which miss with a twentieth of alpha."""
+        assert not integer
+        found = population_variance(measurement, noisy, alpha, counted=True)
+        fewest, most = (np.maximum(end, 1.0) for end in count_bounds(measurement, noisy, 0.05 * alpha))
+        there = found.count > 0
+        count = np.where(there, found.count, 1.0)
+        squared = np.minimum(found.values / count, 0.25)
+        low = np.where(there, np.minimum(found.lows / most, squared), 0.0)
+        high = np.where(there, np.maximum(found.highs / fewest, squared), 0.25)
+        _, mean, _ = simulated_moments(measurement, noisy.astype(np.float64))
+        mean = np.clip(mean, 0, 1)
+        weights = np.stack([mean**2, mean**2 - mean, (1 - mean) ** 2]) - 2 * found.values
+        step = float(measurement.grid * per_row(measurement.statistic))
+        error = np.sqrt(measurement.variance() * (weights**2).sum(axis=0)) * step / count**2
+        error = np.minimum(error, 0.25)
+        root = np.sqrt(squared)
+        error = np.minimum(error / np.maximum(2 * root, 1e-300), np.sqrt(error))
+        unit = scale_of_values(measurement)
+        return Column(
+            values=cells(root * unit, there),
+            standard_errors=cells(np.minimum(error, 0.5) * unit, there),
+            lows=tuple((np.sqrt(low) * unit).tolist()),
+            highs=tuple((np.sqrt(high) * unit).tolist()),
+        )
+
+    def simulated(self, measurement: Measurement, noisy: Floats, *, integer: bool) -> Floats:
+        """The same without intervals."""
+        assert not integer
+        rows, mean, squares = simulated_moments(measurement, noisy)
+        count = np.where(rows > 0, rows, 1.0)
+        root = np.sqrt(np.minimum(np.clip(squares - mean**2, 0, 0.25) / count, 0.25))
+        return np.where(rows > 0, root * scale_of_values(measurement), np.nan)
+
+
 ESTIMATORS: tuple[Estimator, ...] = (
     Average(AggregateFunction.AVERAGE),
     Spread(AggregateFunction.VARIANCE_POPULATION, sample=False, root=False),
     Spread(AggregateFunction.VARIANCE_SAMPLE, sample=True, root=False),
     Spread(AggregateFunction.DEVIATION_POPULATION, sample=False, root=True),
     Spread(AggregateFunction.DEVIATION_SAMPLE, sample=True, root=True),
+    StandardError(AggregateFunction.STANDARD_ERROR),
 )

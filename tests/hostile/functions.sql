@@ -746,16 +746,16 @@ SELECT REGR_COUNT(age, hours) FROM people
 SELECT SUM_NO_OVERFLOW(age) FROM people
 
 -- refused: unsupported_function
-SELECT FSUM(age) FROM people
+SELECT FSUM(age, hours) FROM people
 
 -- refused: unsupported_function
-SELECT FAVG(age) FROM people
+SELECT FAVG(age, hours) FROM people
 
 -- refused: unsupported_function
-SELECT GEOMEAN(age) FROM people
+SELECT GEOMEAN(age, hours) FROM people
 
 -- refused: unsupported_function
-SELECT SEM(age) FROM people
+SELECT SEM(age, hours) FROM people
 
 -- refused: unsupported_function
 SELECT RESERVOIR_QUANTILE(age, 0.5) FROM people

@@ -52,6 +52,16 @@ class Block:
         end = place + (0 if self.side == "before" else len(anchor))
         path.write_text(text[:begin] + self.lines + text[end:], "utf-8")
 
+    def take_away(self, checkout: Path) -> None:
+        """Undoes `apply`. Fails where the lines are not there once, beside the anchor, as the page has them."""
+        assert self.anchor is not None
+        path = checkout / self.file
+        text = f"\n{path.read_text('utf-8')}"
+        anchor = f"{self.anchor}\n"
+        applied = {"before": self.lines + anchor, "after": anchor + self.lines, "instead": self.lines}[self.side or ""]
+        assert text.count(f"\n{applied}") == 1, f"{self.file} does not have the recipe's lines"
+        path.write_text(text.replace(f"\n{applied}", f"\n{anchor}")[1:], "utf-8")
+
 
 def blocks(page: str) -> tuple[Block, ...]:
     """The blocks of a recipe, in their order."""

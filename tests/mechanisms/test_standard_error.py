@@ -1,7 +1,4 @@
-"""What is true of `SEM` where the recipe of docs/recipes/aggregate.md was followed; run by test_aggregate.py in a copy.
-
-The name keeps it out of a run over this checkout, which has no such aggregate.
-"""
+"""What SEM says: its value over the whole way, its error and interval, and its error in advance."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import privacy.aggregate
 from mechanisms.calibrate import Price, calibrate
 from mechanisms.estimates import estimate_column, expected_errors, simulate_column
 from mechanisms.families import NoiseFamily
@@ -37,11 +33,6 @@ PRICES = (
     Price(NoiseFamily.LAPLACE, Fraction(1), Fraction(0)),
     Price(NoiseFamily.GAUSSIAN, Fraction(1, 2), Fraction(0)),
 )
-
-
-def test_the_copy_is_what_is_tested() -> None:
-    """The rooms are those of the copy, in which the recipe was followed."""
-    assert Path(privacy.aggregate.__file__).is_relative_to(Path.cwd())
 
 
 @pytest.fixture(scope="module")
