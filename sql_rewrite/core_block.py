@@ -22,11 +22,12 @@ from sql_rewrite.hints import SHORT, counted
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.refuse import refuse
+from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import clauses, consume
+from sql_rewrite.syntax import clauses
 
 __all__ = ["CoreBlock"]
 
@@ -70,9 +71,8 @@ class CoreBlock:
                 raise self._raw_rows(projection)
         findings = Collector()
         where: Expression | None = None
-        if node.args.get("where") is not None:
-            with findings:
-                where = self._where(node.args["where"])
+        with findings:
+            where = RowCondition(self.text, self.names, self.select, self.reader).read(node.args.get("where"))
         keys: list[GroupKey] = []
         if node.args.get("group") is not None:
             with findings:
@@ -171,31 +171,6 @@ class CoreBlock:
                 position=self.text.position(self.node),
             )
         return tuple(named.values())
-
-    def _where(self, node: exp.Expr) -> Expression:
-        consume(node, "this", text=self.text, what="WHERE")
-        calls = aggregate_calls([node.this])
-        if calls:
-            called = calls[0].this if isinstance(calls[0], exp.Filter) else calls[0]
-            name = self.text.spelled(called)
-            raise refuse(
-                "unsupported_sql",
-                "an aggregate in WHERE is refused" if name is None else f"{name} in WHERE is refused",
-                "It is an aggregate, and WHERE filters rows before they are aggregated.",
-                "use HAVING",
-                position=self.text.position(calls[0]),
-            )
-        for reference in node.this.find_all(exp.Column):
-            alias = None if reference.table or self.names.knows(reference.name) else self.select.alias(reference.name)
-            if alias is not None:
-                raise refuse(
-                    "unsupported_sql",
-                    f'the alias "{reference.name[:63]}" in WHERE is refused',
-                    "WHERE filters rows, before the select list is computed.",
-                    "use HAVING" if aggregate_calls([alias]) else "repeat the expression, or use HAVING",
-                    position=self.text.position(reference),
-                )
-        return self.reader.condition(node.this, "WHERE")
 
     def _references(self, calls: list[exp.Expr]) -> list[exp.Column]:
         """The columns of the select list outside its aggregate calls and nested queries, aliases apart."""

@@ -6,7 +6,7 @@ unique key it names. Such a join never repeats a row, so the contribution bounds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,13 +14,15 @@ from sqlglot import exp
 
 from privacy.policy import Column, Dataset, Table
 from privacy.refusal import Position
+from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.plan import Join, Source
 from sql_rewrite.refuse import refuse
-from sql_rewrite.sources import SourceNames, reference
-from sql_rewrite.syntax import consume
+from sql_rewrite.rows import Rows
+from sql_rewrite.sources import Entry, SourceNames, View, reference, tables_of
+from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["resolve_sources"]
+__all__ = ["SOURCES_MAX", "conjuncts", "resolve_sources"]
 
 _Place = Callable[[], Position | None]
 """Looks up where something is in the text, which only a refusal needs."""
@@ -30,15 +32,16 @@ SOURCES_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One side of a join's equality."""
+    """One side of a join's equality: a stored column of a table, which an entry of FROM reads."""
 
+    entry: Entry
     source: Source
     column: Column
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """The equality of a join as it is written: a column of an earlier source, and one of the joined source."""
+    """The equality of a join as it is written: a column of an earlier entry, and one of the joined entry."""
 
     left: _End
     right: _End
@@ -47,19 +50,24 @@ class _Link:
 
 
 def resolve_sources(
-    node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], dataset: Dataset, text: Text
+    node: exp.Select,
+    tables: Sequence[tuple[exp.Expr, Table | Rows]],
+    dataset: Dataset,
+    text: Text,
+    *,
+    first: int = 0,
 ) -> SourceNames:
-    """The sources of a block: the table whose rows are counted first, its parents after it.
+    """What FROM of a block lists: the table whose rows are counted first, its parents after it.
 
+    Tables are called r and a number, from `first` on; those of nested blocks are called so already.
     Errors: Refused (join_not_on_key, join_multiplies, too_large, unsupported_sql).
     """
-    if len(tables) > SOURCES_MAX:
-        raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
     aliases: dict[str, str] = {}
-    drafts: list[Source] = []
-    for place, (item, table) in enumerate(tables):
-        relation = f"r{place}"
-        name = (item.alias or item.name).lower()
+    drafts: list[Entry] = []
+    for item, table in tables:
+        if first >= SOURCES_MAX:
+            raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
+        name = (item.alias or item.name).lower() or f"nested {len(drafts)}"
         if name in aliases:
             raise refuse(
                 "ambiguous_column",
@@ -68,21 +76,98 @@ def resolve_sources(
                 "give each its own alias",
                 position=text.position(item),
             )
-        aliases[name] = relation
-        drafts.append(Source(relation, table))
+        if isinstance(table, Rows):
+            drafts.append(View(f"q{first}", table))
+            first += len(table.sources)
+        else:
+            drafts.append(Source(f"r{first}", table))
+            first += 1
+        aliases[name] = drafts[-1].relation
     links: list[_Link] = []
     using: set[str] = set()
+    conditions: list[exp.Expr] = []
+    apart = False
     for place, join in enumerate(node.args.get("joins") or [], start=1):
         visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
-        links.append(_link(join, visible, dataset, text))
+        if _listed(join, node):
+            apart = True
+            continue
+        links.append(_link(join, visible, dataset, text, conditions))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-    sources = _ordered(drafts, _joins(links, dataset), dataset, partial(text.position, node))
-    return SourceNames(sources, aliases, text, dataset, using)
+    linked: list[int] = []
+    if apart:
+        everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
+        found = _linked(node, everything, {link.right.entry.relation for link in links}, text)
+        links += found.values()
+        linked += found
+        if len(links) < len(drafts) - 1:
+            raise refuse(
+                "join_not_on_key",
+                "a join without a condition is refused",
+                "WHERE does not say for each of the tables which declared reference joins it by the key that it names.",
+                *_declared(dataset, *everything.sources),
+                position=text.position(node),
+            )
+    entries = _ordered(drafts, _joins(links, dataset), dataset, partial(text.position, node))
+    return SourceNames(entries, aliases, text, dataset, using, linked=frozenset(linked), conditions=conditions)
 
 
-def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _Link:
-    """The equality of a join; the joined source is the last of the visible ones."""
-    visible = names.sources
+def _listed(join: exp.Join, node: exp.Select) -> bool:
+    """Whether a relation stands in FROM after a comma, or after CROSS JOIN, and WHERE says how it is joined."""
+    kind, rest = str(join.args.get("kind") or "").upper(), populated(join) - {"this", "kind"}
+    return not rest and kind in ("", "CROSS") and node.args.get("where") is not None
+
+
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND connects, brackets apart, in order."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, exp.Paren):
+            stack.append(part.this)
+        elif isinstance(part, exp.And):
+            stack += [part.expression, part.this]
+        else:
+            yield part
+
+
+def _linked(node: exp.Select, names: SourceNames, joined: Collection[str], text: Text) -> dict[int, _Link]:
+    """The equalities of WHERE along declared references, by the identity of their nodes: one for each entry.
+
+    What is not along a reference, or names an entry that another equality joins already, is a condition like others.
+    """
+    found: dict[int, _Link] = {}
+    parents = set(joined)
+    for part in conjuncts(node.args["where"].this):
+        if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
+            continue
+        if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
+            continue
+        ends = [_end(names, side) for side in (part.this, part.expression)]
+        one, two = ends
+        if one is None or two is None or one.entry.relation == two.entry.relation:
+            continue
+        child, parent = (one, two) if _refers(one, two) else (two, one)
+        if not _refers(child, parent) or parent.entry.relation in parents:
+            continue
+        parents.add(parent.entry.relation)
+        found[id(part)] = _Link(child, parent, outer=False, place=partial(text.position, part))
+    return found
+
+
+def _end(names: SourceNames, node: exp.Column) -> _End | None:
+    """The stored column that a node names, None where a nested block computes it. Errors: Refused."""
+    entry, name = names.find(node)
+    stored = names.stored(entry, name)
+    return None if stored is None else _End(entry, *stored)
+
+
+def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, conditions: list[exp.Expr]) -> _Link:
+    """The equality of a join; the joined entry is the last of the visible ones.
+
+    What ON says beside the equality of an inner join is a condition of the block.
+    """
+    visible = names.entries
     place = partial(text.position, join.this)
     if join.args.get("method"):
         raise refuse(
@@ -102,34 +187,61 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> _
             position=place(),
         )
     joined = visible[-1]
+    outer = side == "LEFT"
+    if outer and isinstance(joined, View) and not joined.rows.plain:
+        raise refuse(
+            "unsupported_sql",
+            "a LEFT JOIN to a nested query is refused",
+            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
+            "use JOIN, or join the table itself",
+            position=place(),
+        )
     on, using = join.args.get("on"), join.args.get("using") or []
     if len(using) == 1 and on is None:
-        ends = [_End(s, c) for s in visible if (c := s.table.column(using[0].name)) is not None]
-        if len(ends) > 1 and ends[-1].source is joined:
-            names.check_using(using[0], [end.source for end in ends[:-1]])
-            return _Link(ends[0], ends[-1], side == "LEFT", place)
-    on = on.unnest() if on is not None else None
-    if isinstance(on, exp.EQ) and isinstance(on.this, exp.Column) and isinstance(on.expression, exp.Column):
-        one, two = _End(*names.find(on.this)), _End(*names.find(on.expression))
-        if two.source is not joined:
-            one, two = two, one
-        if two.source is joined and one.source is not joined:
-            return _Link(one, two, side == "LEFT", place)
-    if on is None and not using and not kind:
+        holding = [(e, own) for e in visible if (own := names.own_name(e, using[0].name)) is not None]
+        if len(holding) > 1 and holding[-1][0] is joined:
+            names.check_using(using[0], [entry for entry, _ in holding[:-1]])
+            left, right = names.stored(*holding[0]), names.stored(*holding[-1])
+            if left is not None and right is not None:
+                return _Link(_End(holding[0][0], *left), _End(joined, *right), outer, place)
+    found: _Link | None = None
+    rest: list[exp.Expr] = []
+    for part in () if on is None else conjuncts(on):
+        link = None if found is not None else _equality(part, names, joined, outer, place)
+        if link is None:
+            rest.append(part)
+        else:
+            found = link
+    if found is not None and not (outer and rest):
+        conditions += rest
+        return found
+    if on is None and not using and kind in ("", "CROSS"):
         raise refuse(
             "join_not_on_key",
             "a join without a condition is refused",
             "A join needs a condition: without one, every row would meet every row of the other table.",
-            *_declared(dataset, *visible),
+            *_declared(dataset, *names.sources),
             position=place(),
         )
     raise refuse(
         "join_not_on_key",
         "a join is refused",
         "It is not one equality between a declared reference and the key it names.",
-        *_declared(dataset, *visible),
+        *_declared(dataset, *names.sources),
         position=place(),
     )
+
+
+def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: bool, place: _Place) -> _Link | None:  # noqa: FBT001
+    """The equality of a stored column of the joined entry and one of an earlier entry, if that is what the part is."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
+        return None
+    one, two = _end(names, part.this), _end(names, part.expression)
+    if one is None or two is None:
+        return None
+    if two.entry is not joined:
+        one, two = two, one
+    return _Link(one, two, outer, place) if two.entry is joined and one.entry is not joined else None
 
 
 def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
@@ -144,7 +256,7 @@ def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
 
 
 def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
-    """The joins by the relation of their parent. Each link must point from a reference to a unique key."""
+    """The joins by the entry of their parent. Each link must point from a reference to a unique key."""
     joins: dict[str, Join] = {}
     for link in links:
         child, parent = link.left, link.right
@@ -167,7 +279,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
                     position=link.place(),
                 )
         _check_unit_path(child, parent.source.table, dataset, link.place)
-        if parent.source.relation in joins:
+        if parent.entry.relation in joins:
             raise refuse(
                 "join_multiplies",
                 "a join is refused",
@@ -175,7 +287,16 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
                 "aggregate each table in its own query",
                 position=link.place(),
             )
-        joins[parent.source.relation] = Join(
+        if parent.source.relation != tables_of(parent.entry)[0].relation:
+            raise refuse(
+                "join_multiplies",
+                "a join is refused",
+                f'The nested query has a row for each row of "{tables_of(parent.entry)[0].table.name}", so a row of '
+                f'"{child.source.table.name}" could meet many of them.',
+                f"join {parent.source.table.name} itself",
+                position=link.place(),
+            )
+        joins[parent.entry.relation] = Join(
             child=reference(child.source, child.column, dataset),
             parent=reference(parent.source, parent.column, dataset),
             outer=link.outer,
@@ -183,11 +304,9 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
     return joins
 
 
-def _ordered(
-    drafts: Sequence[Source], joins: Mapping[str, Join], dataset: Dataset, place: _Place
-) -> tuple[Source, ...]:
-    """The sources with their joins, from the counted table to its parents."""
-    roots = [source for source in drafts if source.relation not in joins]
+def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: _Place) -> tuple[Entry, ...]:
+    """The entries with their joins, from the one whose rows are counted to its parents."""
+    roots = [entry for entry in drafts if entry.relation not in joins]
     if len(roots) != 1:
         raise refuse(
             "join_multiplies",
@@ -196,7 +315,7 @@ def _ordered(
             *_declared(dataset),
             position=place(),
         )
-    root = roots[0]
+    root = tables_of(roots[0])[0]
     if not root.table.protected:
         raise refuse(
             "unsupported_sql",
@@ -205,16 +324,40 @@ def _ordered(
             *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
             position=place(),
         )
-    result, placed = [root], {root.relation}
+    result, placed = [roots[0]], {source.relation for source in tables_of(roots[0])}
     while len(result) < len(drafts):
         # Parents whose child is already there.
-        ready = [s for s in drafts if s.relation not in placed and joins[s.relation].child.relation in placed]
+        ready = [
+            entry
+            for entry in drafts
+            if tables_of(entry)[0].relation not in placed and joins[entry.relation].child.relation in placed
+        ]
         if not ready:
             raise refuse("join_multiplies", "FROM is refused", "Its joins form a ring.", position=place())
-        for source in ready:
-            result.append(Source(source.relation, source.table, joins[source.relation]))
-            placed.add(source.relation)
+        for entry in ready:
+            result.append(_joined(entry, joins[entry.relation], dataset))
+            placed.update(source.relation for source in tables_of(entry))
     return tuple(result)
+
+
+def _joined(entry: Entry, join: Join, dataset: Dataset) -> Entry:
+    """The entry with its join. Columns of an outer join's parent may be NULL."""
+    first, *others = tables_of(entry)
+    source = Source(first.relation, first.table, join)
+    if isinstance(entry, Source):
+        return source
+    columns = entry.rows.columns
+    if join.outer:
+        assert entry.rows.plain
+        columns = tuple((name, _outer(source, found, dataset)) for name, found in columns)
+    return View(entry.relation, Rows((source, *others), entry.rows.where, columns))
+
+
+def _outer(source: Source, found: Expression, dataset: Dataset) -> Expression:
+    assert isinstance(found, ColumnRef)
+    column = source.table.column(found.name)
+    assert column is not None
+    return reference(source, column, dataset)
 
 
 def _refers(child: _End, parent: _End) -> bool:

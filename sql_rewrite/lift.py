@@ -24,7 +24,7 @@ from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.geometric_mean import write_out
-from sql_rewrite.joins import resolve_sources
+from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
@@ -32,6 +32,8 @@ from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
+from sql_rewrite.rows import Rows
+from sql_rewrite.rows_block import RowsBlock, selects_rows
 from sql_rewrite.scope import Cte, Names, Scope
 from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
@@ -82,6 +84,13 @@ def _without_brackets(item: exp.Expr) -> exp.Expr:
     return table
 
 
+def _listed(node: exp.Select) -> list[exp.Expr]:
+    """What FROM and its joins list, in order."""
+    items = [node.args["from_"].this] if node.args.get("from_") else []
+    items += [join.this for join in node.args.get("joins") or []]
+    return [_without_brackets(item) for item in items]
+
+
 class _Lift:
     def __init__(
         self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
@@ -95,6 +104,8 @@ class _Lift:
         self.warnings: list[Finding] = []
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
+        self._scopes: dict[int, Mapping[str, Cte]] = {}
+        """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
         self._derived = 0
 
     def _check_parameters(self) -> None:
@@ -223,14 +234,93 @@ class _Lift:
                 position=self.text.position(with_),
             )
         consume(with_, "expressions", text=self.text, what="WITH")
+        known = self._scopes.get(id(with_))
+        if known is not None:
+            return Scope(known, scope.outer)
         ctes = dict(scope.ctes)
         for cte in with_.expressions:
             consume(cte, "this", "alias", "materialized", text=self.text, what="a CTE")
             inner = Scope(dict(ctes))
             name = cte.alias.lower()
-            ctes[name] = Cte(cte, partial(self._cte, cte, inner))
+            rows = partial(self._cte_rows, cte, inner) if self._of_rows(cte.this, inner) else None
+            ctes[name] = Cte(cte, partial(self._cte, cte, inner), rows)
             self.ctes.append(ctes[name])
+        self._scopes[id(with_)] = ctes
         return Scope(ctes, scope.outer)
+
+    # Rows about people, which nested blocks select
+
+    def _of_rows(self, node: exp.Expr, scope: Scope) -> bool:
+        """Whether a nested query selects rows of tables of the dataset, which it does not aggregate."""
+        if isinstance(node, exp.Subquery):
+            return self._of_rows(node.this, self._with(node, scope))
+        if not isinstance(node, exp.Select) or not selects_rows(node):
+            return False
+        scope = self._with(node, scope)
+        return any(map(partial(self._reads_rows, scope=scope), _listed(node)))
+
+    def _reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
+        if isinstance(item, exp.Subquery) and not isinstance(item.this, exp.Table):
+            return self._of_rows(item.this, self._with(item, Scope(scope.ctes)))
+        if not isinstance(item, exp.Table):
+            return False
+        cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
+        return self.dataset.table(item.name) is not None if cte is None else cte.of_rows
+
+    def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
+        """The rows of a nested query; its tables are called r and a number, from `first` on. Errors: Refused."""
+        if isinstance(node, exp.Subquery):
+            consume(node, "this", "alias", "with_", text=self.text, what="a bracketed query")
+            return self.rows(node.this, self._with(node, scope), first)
+        assert isinstance(node, exp.Select)
+        consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
+        tables, released = self._listed(node, self._with(node, scope), first)
+        if released:
+            raise self._mixed(node)
+        names = resolve_sources(node, tables, self.dataset, self.text, first=first)
+        block = RowsBlock(node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters)
+        rows = block.rows()
+        self.warnings.extend(block.warnings)
+        return rows
+
+    def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
+        alias = node.args["alias"]
+        consume(alias, "this", "columns", text=self.text, what="a CTE's name")
+        return self._named_rows(self.rows(node.this, scope, first), self._columns(alias), node)
+
+    def _named_rows(self, rows: Rows, names: list[str], node: exp.Expr) -> Rows:
+        """The rows with other names of their first columns."""
+        if len(names) > len(rows.columns):
+            raise self._too_many_names(names, len(rows.columns), node)
+        for name in names:
+            check_name(name, self.text, node)
+        columns = tuple((names[i] if i < len(names) else name, found) for i, (name, found) in enumerate(rows.columns))
+        return Rows(rows.sources, rows.where, columns)
+
+    def _aliased_rows(self, item: exp.Expr, rows: Rows) -> Rows:
+        alias = item.args.get("alias")
+        if alias is None:
+            return rows
+        consume(alias, "this", "columns", text=self.text, what="an alias")
+        check_name(alias.name, self.text, item)
+        return self._named_rows(rows, self._columns(alias), item)
+
+    def _too_many_names(self, names: list[str], columns: int, node: exp.Expr) -> Refused:
+        return refuse(
+            "unknown_column",
+            "a list of column names is refused",
+            f"It names {len(names)} columns, the query has {columns}.",
+            position=self.text.position(node),
+        )
+
+    def _mixed(self, node: exp.Select) -> Refused:
+        return refuse(
+            "unsupported_sql",
+            "a join of a table of people with released numbers is refused",
+            "It is not answered yet.",
+            "aggregate each side in its own query and join the results",
+            position=self.text.position(node.args["from_"]),
+        )
 
     def _cte(self, node: exp.CTE, scope: Scope) -> Released:
         released = self.query(node.this, scope)
@@ -254,12 +344,7 @@ class _Lift:
 
     def _renamed(self, released: Released, names: list[str], node: exp.Expr) -> Released:
         if len(names) > len(released.outputs):
-            raise refuse(
-                "unknown_column",
-                "a list of column names is refused",
-                f"It names {len(names)} columns, the query has {len(released.outputs)}.",
-                position=self.text.position(node),
-            )
+            raise self._too_many_names(names, len(released.outputs), node)
         for name in names:
             check_name(name, self.text, node)
         new = tuple(
@@ -320,7 +405,18 @@ class _Lift:
         )
 
     def _select(self, node: exp.Select, scope: Scope) -> Released:
-        tables: list[tuple[exp.Expr, Table]] = []
+        tables, released = self._listed(node, scope, 0)
+        if tables and released:
+            raise self._mixed(node)
+        if tables:
+            return self._core(node, tables, scope)
+        return self.blocks.block(node, released, scope)
+
+    def _listed(
+        self, node: exp.Select, scope: Scope, first: int
+    ) -> tuple[list[tuple[exp.Expr, Table | Rows]], list[tuple[str, Released]]]:
+        """What FROM lists: tables and rows about people, and released numbers."""
+        tables: list[tuple[exp.Expr, Table | Rows]] = []
         released: list[tuple[str, Released]] = []
         if node.args.get("joins") and not node.args.get("from_"):
             raise refuse(
@@ -329,33 +425,31 @@ class _Lift:
                 "There is nothing that it could join to.",
                 position=self.text.position(node.args["joins"][0]),
             )
-        items = [node.args["from_"].this] if node.args.get("from_") else []
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self.text, what="FROM")
-        items += [join.this for join in node.args.get("joins") or []]
-        items = [_without_brackets(item) for item in items]
-        for item in items:
-            found = self._relation(item, scope)
-            if isinstance(found, Table):
-                tables.append((item, found))
-            else:
+        for item in _listed(node):
+            found = self._relation(item, scope, first)
+            if isinstance(found, tuple):
                 released.append(found)
-        if tables and released:
-            raise refuse(
-                "unsupported_sql",
-                "a join of a table of people with released numbers is refused",
-                "It is not answered yet.",
-                "aggregate each side in its own query and join the results",
-                position=self.text.position(node.args["from_"]),
-            )
-        if tables:
-            return self._core(node, tables, scope)
-        return self.blocks.block(node, released, scope)
+            else:
+                tables.append((item, found))
+                first += len(found.sources) if isinstance(found, Rows) else 1
+        return tables, released
 
-    def _relation(self, item: exp.Expr, scope: Scope) -> Table | tuple[str, Released]:
+    def _relation(self, item: exp.Expr, scope: Scope, first: int) -> Table | Rows | tuple[str, Released]:
+        if first >= SOURCES_MAX:
+            raise refuse(
+                "too_large",
+                "FROM is refused",
+                f"It joins more than {SOURCES_MAX} tables.",
+                position=self.text.position(item),
+            )
         if isinstance(item, exp.Subquery):
             consume(item, "this", "alias", "with_", text=self.text, what="a derived table")
-            released = self.query(item.this, self._with(item, Scope(scope.ctes)))
+            inner = self._with(item, Scope(scope.ctes))
+            if self._of_rows(item.this, inner):
+                return self._aliased_rows(item, self.rows(item.this, inner, first))
+            released = self.query(item.this, inner)
             self._derived += 1
             return self._aliased(item, released, f"derived{self._derived}$")
         if isinstance(item, exp.Table):
@@ -363,6 +457,8 @@ class _Lift:
             cte = scope.ctes.get(name.lower()) if not item.args.get("db") else None
             if cte is not None:
                 consume(item, "this", "alias", text=self.text, what="a table")
+                if cte.of_rows:
+                    return self._aliased_rows(item, cte.rows(first))
                 return self._aliased(item, cte.released(), name)
             return base_table(item, self.dataset, self.text, [cte.node.alias for cte in scope.ctes.values()])
         raise refuse(
@@ -385,7 +481,7 @@ class _Lift:
 
     # The private part of a block
 
-    def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table]], scope: Scope) -> Released:
+    def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope) -> Released:
         write_out(node)
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}

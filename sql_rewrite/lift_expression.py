@@ -30,7 +30,7 @@ from sql_rewrite.text import Text
 
 __all__ = ["ExpressionLift"]
 
-Resolver = Callable[[exp.Column], ColumnRef]
+Resolver = Callable[[exp.Column], Expression]
 
 _DATES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_not_distinct_from", "is_distinct_from"})
@@ -59,7 +59,7 @@ _READERS: Mapping[type[exp.Expr], Reader] = {
 class ExpressionLift:
     """Reads scalar expressions of one SELECT block against its sources.
 
-    `resolve` turns a column node into a typed reference or refuses; `parameters` are the named parameters of the
+    `resolve` turns a column node into what it stands for or refuses; `parameters` are the named parameters of the
     request. `tables` are the names of the relations' tables, and `joins_to` how a public table is joined to them, for
     what a refusal says instead. Depends on the text and
     the public metadata only. `warnings` grows with what was lifted.
@@ -195,8 +195,8 @@ class ExpressionLift:
             column = self.column(operand)
         except Refused:
             return None
-        table = self._tables.get(column.relation)
-        if table is None or column.is_unit:
+        table = self._tables.get(column.relation) if isinstance(column, ColumnRef) else None
+        if table is None or not isinstance(column, ColumnRef) or column.is_unit:
             return None
         return About(named(column.name), column.type, named(table), column.declared)
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from privacy.refusal import Refused
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.released import Released
+from sql_rewrite.rows import Rows
 from sql_rewrite.sources import ambiguous_column
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
@@ -18,28 +19,36 @@ __all__ = ["Cte", "Names", "Scope", "unknown_column"]
 
 
 class Cte:
-    """A common table expression, lifted when it is first used."""
+    """A common table expression: released numbers, lifted when they are first used, or rows about people.
 
-    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released]) -> None:
+    Rows are lifted at every use, under other names of their tables. `of_rows` is whether it selects them.
+    """
+
+    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released], rows: Callable[[int], Rows] | None) -> None:
         self.node = node
+        self.of_rows = rows is not None
         self._lift = lift_it
+        self._rows = rows
         self._released: Released | None = None
-        self._busy = False
+        self._read = False
 
     @property
     def used(self) -> bool:
         """Whether anything reads it."""
-        return self._released is not None
+        return self._read
 
     def released(self) -> Released:
-        """Its relation. Errors: Refused, also for a CTE that reads itself."""
-        if self._busy:
-            raise refuse("unsupported_sql", "a recursive query is refused", "It has no proved bound.")
+        """Its relation. Errors: Refused."""
+        self._read = True
         if self._released is None:
-            self._busy = True
             self._released = self._lift()
-            self._busy = False
         return self._released
+
+    def rows(self, first: int) -> Rows:
+        """Its rows, whose tables have names from that number on. Errors: Refused."""
+        assert self._rows is not None
+        self._read = True
+        return self._rows(first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,24 @@
-"""Tables of a private block, and the columns that its names mean."""
+"""Tables of a private block and rows of blocks inside it, and what its column names mean."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
 
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, PublicKeys, Table
 from privacy.refusal import Refused
-from sql_rewrite.expressions import ColumnRef, Interval
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval
 from sql_rewrite.plan import Source
 from sql_rewrite.refuse import did_you_mean, refuse
+from sql_rewrite.rows import Rows
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
 
-__all__ = ["SourceNames", "ambiguous_column", "base_table", "reference"]
+__all__ = ["Entry", "SourceNames", "View", "ambiguous_column", "base_table", "reference", "tables_of"]
 
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
@@ -56,49 +58,126 @@ def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[s
     return table
 
 
-class SourceNames:
-    """The sources of a private block and the resolution of column names against them.
+@dataclass(frozen=True, slots=True)
+class View:
+    """Rows of a nested block under the generated name by which the trees of this block call them."""
 
-    `using` are the folded names in USING: only these may stand for the columns of two tables.
+    relation: str
+    rows: Rows
+
+    def column(self, name: str) -> tuple[str, Expression] | None:
+        """The column of that name (ASCII case does not matter), with its own name."""
+        folded = name.lower()
+        return next(((own, found) for own, found in self.rows.columns if own.lower() == folded), None)
+
+
+Entry = Source | View
+"""What FROM lists: a table of the dataset, or rows of a nested block."""
+
+
+class SourceNames:
+    """What FROM lists in a private block, and the resolution of column names against it.
+
+    `aliases` are the relations by their folded names as written; `using` the folded names in USING: only these may
+    stand for columns of two tables. `linked` are the equalities of WHERE that join tables, and `conditions` those of ON
+    beside the equality that joins.
     """
 
     def __init__(
         self,
-        sources: tuple[Source, ...],
+        entries: tuple[Entry, ...],
         aliases: Mapping[str, str],
         text: Text,
         dataset: Dataset,
         using: Collection[str] = (),
+        *,
+        linked: Collection[int] = (),
+        conditions: Sequence[exp.Expr] = (),
     ) -> None:
-        self.sources = sources
+        self.entries = entries
+        self.linked = linked
+        self.conditions = conditions
         self._using = using
-        self._aliases = aliases  # folded name as written -> relation
-        self._by_relation = {source.relation: source for source in sources}
-        self._references: dict[tuple[str, str], ColumnRef] = {}
+        self._aliases = aliases
+        self._by_relation = {entry.relation: entry for entry in entries}
+        self._references: dict[tuple[str, str], Expression] = {}
         self._text = text
         self._dataset = dataset
+        self._written = 0
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The tables of all entries, in the order of the entries."""
+        return tuple(source for entry in self.entries for source in tables_of(entry))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """The entries that are rows of nested blocks."""
+        return tuple(entry for entry in self.entries if isinstance(entry, View))
 
     def knows(self, name: str) -> bool:
-        """Whether some source has a column of that name."""
-        return any(source.table.column(name) is not None for source in self.sources)
+        """Whether some entry has a column of that name."""
+        return any(_column(entry, name) is not None for entry in self.entries)
 
     def is_source(self, node: exp.Column) -> bool:
-        """Whether a column node names a column of a source."""
+        """Whether a column node names a column of an entry."""
         try:
             return self._sought(node) is not None
         except Refused:
             return False
 
-    def resolve(self, node: exp.Column) -> ColumnRef:
-        """The typed reference of a column node. Errors: Refused (unknown_column, unknown_table, ambiguous_column)."""
-        source, column = self.find(node)
-        known = self._references.get((source.relation, column.name))
+    def resolve(self, node: exp.Column) -> Expression:
+        """What a column node stands for: a typed reference, or the expression that a nested block gives that name.
+
+        Errors: Refused (unknown_column, unknown_table, ambiguous_column, too_large).
+        """
+        entry, name = self.find(node)
+        known = self._references.get((entry.relation, name))
         if known is None:
-            known = self._references[source.relation, column.name] = reference(source, column, self._dataset)
+            known = self._references[entry.relation, name] = self._expression(entry, name)
+        if isinstance(known, Call):
+            # Each name may stand for an expression that holds others twice: without a limit their size doubles.
+            self._written += known.weight
+            if self._written > _WRITTEN_MAX:
+                raise refuse(
+                    "too_large",
+                    "the query is refused",
+                    "Columns of its nested queries are too large once they are written out.",
+                    "use fewer of them, or shorter ones",
+                    position=self._text.position(node),
+                )
         return known
 
+    def _expression(self, entry: Entry, name: str) -> Expression:
+        if isinstance(entry, View):
+            found = entry.column(name)
+            assert found is not None
+            return found[1]
+        column = entry.table.column(name)
+        assert column is not None
+        return reference(entry, column, self._dataset)
+
+    def star(self, relation: str | None = None) -> list[tuple[str, Expression]]:
+        """The columns of all entries, or of one, in order; those that USING joins once. Errors: Refused."""
+        result: list[tuple[str, Expression]] = []
+        merged: set[str] = set()
+        for entry in self.entries:
+            if relation is not None and entry.relation != relation:
+                continue
+            for name in _columns(entry):
+                if name.lower() in self._using and relation is None:
+                    if name.lower() in merged:
+                        continue
+                    merged.add(name.lower())
+                result.append((name, self._expression(entry, name)))
+        return result
+
+    def relation_of(self, alias: str) -> str | None:
+        """The relation that an alias means."""
+        return self._aliases.get(alias.lower())
+
     def qualified(self, node: exp.Expr) -> exp.Expr:
-        """A copy of a node in which every column of a source is written as relation and declared name.
+        """A copy of a node in which every column of an entry is written as relation and declared name.
 
         Two spellings of one expression are then equal trees. Nested queries are left alone, and stay the same
         objects, so that they are lifted once.
@@ -112,12 +191,12 @@ class SourceNames:
                 found = None
             if found is None:
                 return node.copy()
-            source, column = found
+            entry, name = found
             if _RELATION in node.meta:
                 return node.copy()
             copy = exp.Column(
-                this=exp.Identifier(this=column.name, quoted=True),
-                table=exp.Identifier(this=source.relation, quoted=True),
+                this=exp.Identifier(this=name, quoted=True),
+                table=exp.Identifier(this=entry.relation, quoted=True),
             )
             copy.meta[_RELATION] = True
             place = self._place(node)
@@ -134,17 +213,17 @@ class SourceNames:
             return None
         return {"start": min(m["start"] for m in spans), "end": max(m["end"] for m in spans)}
 
-    def _sought(self, node: exp.Column) -> tuple[Source, Column] | None:
-        """The source and column of a node, None when there is none: most of these names are aliases of the answer."""
+    def _sought(self, node: exp.Column) -> tuple[Entry, str] | None:
+        """The entry and column of a node, None when there is none: most of these names are aliases of the answer."""
         consume(node, "this", "table", text=self._text, what="a column reference")
         name, qualifier = node.name, node.table
         if qualifier:
             relation = self._relation(node)
-            column = None if relation is None else self._by_relation[relation].table.column(name)
+            column = None if relation is None else _column(self._by_relation[relation], name)
             return None if relation is None or column is None else (self._by_relation[relation], column)
-        found = [(s, c) for s in self.sources if (c := s.table.column(name)) is not None]
+        found = [(entry, own) for entry in self.entries if (own := _column(entry, name)) is not None]
         if len(found) > 1 and not self._same_by_join(found):
-            raise self._ambiguous(node, [source for source, _ in found])
+            raise self._ambiguous(node, [entry for entry, _ in found])
         return found[0] if found else None
 
     def joins_to(self, table: str) -> tuple[str, ...] | None:
@@ -162,17 +241,17 @@ class SourceNames:
             if r.table == found.name
         )
 
-    def check_using(self, node: exp.Identifier, found: Sequence[Source]) -> None:
-        """Refuses a name of USING that several earlier sources have a column of, unless an earlier USING joined them.
+    def check_using(self, node: exp.Identifier, found: Sequence[Entry]) -> None:
+        """Refuses a name of USING that several earlier entries have a column of, unless an earlier USING joined them.
 
         Errors: Refused (ambiguous_column).
         """
         if len(found) > 1 and node.name.lower() not in self._using:
             raise self._ambiguous(node, found)
 
-    def _ambiguous(self, node: exp.Column | exp.Identifier, found: Sequence[Source]) -> Refused:
+    def _ambiguous(self, node: exp.Column | exp.Identifier, found: Sequence[Entry]) -> Refused:
         relations = {relation: alias for alias, relation in self._aliases.items()}
-        return ambiguous_column(node, [relations[source.relation] for source in found], self._text)
+        return ambiguous_column(node, [relations[entry.relation] for entry in found], self._text)
 
     def _relation(self, node: exp.Column) -> str | None:
         """The relation that a column node names: our own name for it on nodes of ours, an alias on the analyst's.
@@ -181,13 +260,13 @@ class SourceNames:
         """
         return node.table if _RELATION in node.meta else self._aliases.get(node.table.lower())
 
-    def find(self, node: exp.Column) -> tuple[Source, Column]:
-        """The source and column that a node names. Errors: Refused, as `resolve`."""
+    def find(self, node: exp.Column) -> tuple[Entry, str]:
+        """The entry and column that a node names. Errors: Refused, as `resolve`."""
         found = self._sought(node)
         if found is not None:
             return found
         name, qualifier = node.name, node.table
-        sources: Sequence[Source] = self.sources
+        entries: Sequence[Entry] = self.entries
         if qualifier:
             relation = self._relation(node)
             if relation is None:
@@ -198,9 +277,9 @@ class SourceNames:
                     *did_you_mean(qualifier, self._aliases),
                     position=self._text.position(node),
                 )
-            sources = [self._by_relation[relation]]
+            entries = [self._by_relation[relation]]
         meant = name[:63] if not qualifier and isinstance(node.this, exp.Identifier) and node.this.quoted else "North"
-        known = [column.name for source in sources for column in source.table.columns]
+        known = [column for entry in entries for column in _columns(entry)]
         columns, string = "columns: " + ", ".join(known[:20]), f"a string stands in single quotes: '{meant}'"
         raise refuse(
             "unknown_column",
@@ -210,22 +289,67 @@ class SourceNames:
             position=self._text.position(node),
         )
 
-    def _same_by_join(self, found: Sequence[tuple[Source, Column]]) -> bool:
+    def own_name(self, entry: Entry, name: str) -> str | None:
+        """The declared name of an entry's column, None where it has none of that name."""
+        return _column(entry, name)
+
+    def stored(self, entry: Entry, name: str) -> tuple[Source, Column] | None:
+        """The table's column that a column of an entry is, None where a nested block computes it."""
+        if isinstance(entry, Source):
+            column = entry.table.column(name)
+            return None if column is None else (entry, column)
+        found = entry.column(name)
+        if found is None or not isinstance(found[1], ColumnRef):
+            return None
+        source = next(source for source in entry.rows.sources if source.relation == found[1].relation)
+        column = source.table.column(found[1].name)
+        assert column is not None
+        return source, column
+
+    def _same_by_join(self, found: Sequence[tuple[Entry, str]]) -> bool:
         """Whether all candidates are the two sides of inner or left joins on that very column, by USING.
 
         DuckDB takes them for one column only where USING says so, and not where ON compares them.
         """
-        first, column = found[0]
-        if column.name.lower() not in self._using:
+        if found[0][1].lower() not in self._using:
             return False
-        for source, other in found[1:]:
-            join = source.join
-            if join is None:
+        stored = [self.stored(*one) for one in found]
+        if stored[0] is None:
+            return False
+        first, column = stored[0]
+        for one in stored[1:]:
+            if one is None or one[0].join is None:
                 return False
+            source, other = one
+            join = one[0].join
             sides = {(join.child.relation, join.child.name), (join.parent.relation, join.parent.name)}
             if sides != {(first.relation, column.name), (source.relation, other.name)}:
                 return False
         return True
+
+
+_WRITTEN_MAX = 50_000
+"""Most operators that the names of computed columns of nested blocks may stand for in one block, all together."""
+
+
+def tables_of(entry: Entry) -> tuple[Source, ...]:
+    """The tables of an entry; the first one's rows are the entry's."""
+    return entry.rows.sources if isinstance(entry, View) else (entry,)
+
+
+def _columns(entry: Entry) -> list[str]:
+    if isinstance(entry, View):
+        return [name for name, _ in entry.rows.columns]
+    return [column.name for column in entry.table.columns]
+
+
+def _column(entry: Entry, name: str) -> str | None:
+    """The own name of an entry's column."""
+    if isinstance(entry, View):
+        found = entry.column(name)
+        return None if found is None else found[0]
+    column = entry.table.column(name)
+    return None if column is None else column.name
 
 
 def ambiguous_column(node: exp.Column | exp.Identifier, relations: Sequence[str], text: Text) -> Refused:

@@ -75,6 +75,17 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT SUM(COALESCE(weight, 0)), AVG(COALESCE(weight, 70.5)) FROM people",
         "SELECT AVG(ROUND(weight, 1)), SUM(NULLIF(level, 2)) FROM people",
         "SELECT SUM(CAST(member AS BIGINT)), SUM(year(born)) FROM people",
+        # Nested blocks of rows
+        "SELECT sex, AVG(half) FROM (SELECT sex, age / 2 AS half, person_id FROM people WHERE member) AS t GROUP BY sex",
+        "WITH v AS (SELECT v.*, p.sex, h.region FROM visits AS v JOIN people AS p USING (person_id) JOIN hospitals AS h "
+        "ON v.hospital_id = h.hospital_id WHERE p.age > 20), w AS (SELECT sex, region, cost * 2 AS c FROM v WHERE days > 2) "
+        "SELECT sex, region, SUM(c), COUNT(*) FROM w GROUP BY ALL",
+        "SELECT h.region, COUNT(*), SUM(cost) FROM hospitals AS h, visits AS v, people AS p WHERE v.person_id = p.person_id "
+        "AND v.hospital_id = h.hospital_id AND p.sex = 'Male' AND v.cost > p.age GROUP BY h.region",
+        "SELECT p.sex, COUNT(*) FROM (SELECT * FROM visits) AS v JOIN (SELECT person_id, sex FROM people) AS p "
+        "ON v.person_id = p.person_id GROUP BY p.sex",
+        "SELECT COUNT(*), SUM(x) FROM (SELECT CASE WHEN weight IS NULL THEN 1 ELSE 2 END AS x FROM people) AS t "
+        "WHERE x = 1",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

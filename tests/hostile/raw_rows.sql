@@ -88,23 +88,23 @@ SELECT UPPER(education), COUNT(*) FROM people GROUP BY LOWER(education)
 -- refused: raw_rows
 SELECT * FROM (SELECT * FROM people)
 
--- refused: raw_rows
-SELECT COUNT(*) FROM (SELECT * FROM people)
+-- refused: private_row_limit
+SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 1)
+
+-- refused: private_row_limit
+SELECT COUNT(*) FROM (SELECT age FROM people ORDER BY age LIMIT 1 OFFSET 3)
 
 -- refused: raw_rows
-SELECT COUNT(*) FROM (SELECT age FROM people)
+SELECT age FROM (SELECT age FROM people WHERE age > 3) t
 
 -- refused: raw_rows
-SELECT COUNT(*) FROM (SELECT age FROM people WHERE age > 3) t
+SELECT age + 1, t.* FROM (SELECT age FROM people) t
 
 -- refused: raw_rows
-SELECT SUM(age) FROM (SELECT age FROM people) t
+WITH a AS (SELECT * FROM people), b AS (SELECT * FROM a) SELECT age FROM b
 
 -- refused: raw_rows
-WITH a AS (SELECT * FROM people) SELECT COUNT(*) FROM a
-
--- refused: raw_rows
-WITH a AS (SELECT age FROM people) SELECT MAX(age) FROM a
+WITH a AS (SELECT age FROM people) SELECT MAX(age), age FROM a
 
 -- refused: raw_rows
 WITH a AS MATERIALIZED (SELECT age FROM people) SELECT age FROM a

@@ -282,7 +282,11 @@ def test_no_administrator_can_give_a_cast_its_bounds() -> None:
         ),
         ("SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP(sex)", "unsupported_sql", "each level in its own query"),
         ("SELECT COUNT(*) FROM people NATURAL JOIN visits", "unsupported_sql", "visits JOIN people ON"),
-        ("WITH v AS (SELECT * FROM visits) SELECT COUNT(*) FROM v", "raw_rows", "query that aggregates"),
+        (
+            "WITH v AS (SELECT * FROM visits LIMIT 9) SELECT COUNT(*) FROM v",
+            "private_row_limit",
+            "query that aggregates",
+        ),
         ("SELECT person_id, COUNT(*) FROM visits GROUP BY 1", "group_by_unit", "COUNT(DISTINCT person_id)"),
         ("SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)", "correlated_subquery", "$name"),
         ("SELECT COUNT(*) FROM people WHERE age > $least", "unsupported_sql", '"parameters": {"least": 65}'),

@@ -1,0 +1,70 @@
+"""Which rows a private block reads: its WHERE, what ON says beside the joins, and the conditions of nested blocks."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.expressions import Expression
+from sql_rewrite.functions import build
+from sql_rewrite.joins import conjuncts
+from sql_rewrite.reachable import conjuncts as parts_of
+from sql_rewrite.refuse import refuse
+from sql_rewrite.select_list import SelectList
+from sql_rewrite.sources import SourceNames
+from sql_rewrite.syntax import consume
+from sql_rewrite.text import Text
+
+__all__ = ["RowCondition"]
+
+
+class RowCondition:
+    """Reads the conditions of one block."""
+
+    def __init__(self, text: Text, names: SourceNames, select: SelectList, reader: AggregateReader) -> None:
+        self._text = text
+        self._names = names
+        self._select = select
+        self._reader = reader
+
+    def read(self, where: exp.Expr | None) -> Expression | None:
+        """All of them as one condition, None where every row is read. Errors: Refused."""
+        found = [view.rows.where for view in self._names.views if view.rows.where is not None]
+        found += [self._condition(part, "ON") for part in self._names.conditions]
+        if where is not None:
+            consume(where, "this", text=self._text, what="WHERE")
+            left = self._left(where.this)
+            found += [self._condition(part, "WHERE") for part in left]
+        if len(found) < 2:
+            return found[0] if found else None
+        return build("and", [part for whole in found for part in parts_of(whole)])
+
+    def _left(self, where: exp.Expr) -> list[exp.Expr]:
+        """What is left of WHERE without the equalities that join tables: as it is, where there are none."""
+        if not self._names.linked:
+            return [where]
+        return [part for part in conjuncts(where) if id(part) not in self._names.linked]
+
+    def _condition(self, node: exp.Expr, clause: str) -> Expression:
+        calls = aggregate_calls([node])
+        if calls:
+            called = calls[0].this if isinstance(calls[0], exp.Filter) else calls[0]
+            name = self._text.spelled(called)
+            raise refuse(
+                "unsupported_sql",
+                f"an aggregate in {clause} is refused" if name is None else f"{name} in {clause} is refused",
+                f"It is an aggregate, and {clause} filters rows before they are aggregated.",
+                "use HAVING",
+                position=self._text.position(calls[0]),
+            )
+        for reference in node.find_all(exp.Column):
+            alias = None if reference.table or self._names.knows(reference.name) else self._select.alias(reference.name)
+            if alias is not None:
+                raise refuse(
+                    "unsupported_sql",
+                    f'the alias "{reference.name[:63]}" in {clause} is refused',
+                    f"{clause} filters rows, before the select list is computed.",
+                    "use HAVING" if aggregate_calls([alias]) else "repeat the expression, or use HAVING",
+                    position=self._text.position(reference),
+                )
+        return self._reader.condition(node, clause)

@@ -1,0 +1,43 @@
+"""Rows about people that a nested block selects: a derived table or a CTE without an aggregate.
+
+Such a block has no node of its own. It is read into the block around it: its tables become tables of the core, its
+condition a condition of the core, and each of its columns the expression that it stands for.
+
+    SELECT half, COUNT(*) FROM (SELECT age // 2 AS half FROM people WHERE smoker) AS t GROUP BY half
+    core:  people where smoker, k0 = age // 2, a0 = rows
+
+Claim. The rows of the block around it are the same as if the nested block had been computed first. Proof: a selection
+and a projection of rows, one by one, commute with the many-to-one joins and with the conditions above them; no row
+raises, because every operator is total, so it does not matter on which rows an expression is computed. Hence whatever
+holds of a core over tables holds here: each row is one row of the first table, and has its unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.plan import Source
+
+__all__ = ["Rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a nested block stands for: tables (the first one's rows are selected), a condition, and named columns.
+
+    Where two columns have one name it means the first of them, as in the engine.
+    """
+
+    sources: tuple[Source, ...]
+    where: Expression | None
+    columns: tuple[tuple[str, Expression], ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether these are the rows of one table as they are, so that an outer join may leave them out."""
+        return (
+            len(self.sources) == 1
+            and self.where is None
+            and all(isinstance(expression, ColumnRef) for _, expression in self.columns)
+        )

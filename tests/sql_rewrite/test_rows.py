@@ -1,0 +1,144 @@
+"""Nested blocks that select rows about people: each is the flat query that it stands for, or it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from privacy.refusal import Refused
+from sql_rewrite.bound import bound
+from sql_rewrite.lift import lift
+from sql_rewrite.plan_key import core_key
+from tests.sql_rewrite.datasets import CLINIC
+from tests.sql_rewrite.test_refusals import finding
+
+
+def keys(sql: str) -> list[str]:
+    """The identities of the text's releases, in order."""
+    plan = lift(sql, CLINIC)
+    return [core_key(core, plan.dataset) for core in bound(plan)]
+
+
+@pytest.mark.parametrize(
+    ("nested", "flat"),
+    [
+        (
+            "SELECT sex, COUNT(*) FROM (SELECT * FROM people) AS p GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM people GROUP BY sex",
+        ),
+        (
+            "WITH v AS (SELECT * FROM visits) SELECT COUNT(*) FROM v",
+            "SELECT COUNT(*) FROM visits",
+        ),
+        (
+            "WITH old AS (SELECT age AS years, sex FROM people WHERE age > 60) SELECT sex, AVG(years) FROM old "
+            "WHERE years < 90 GROUP BY sex",
+            "SELECT sex, AVG(age) FROM people WHERE age > 60 AND age < 90 GROUP BY sex",
+        ),
+        (
+            "SELECT SUM(twice) FROM (SELECT half * 4 AS twice FROM (SELECT age // 2 AS half FROM people) AS a) AS b",
+            "SELECT SUM((age // 2) * 4) FROM people",
+        ),
+        (
+            "WITH a (x, y) AS (SELECT age, sex FROM people), b AS (SELECT x + 1 AS z, y FROM a WHERE x < 50) "
+            "SELECT y, SUM(z) FROM b GROUP BY y",
+            "SELECT sex, SUM(age + 1) FROM people WHERE age < 50 GROUP BY sex",
+        ),
+        (
+            "SELECT n, COUNT(*) FROM (SELECT age AS n FROM people) AS t (m), (SELECT 1 AS n) AS u GROUP BY n",
+            "",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM (SELECT v.*, p.sex FROM visits AS v JOIN people AS p "
+            "ON v.person_id = p.person_id WHERE p.age > 20) AS t GROUP BY t.sex",
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id WHERE age > 20 "
+            "GROUP BY sex",
+        ),
+        (
+            "SELECT p.sex, SUM(v.cost) FROM (SELECT person_id, cost FROM visits WHERE cost > 10) AS v "
+            "JOIN (SELECT person_id, sex FROM people WHERE age > 20) AS p ON v.person_id = p.person_id GROUP BY p.sex",
+            "SELECT sex, SUM(cost) FROM visits JOIN people ON visits.person_id = people.person_id "
+            "WHERE cost > 10 AND age > 20 GROUP BY sex",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM visits AS v, people AS p WHERE v.person_id = p.person_id AND age > 20 GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id WHERE age > 20 "
+            "GROUP BY sex",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM visits v CROSS JOIN people p WHERE p.person_id = v.person_id GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id GROUP BY sex",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id AND age > 20 GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id WHERE age > 20 "
+            "GROUP BY sex",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM visits AS v LEFT JOIN (SELECT person_id, sex FROM people) AS p USING (person_id) "
+            "GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits LEFT JOIN people USING (person_id) GROUP BY sex",
+        ),
+        (
+            "SELECT COUNT(DISTINCT who) FROM (SELECT person_id AS who FROM visits) AS t",
+            "SELECT COUNT(DISTINCT person_id) FROM visits",
+        ),
+        (
+            "SELECT AVG(z) FROM (SELECT age AS x, x + 1 AS y, y * 2 AS z FROM people) AS t",
+            "SELECT AVG((age + 1) * 2) FROM people",
+        ),
+    ],
+)
+def test_a_nested_block_is_the_flat_query(nested: str, flat: str) -> None:
+    """Shows one identity for both: the same statements, sensitivities and releases."""
+    if not flat:
+        with pytest.raises(Refused):
+            lift(nested, CLINIC)
+        return
+    assert keys(nested) == keys(flat)
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT COUNT(*) FROM (SELECT * FROM people LIMIT 10) AS t", "private_row_limit"),
+        ("SELECT COUNT(*) FROM (SELECT * FROM people ORDER BY age) AS t", "private_row_limit"),
+        ("SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people) AS t", "private_row_limit"),
+        ("SELECT * FROM (SELECT * FROM people) AS t", "raw_rows"),
+        ("WITH t AS (SELECT * FROM people) SELECT age FROM t WHERE age > 3", "raw_rows"),
+        ("SELECT k, COUNT(*) FROM (SELECT person_id + 0 AS k FROM people) AS t GROUP BY k", "group_by_unit"),
+        ("SELECT COUNT(*) FROM (SELECT random() AS r FROM people) AS t", "volatile_function"),
+        ("SELECT SUM(x) FROM (SELECT nothing AS x FROM people) AS t", "unknown_column"),
+        ("SELECT SUM(y) FROM (SELECT age AS x FROM people) AS t", "unknown_column"),
+        ("SELECT SUM(t.age) FROM (SELECT age AS x FROM people) AS t", "unknown_column"),
+        ("SELECT SUM(people.age) FROM (SELECT age FROM people) AS t", "unknown_table"),
+        (
+            "SELECT COUNT(*) FROM people AS p JOIN (SELECT person_id FROM visits) AS v ON p.person_id = v.person_id "
+            "JOIN (SELECT person_id FROM visits) AS w ON p.person_id = w.person_id",
+            "join_multiplies",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits AS v LEFT JOIN (SELECT * FROM people WHERE age > 3) AS p USING (person_id)",
+            "unsupported_sql",
+        ),
+        ("SELECT COUNT(*) FROM visits, people WHERE visits.cost = people.age", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM visits, people", "join_not_on_key"),
+        (
+            "SELECT COUNT(*) FROM visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id AND p.age > 3",
+            "join_not_on_key",
+        ),
+        ("SELECT SUM(x) FROM (SELECT age AS x FROM people WHERE SUM(age) > 1) AS t", "unsupported_sql"),
+    ],
+)
+def test_what_a_nested_block_may_not_be(sql: str, code: str) -> None:
+    """Shows the refusal."""
+    assert finding(sql).code == code
+
+
+def test_columns_that_double_are_refused_soon() -> None:
+    """Each block writes its column twice: forty of them would be longer than anything that can be planned."""
+    ctes = ["t0 AS (SELECT age AS x FROM people)"]
+    ctes += [f"t{i + 1} AS (SELECT x + x AS x FROM t{i})" for i in range(20)]
+    assert finding(f"WITH {', '.join(ctes)} SELECT SUM(x) FROM t20").code == "too_large"
+    uses = ", ".join(f"SUM(x + {i})" for i in range(30))
+    ctes = ctes[:11]
+    assert finding(f"WITH {', '.join(ctes)} SELECT {uses} FROM t10").code == "too_large"
