@@ -33,7 +33,7 @@ from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
 from sql_rewrite.rows import Rows
-from sql_rewrite.rows_block import RowsBlock, selects_rows
+from sql_rewrite.rows_block import RowsBlock, RowsSeeker, listed, named_rows, too_many_names
 from sql_rewrite.scope import Cte, Names, Scope
 from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
@@ -73,24 +73,6 @@ def lift(
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
 
 
-def _without_brackets(item: exp.Expr) -> exp.Expr:
-    """A table in brackets, as `(people) AS a`, is the table by that name."""
-    inner = item.this if isinstance(item, exp.Subquery) else None
-    if not isinstance(inner, exp.Table) or populated(item) - {"this", "alias"} or populated(inner) - {"this", "db"}:
-        return item
-    table = inner.copy()
-    if item.args.get("alias") is not None:
-        table.set("alias", item.args["alias"].copy())
-    return table
-
-
-def _listed(node: exp.Select) -> list[exp.Expr]:
-    """What FROM and its joins list, in order."""
-    items = [node.args["from_"].this] if node.args.get("from_") else []
-    items += [join.this for join in node.args.get("joins") or []]
-    return [_without_brackets(item) for item in items]
-
-
 class _Lift:
     def __init__(
         self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
@@ -104,6 +86,7 @@ class _Lift:
         self.warnings: list[Finding] = []
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
+        self.seeker = RowsSeeker(dataset, self._with)
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
         self._derived = 0
@@ -242,30 +225,13 @@ class _Lift:
             consume(cte, "this", "alias", "materialized", text=self.text, what="a CTE")
             inner = Scope(dict(ctes))
             name = cte.alias.lower()
-            rows = partial(self._cte_rows, cte, inner) if self._of_rows(cte.this, inner) else None
+            rows = partial(self._cte_rows, cte, inner) if self.seeker.of_rows(cte.this, inner) else None
             ctes[name] = Cte(cte, partial(self._cte, cte, inner), rows)
             self.ctes.append(ctes[name])
         self._scopes[id(with_)] = ctes
         return Scope(ctes, scope.outer)
 
     # Rows about people, which nested blocks select
-
-    def _of_rows(self, node: exp.Expr, scope: Scope) -> bool:
-        """Whether a nested query selects rows of tables of the dataset, which it does not aggregate."""
-        if isinstance(node, exp.Subquery):
-            return self._of_rows(node.this, self._with(node, scope))
-        if not isinstance(node, exp.Select) or not selects_rows(node):
-            return False
-        scope = self._with(node, scope)
-        return any(map(partial(self._reads_rows, scope=scope), _listed(node)))
-
-    def _reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
-        if isinstance(item, exp.Subquery) and not isinstance(item.this, exp.Table):
-            return self._of_rows(item.this, self._with(item, Scope(scope.ctes)))
-        if not isinstance(item, exp.Table):
-            return False
-        cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
-        return self.dataset.table(item.name) is not None if cte is None else cte.of_rows
 
     def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
         """The rows of a nested query; its tables are called r and a number, from `first` on. Errors: Refused."""
@@ -286,16 +252,7 @@ class _Lift:
     def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
         alias = node.args["alias"]
         consume(alias, "this", "columns", text=self.text, what="a CTE's name")
-        return self._named_rows(self.rows(node.this, scope, first), self._columns(alias), node)
-
-    def _named_rows(self, rows: Rows, names: list[str], node: exp.Expr) -> Rows:
-        """The rows with other names of their first columns."""
-        if len(names) > len(rows.columns):
-            raise self._too_many_names(names, len(rows.columns), node)
-        for name in names:
-            check_name(name, self.text, node)
-        columns = tuple((names[i] if i < len(names) else name, found) for i, (name, found) in enumerate(rows.columns))
-        return Rows(rows.sources, rows.where, columns)
+        return named_rows(self.rows(node.this, scope, first), self._columns(alias), self.text, node)
 
     def _aliased_rows(self, item: exp.Expr, rows: Rows) -> Rows:
         alias = item.args.get("alias")
@@ -303,15 +260,7 @@ class _Lift:
             return rows
         consume(alias, "this", "columns", text=self.text, what="an alias")
         check_name(alias.name, self.text, item)
-        return self._named_rows(rows, self._columns(alias), item)
-
-    def _too_many_names(self, names: list[str], columns: int, node: exp.Expr) -> Refused:
-        return refuse(
-            "unknown_column",
-            "a list of column names is refused",
-            f"It names {len(names)} columns, the query has {columns}.",
-            position=self.text.position(node),
-        )
+        return named_rows(rows, self._columns(alias), self.text, item)
 
     def _mixed(self, node: exp.Select) -> Refused:
         return refuse(
@@ -344,7 +293,7 @@ class _Lift:
 
     def _renamed(self, released: Released, names: list[str], node: exp.Expr) -> Released:
         if len(names) > len(released.outputs):
-            raise self._too_many_names(names, len(released.outputs), node)
+            raise too_many_names(names, len(released.outputs), self.text, node)
         for name in names:
             check_name(name, self.text, node)
         new = tuple(
@@ -427,7 +376,7 @@ class _Lift:
             )
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self.text, what="FROM")
-        for item in _listed(node):
+        for item in listed(node):
             found = self._relation(item, scope, first)
             if isinstance(found, tuple):
                 released.append(found)
@@ -447,7 +396,7 @@ class _Lift:
         if isinstance(item, exp.Subquery):
             consume(item, "this", "alias", "with_", text=self.text, what="a derived table")
             inner = self._with(item, Scope(scope.ctes))
-            if self._of_rows(item.this, inner):
+            if self.seeker.of_rows(item.this, inner):
                 return self._aliased_rows(item, self.rows(item.this, inner, first))
             released = self.query(item.this, inner)
             self._derived += 1

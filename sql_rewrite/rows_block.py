@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
 from privacy.policy import Dataset
-from privacy.refusal import Finding
+from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
+from sql_rewrite.released import check_name
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
+from sql_rewrite.scope import Scope
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
-from sql_rewrite.syntax import consume
+from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["RowsBlock", "selects_rows"]
+__all__ = ["RowsBlock", "RowsSeeker", "listed", "named_rows", "too_many_names"]
 
 _NO_ROWS = ("group", "having")
 """Clauses of a block that aggregates."""
@@ -36,12 +38,77 @@ _REFUSED = {
 }
 
 
-def selects_rows(node: exp.Select) -> bool:
+def listed(node: exp.Select) -> list[exp.Expr]:
+    """What FROM and its joins list, in order. A table in brackets, as `(people) AS a`, is the table by that name."""
+    items = [node.args["from_"].this] if node.args.get("from_") else []
+    items += [join.this for join in node.args.get("joins") or []]
+    return [_without_brackets(item) for item in items]
+
+
+def _without_brackets(item: exp.Expr) -> exp.Expr:
+    inner = item.this if isinstance(item, exp.Subquery) else None
+    if not isinstance(inner, exp.Table) or populated(item) - {"this", "alias"} or populated(inner) - {"this", "db"}:
+        return item
+    table = inner.copy()
+    if item.args.get("alias") is not None:
+        table.set("alias", item.args["alias"].copy())
+    return table
+
+
+class RowsSeeker:
+    """Tells nested queries that select rows from those that are answered by themselves, before either is lifted.
+
+    `with_` gives what a query with a WITH of its own can see.
+    """
+
+    def __init__(self, dataset: Dataset, with_: Callable[[exp.Expr, Scope], Scope]) -> None:
+        self._dataset = dataset
+        self._with = with_
+
+    def of_rows(self, node: exp.Expr, scope: Scope) -> bool:
+        """Whether a nested query selects rows of tables of the dataset, which it does not aggregate."""
+        if isinstance(node, exp.Subquery):
+            return self.of_rows(node.this, self._with(node, scope))
+        if not isinstance(node, exp.Select) or not _selects_rows(node):
+            return False
+        inner = self._with(node, scope)
+        return any(self._reads_rows(item, inner) for item in listed(node))
+
+    def _reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
+        if isinstance(item, exp.Subquery):
+            return self.of_rows(item.this, self._with(item, Scope(scope.ctes)))
+        if not isinstance(item, exp.Table):
+            return False
+        cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
+        return self._dataset.table(item.name) is not None if cte is None else cte.of_rows
+
+
+def _selects_rows(node: exp.Select) -> bool:
     """Whether a block selects rows of what it reads, and aggregates nothing."""
     return (
         node.args.get("from_") is not None
         and not any(node.args.get(clause) for clause in _NO_ROWS)
         and not aggregate_calls(node.expressions)
+    )
+
+
+def named_rows(rows: Rows, names: Sequence[str], text: Text, node: exp.Expr) -> Rows:
+    """The rows with other names of their first columns. Errors: Refused."""
+    if len(names) > len(rows.columns):
+        raise too_many_names(names, len(rows.columns), text, node)
+    for name in names:
+        check_name(name, text, node)
+    columns = tuple((names[i] if i < len(names) else name, found) for i, (name, found) in enumerate(rows.columns))
+    return Rows(rows.sources, rows.where, columns)
+
+
+def too_many_names(names: Sequence[str], columns: int, text: Text, node: exp.Expr) -> Refused:
+    """The refusal of an alias with more names than there are columns."""
+    return refuse(
+        "unknown_column",
+        "a list of column names is refused",
+        f"It names {len(names)} columns, the query has {columns}.",
+        position=text.position(node),
     )
 
 

@@ -104,7 +104,7 @@ SELECT age + 1, t.* FROM (SELECT age FROM people) t
 WITH a AS (SELECT * FROM people), b AS (SELECT * FROM a) SELECT age FROM b
 
 -- refused: raw_rows
-WITH a AS (SELECT age FROM people) SELECT MAX(age), age FROM a
+WITH a AS (SELECT age FROM people) SELECT age, COUNT(*) FROM a GROUP BY age + 1
 
 -- refused: raw_rows
 WITH a AS MATERIALIZED (SELECT age FROM people) SELECT age FROM a
