@@ -76,11 +76,15 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT AVG(ROUND(weight, 1)), SUM(NULLIF(level, 2)) FROM people",
         "SELECT SUM(CAST(member AS BIGINT)), SUM(year(born)) FROM people",
         # Nested blocks of rows
-        "SELECT sex, AVG(half) FROM (SELECT sex, age / 2 AS half, person_id FROM people WHERE member) AS t GROUP BY sex",
-        "WITH v AS (SELECT v.*, p.sex, h.region FROM visits AS v JOIN people AS p USING (person_id) JOIN hospitals AS h "
-        "ON v.hospital_id = h.hospital_id WHERE p.age > 20), w AS (SELECT sex, region, cost * 2 AS c FROM v WHERE days > 2) "
+        "SELECT sex, AVG(half) FROM (SELECT sex, age / 2 AS half, person_id FROM people WHERE member) AS t "
+        "GROUP BY sex",
+        "WITH v AS (SELECT v.*, p.sex, h.region FROM visits AS v JOIN people AS p USING (person_id) JOIN "
+        "hospitals AS h "
+        "ON v.hospital_id = h.hospital_id WHERE p.age > 20), w AS (SELECT sex, region, cost * 2 AS c FROM v "
+        "WHERE days > 2) "
         "SELECT sex, region, SUM(c), COUNT(*) FROM w GROUP BY ALL",
-        "SELECT h.region, COUNT(*), SUM(cost) FROM hospitals AS h, visits AS v, people AS p WHERE v.person_id = p.person_id "
+        "SELECT h.region, COUNT(*), SUM(cost) FROM hospitals AS h, visits AS v, people AS p WHERE v.person_id = "
+        "p.person_id "
         "AND v.hospital_id = h.hospital_id AND p.sex = 'Male' AND v.cost > p.age GROUP BY h.region",
         "SELECT p.sex, COUNT(*) FROM (SELECT * FROM visits) AS v JOIN (SELECT person_id, sex FROM people) AS p "
         "ON v.person_id = p.person_id GROUP BY p.sex",
@@ -161,7 +165,8 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT a.n - b.n FROM (SELECT COUNT(*) AS n FROM people WHERE member) a, "
         "(SELECT COUNT(*) AS n FROM people WHERE NOT member) b",
         "SELECT a.sex, a.n, b.c FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) a JOIN (SELECT p.sex, "
-        "AVG(v.cost) AS c FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.sex) b ON a.sex = b.sex",
+        "AVG(v.cost) AS c FROM visits v JOIN people p ON v.person_id = p.person_id GROUP BY p.sex) b ON a.sex = "
+        "b.sex",
         "SELECT sex, n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t "
         "WHERE n >= (SELECT COUNT(*) FROM people) / 2.5",
         "SELECT MEDIAN(n), STDDEV_POP(n) FROM (SELECT month(born) AS m, COUNT(*) AS n FROM people GROUP BY m)",

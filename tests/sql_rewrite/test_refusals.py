@@ -290,7 +290,11 @@ def test_no_administrator_can_give_a_cast_its_bounds() -> None:
         ("SELECT person_id, COUNT(*) FROM visits GROUP BY 1", "group_by_unit", "COUNT(DISTINCT person_id)"),
         ("SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)", "correlated_subquery", "$name"),
         ("SELECT COUNT(*) FROM people WHERE age > $least", "unsupported_sql", '"parameters": {"least": 65}'),
-        ("SELECT COUNT(*) FROM visits WHERE day > DATE '2025-01-01' - INTERVAL 3 DAY", "unsupported_sql", "date_diff"),
+        (
+            "SELECT COUNT(*) FROM visits WHERE day > DATE '2025-01-01' - INTERVAL 3 DAY",
+            "unsupported_sql",
+            "date_diff",
+        ),
         ("SELECT COUNT(*) FROM people WHERE CAST(age AS BLOB) IS NULL", "unsupported_type", "BIGINT"),
     ],
 )

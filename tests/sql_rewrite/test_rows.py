@@ -55,12 +55,14 @@ def keys(sql: str) -> list[str]:
         ),
         (
             "SELECT p.sex, SUM(v.cost) FROM (SELECT person_id, cost FROM visits WHERE cost > 10) AS v "
-            "JOIN (SELECT person_id, sex FROM people WHERE age > 20) AS p ON v.person_id = p.person_id GROUP BY p.sex",
+            "JOIN (SELECT person_id, sex FROM people WHERE age > 20) AS p ON v.person_id = p.person_id GROUP BY "
+            "p.sex",
             "SELECT sex, SUM(cost) FROM visits JOIN people ON visits.person_id = people.person_id "
             "WHERE cost > 10 AND age > 20 GROUP BY sex",
         ),
         (
-            "SELECT sex, COUNT(*) FROM visits AS v, people AS p WHERE v.person_id = p.person_id AND age > 20 GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits AS v, people AS p WHERE v.person_id = p.person_id AND age > 20 "
+            "GROUP BY sex",
             "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id WHERE age > 20 "
             "GROUP BY sex",
         ),
@@ -69,12 +71,14 @@ def keys(sql: str) -> list[str]:
             "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id GROUP BY sex",
         ),
         (
-            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id AND age > 20 GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id AND age > 20 "
+            "GROUP BY sex",
             "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id WHERE age > 20 "
             "GROUP BY sex",
         ),
         (
-            "SELECT sex, COUNT(*) FROM visits AS v LEFT JOIN (SELECT person_id, sex FROM people) AS p USING (person_id) "
+            "SELECT sex, COUNT(*) FROM visits AS v LEFT JOIN (SELECT person_id, sex FROM people) AS p USING "
+            "(person_id) "
             "GROUP BY sex",
             "SELECT sex, COUNT(*) FROM visits LEFT JOIN people USING (person_id) GROUP BY sex",
         ),
