@@ -19,7 +19,7 @@ The table holds worst cases: the most expensive values of several alphabets for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -44,6 +44,7 @@ __all__ = [
     "characters",
     "check_work",
     "parts_of",
+    "passes_of",
     "work_of",
 ]
 
@@ -185,19 +186,24 @@ TYPICAL_CHARACTERS = 32
 
 
 def work_of(
-    cores: Iterable[BoundedCore], costs: EngineCosts = DUCKDB_COSTS, *, first: Sequence[BoundedCore] = ()
+    cores: Iterable[BoundedCore],
+    costs: EngineCosts = DUCKDB_COSTS,
+    *,
+    first: Sequence[BoundedCore] = (),
+    apart: Collection[str] = (),
 ) -> Work:
     """What the statements of these cores do, and those of the histograms of norms of the cores in `first`.
 
+    Those of the cores named in `apart` share no tables with the sums, whose value bounds are chosen in between.
     A function of the plan and of declarations.
     """
     unit = rows = 0.0
     operators = 0
     costliest: tuple[float, Call] | None = None
     cores = list(cores)
-    statements = [(bounded, _passes(bounded)) for bounded in cores]
+    statements = [(bounded, passes_of(bounded)) for bounded in cores]
     # Of rows that both statements share the sums have counted the one pass.
-    summed = {id(bounded) for bounded in cores}
+    summed = {id(bounded) for bounded in cores if bounded.described.name not in apart}
     statements += [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
     for bounded, passes in statements:
         root = bounded.core.sources[0].table
@@ -322,8 +328,8 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     return _Sum().plus(once, passes)
 
 
-def _passes(bounded: BoundedCore) -> int:
-    """How often the sums read the rows: twice where factors of units come back to them."""
+def passes_of(bounded: BoundedCore) -> int:
+    """How often the statement of the sums reads the rows: twice where factors of units come back to them."""
     match bounded.contribution:
         case Contribution():
             return 1
@@ -334,14 +340,20 @@ def _passes(bounded: BoundedCore) -> int:
 
 
 def check_work(
-    cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS, *, first: Sequence[BoundedCore] = ()
+    cores: Sequence[BoundedCore],
+    costs: EngineCosts = DUCKDB_COSTS,
+    *,
+    first: Sequence[BoundedCore] = (),
+    apart: Collection[str] = (),
 ) -> Work:
     """The work of a query's cores and of the histograms of norms of those in `first`, all together.
+
+    `apart` as `work_of` says.
 
     Errors: Refused (too_large) when planning them, or the rows of one unit, would take too long. Depends on the text
     and on declarations only, never on the machine: a text is always answered or always refused.
     """
-    work = work_of(cores, costs, first=first)
+    work = work_of(cores, costs, first=first, apart=apart)
     if work.operators > OPERATORS_MAX:
         raise refuse(
             "too_large",

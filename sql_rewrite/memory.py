@@ -16,13 +16,11 @@ decided whether a query met the limit of memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import TEXT_ROW_BYTES_MAX
 from sql_rewrite.bounded import BoundedCore
-from sql_rewrite.contribution import Contribution, NormedContribution
-from sql_rewrite.cost import characters, parts_of
+from sql_rewrite.cost import characters, parts_of, passes_of
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, Expression
@@ -67,18 +65,7 @@ def check_memory(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS
 def _core_bytes(bounded: BoundedCore, costs: EngineCosts) -> int:
     known: dict[int, int] = {}
     once = sum(copies * _bytes(expression, known, costs) for expression, copies in parts_of(bounded))
-    return once * _readings(bounded)
-
-
-def _readings(bounded: BoundedCore) -> int:
-    """How often one statement of the core reads its rows: factors in L1 may be joined back to them."""
-    match bounded.contribution:
-        case Contribution():
-            return 1
-        case NormedContribution() as normed:
-            return normed.power.choose(l1=2, l2=1)
-        case _:
-            assert_never(bounded.contribution)
+    return once * passes_of(bounded)
 
 
 def _bytes(expression: Expression, known: dict[int, int], costs: EngineCosts) -> int:

@@ -115,15 +115,18 @@ def make_table(cursor: duckdb.DuckDBPyConnection, name: str, sql: str, parameter
     """Makes a table of the cursor's own, in memory that counts under its limit or spills: it ends with the cursor."""
     if name not in SHARED_NAMES:
         raise ValueError
-    # One SELECT as well: what follows it would be a statement of its own.
-    only_statement(cursor, sql)
-    cursor.execute(f"CREATE TEMPORARY TABLE {identifier(name)} AS {sql}", list(parameters))
+    # A table is made of one SELECT, and what follows that would be a statement of its own. Read once: it takes a
+    # millisecond.
+    made = only_statement(cursor, f"CREATE TEMPORARY TABLE {identifier(name)} AS {sql}", duckdb.StatementType.CREATE)
+    cursor.execute(made, list(parameters))
 
 
-def only_statement(cursor: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
-    """The one SELECT of a text. A second fence: what we generate is one SELECT by construction."""
+def only_statement(
+    cursor: duckdb.DuckDBPyConnection, sql: str, kind: duckdb.StatementType = duckdb.StatementType.SELECT
+) -> duckdb.Statement:
+    """The one statement of a text, a SELECT. A second fence: what we generate is one SELECT by construction."""
     statements = cursor.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+    if len(statements) != 1 or statements[0].type != kind:
         raise ValueError
     return statements[0]
 

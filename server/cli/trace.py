@@ -73,7 +73,8 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
             yield from _statement(histogram.name, lower_norms(bounded))
         yield from _statement(bounded.described.name, lower(bounded))
     first = [bounded for bounded in cores if bounded.norms]
-    work = check_work((*cores, *(one.bounded for one in of_values)), first=first)
+    apart = frozenset[str]() if values is None else values.norms_first
+    work = check_work((*cores, *(one.bounded for one in of_values)), first=first, apart=apart)
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "

@@ -86,7 +86,8 @@ class Preparing:
         # Before anything is written out, which may be long.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
         of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)
-        work = check_work((*cores, *of_values), self._dialect.costs, first=chosen)
+        apart = frozenset[str]() if values is None else values.norms_first
+        work = check_work((*cores, *of_values), self._dialect.costs, first=chosen, apart=apart)
         check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
@@ -108,7 +109,7 @@ class Preparing:
             answer_rows.check_types(types, plan.shell)
         statements = tuple(lower(core, self._dialect) for core in cores)
         of_norms = tuple(
-            None if described is None else _histogram(core, described, _norm_key(core, dataset, values), self._dialect)
+            None if described is None else _histogram(core, described, dataset, values, self._dialect)
             for core, described in zip(cores, histograms, strict=True)
         )
         first = [histogram.statement for histogram in of_norms if histogram is not None]
@@ -179,7 +180,7 @@ class Preparing:
         return replace(
             bound,
             keys=keys,
-            work=check_work(bound.cores, self._dialect.costs, first=first),
+            work=check_work(bound.cores, self._dialect.costs, first=first, apart=bound.apart),
             spared=frozenset() if promised else frozenset(bound.bounds),
             told=None if promised or prepared.values is None else (prepared.values, tuple(told)),
         )
@@ -198,9 +199,15 @@ class Preparing:
             raise Refused([_NOT_PLANNED]) from None
 
 
-def _histogram(core: BoundedCore, described: CoreStatistics, key: str, dialect: Dialect) -> Histogram:
-    """The histogram of a core's norms, with its statement."""
-    shared = shares_tables(core)
+def _histogram(
+    core: BoundedCore, described: CoreStatistics, dataset: Dataset, values: ValueStage | None, dialect: Dialect
+) -> Histogram:
+    """The histogram of a core's norms, with its statement.
+
+    Tables at nominal value bounds would serve no sums within the chosen ones.
+    """
+    shared = shares_tables(core) and (values is None or core.described.name not in values.norms_first)
+    key = _norm_key(core, dataset, values)
     return Histogram(described, lower_norms(core, dialect, shared=shared), key, shared)
 
 

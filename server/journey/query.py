@@ -85,6 +85,12 @@ class Prepared:
         assert len(self.histograms) == len(self.cores) == len(self.statements) == len(self.keys)
 
     @property
+    def apart(self) -> frozenset[str]:
+        """The cores whose histograms of norms share no tables with their sums."""
+        both = zip(self.cores, self.histograms, strict=True)
+        return frozenset(core.described.name for core, found in both if found is not None and not found.shared)
+
+    @property
     def priced(self) -> tuple[CoreStatistics, ...]:
         """All that is measured: the statistics of all cores, and the histograms of their norms."""
         values = () if self.values is None else self.values.histograms
@@ -228,7 +234,7 @@ class ToRun:
                 for place, histogram in enumerate(prepared.values.histograms)
                 if prepared.values.release_key(place, priced.family) in charged
             ]
-        return work_of(fresh, prepared.work.costs, first=first)
+        return work_of(fresh, prepared.work.costs, first=first, apart=prepared.apart)
 
 
 Admitted = Settled | InFlight | ToRun

@@ -259,7 +259,7 @@ class Running:
         found = {}
         for core, histogram in zip(asked.prepared.cores, asked.prepared.histograms, strict=True):
             name = core.described.name
-            if histogram is None or name not in stage.places or name in stage.stepped:
+            if histogram is None or name not in stage.norms_first:
                 continue
             key = histogram.release_key(priced.family)
             if key in needed:

@@ -51,6 +51,11 @@ class ValueStage:
     stepped: frozenset[str]
     """The cores in which a step of a norm follows from the chosen bounds."""
 
+    @property
+    def norms_first(self) -> frozenset[str]:
+        """The cores whose histograms of norms come before the bounds are chosen: they share no rows with the sums."""
+        return frozenset(self.places) - self.stepped
+
     def norm_key(self, core: str, key: str) -> str:
         """What the histogram of a core's norms asks: `key` is its key at nominal bounds."""
         return self.key(core, key) if core in self.stepped else key

@@ -41,6 +41,7 @@ from sql_rewrite.relations import (
     UnitTotals,
     WithTotals,
 )
+from sql_rewrite.scalars import Clip
 
 __all__ = ["DUCKDB", "SEED", "DuckDB", "quote"]
 
@@ -70,7 +71,9 @@ class DuckDB(DuckDBScalars):
             f"{_double(float(node.step))}) AS BIGINT)"
         )
         inside = f"GREATEST({node.lowest}, LEAST({steps}, {node.highest}))"
-        return f"CASE WHEN {value} IS NULL THEN NULL ELSE {inside} END"
+        # A clip is NULL where its value is: the engine would compute both that and the value.
+        tested = self.operand(node.value.value, ADDED) if isinstance(node.value, Clip) else value
+        return f"CASE WHEN {tested} IS NULL THEN NULL ELSE {inside} END"
 
     @writes(KeyText)
     def _key_text(self, node: KeyText) -> str:

@@ -8,13 +8,14 @@ from fractions import Fraction
 
 import pytest
 
-from privacy.bounds import ContributionBound, ValueBounds
-from privacy.policy import Column, ColumnType, Dataset, Table
+from privacy.bounds import AutomaticContribution, ContributionBound, ValueBounds
+from privacy.norms import NormPower
+from privacy.policy import Column, ColumnType, Dataset, PublicKeys, Table
 from privacy.refusal import Refused
 from privacy.unit import PrivacyUnit
 from server.journey.moments import SHARE, moments_of
 from sql_rewrite.bound import bound
-from sql_rewrite.cost import OPERATORS_MAX, ROWS_ASSUMED, UNIT_NANOSECONDS_MAX, Work, check_work
+from sql_rewrite.cost import OPERATORS_MAX, ROWS_ASSUMED, UNIT_NANOSECONDS_MAX, Work, check_work, passes_of
 from sql_rewrite.dialects import DIALECTS
 from sql_rewrite.expressions import Call, ColumnRef
 from sql_rewrite.functions import REGISTRY, build
@@ -236,6 +237,22 @@ def test_groups_of_a_unit_beyond_its_bound_do_not_share_a_vector(query: str) -> 
         for groups in (10, 100)
     )
     assert many - few >= 90 * 2 * 8_300
+
+
+@pytest.mark.parametrize("power", NormPower)
+def test_a_histogram_that_shares_no_rows_with_its_sums_counts_its_own(power: NormPower) -> None:
+    """Value bounds that are chosen after the norms make the sums read their rows again, which was not counted."""
+    people, messages = dataset().tables
+    ten = PublicKeys(tuple(range(10)))
+    columns = tuple(replace(column, keys=ten) if column.name == "n" else column for column in messages.columns)
+    chosen = replace(messages, columns=columns, contribution=AutomaticContribution())
+    declared = replace(dataset(), tables=(people, chosen))
+    (core,) = bound(lift("SELECT n, AVG(x) FROM messages GROUP BY n", declared, {}), power=power)
+    alone, both = check_work([core]), check_work([core], first=[core])
+    apart = check_work([core], first=[core], apart={core.described.name})
+    assert both.unit_nanoseconds - alone.unit_nanoseconds < alone.unit_nanoseconds / 2
+    assert apart.unit_nanoseconds - alone.unit_nanoseconds >= alone.unit_nanoseconds / passes_of(core)
+    assert apart.row_nanoseconds - alone.row_nanoseconds == pytest.approx(alone.row_nanoseconds / passes_of(core))
 
 
 def test_the_first_unit_beyond_its_bound_does_not_start_a_join() -> None:
