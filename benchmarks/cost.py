@@ -135,6 +135,12 @@ def samples(name: str) -> list[Sample]:
         **{op: [(build(op, (T,)), ())] for op in ("hour", "minute", "second")},
         "date_trunc": [(build("date_trunc", (words(k), T)), ()) for k in ("quarter", "week", "hour")],
         "date_diff": [(build("date_diff", (words(k), T, U)), ()) for k in ("year", "month", "week", "second")],
+        "add_interval": [(build("add_interval", (k, whole(7), whole(3), whole(5))), ()) for k in (D, T)],
+        "add_days": [(build("add_days", (D, I)), ()), (build("add_days", (D, whole(9))), ()), (build("add_days", (D, WIDE)), wide)],  # noqa: E501
+        **{op: [(build(op, (words(k), T, U)), ()) for k in ("year", "month", "day")] for op in ("date_sub", "age_part")},  # noqa: E501
+        "make_date": [(build("make_date", (build("add", (J, whole(1990))), build("add", (build("modulo", (I, whole(12))), whole(1))), J)), (J, build("add", (build("modulo", (I, whole(12))), whole(1)))))],  # noqa: E501
+        "last_day": [(build("last_day", (k,)), ()) for k in (D, T)],
+        "time_bucket": [(build("time_bucket", (whole(m), whole(d), whole(0), k)), ()) for m, d in ((5, 0), (0, 9)) for k in (D, T)],  # noqa: E501
         "cast_integer": [(build("cast_integer", (k,)), ()) for k in (X, S, B)] + [(build("cast_integer", wide), wide)],
         "cast_number": [(build("cast_number", (k,)), ()) for k in (I, S, B)] + [(build("cast_number", wide), wide)],
         "cast_text": [(build("cast_text", (k,)), ()) for k in (I, B, D, T)] + [(build("cast_text", wide), wide)],
@@ -166,8 +172,15 @@ def _accepted(name: str) -> list[Expression]:
     return calls
 
 
+_CONSTANTS = (
+    *("date_trunc", "date_diff", "hour", "minute", "second"),
+    *("add_interval", "add_days", "date_sub", "age_part", "make_date", "time_bucket"),
+)
+"""Operators of dates that need more than a date."""
+
+
 def _arguments(name: str) -> range:
-    return range(1 if name not in ("date_trunc", "date_diff", "hour", "minute", "second") else 2)
+    return range(1 if name not in _CONSTANTS else 2)
 
 
 ALPHABETS: tuple[Callable[[int], str], ...] = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
@@ -309,6 +309,7 @@ _INFIX = {
     "is_distinct_from": "IS DISTINCT FROM",
     "is_not_distinct_from": "IS NOT DISTINCT FROM",
     "add": "+",
+    "add_days": "+",
     "subtract": "-",
     "multiply": "*",
     "divide": "/",
@@ -341,13 +342,20 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
     name, arguments = expression.operator, expression.arguments
     if name in ("as_number", "as_timestamp"):
         return _described(arguments[0], outermost=outermost)
-    if name in ("date_trunc", "date_diff"):
+    if name in ("date_trunc", "date_diff", "date_sub"):
         return f"{name}({', '.join(_described(argument, outermost=True) for argument in arguments)})"
+    if name == "time_bucket":
+        return f"time_bucket({_described_interval(arguments[:3])}, {_described(arguments[3], outermost=True)})"
+    if name == "age_part":
+        moments = ", ".join(_described(argument, outermost=True) for argument in arguments[1:])
+        return f"date_part({_described(arguments[0])}, AGE({moments}))"
     text: str
     if name in _INFIX and name.endswith("like") and len(arguments) == 3:
         text = f"{_described(arguments[0])} {_INFIX[name]} {_described(arguments[1])} ESCAPE {_described(arguments[2])}"
     elif name in _INFIX:
         text = f" {_INFIX[name]} ".join(_described(argument) for argument in arguments)
+    elif name == "add_interval":
+        text = f"{_described(arguments[0])} + {_described_interval(arguments[1:])}"
     elif name == "not":
         text = f"NOT {_described(arguments[0])}"
     elif name == "negate":
@@ -373,6 +381,14 @@ def _described(expression: Expression, *, outermost: bool = False) -> str:
         listed = ", ".join(_described(argument, outermost=True) for argument in shown)
         return f"{_NAMES.get(name, name.upper())}({listed})"
     return text if outermost else f"({text})"
+
+
+def _described_interval(parts: Sequence[Expression]) -> str:
+    numbers = [part.value for part in parts if isinstance(part, Literal)]
+    named = [
+        f"{number} {unit}" for number, unit in zip(numbers, ("months", "days", "microseconds"), strict=True) if number
+    ]
+    return f"INTERVAL '{' '.join(named) or '0 days'}'"
 
 
 def _described_constant(value: Value) -> str:

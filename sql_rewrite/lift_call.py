@@ -16,6 +16,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.lift_interval import age
 from sql_rewrite.lift_refusal import unlisted, unread, worded
 from sql_rewrite.lifter import Lifter, Reader
 from sql_rewrite.refuse import refuse
@@ -167,6 +168,9 @@ def _unit(lifter: Lifter, node: exp.Expr, unit: object) -> str:
 
 
 def _date_part(lifter: Lifter, node: exp.Expr, unit: str, value: exp.Expr) -> Expression:
+    part = age(lifter, value, unit)
+    if part is not None:
+        return part
     operator = _PARTS.get(unit.lower())
     if operator is None:
         raise refuse(

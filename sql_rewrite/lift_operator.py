@@ -27,8 +27,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
     exp.NullSafeEQ: "is_not_distinct_from",
     exp.NullSafeNEQ: "is_distinct_from",
-    exp.Add: "add",
-    exp.Sub: "subtract",
     exp.Mul: "multiply",
     exp.Mod: "modulo",
     exp.IntDiv: "integer_divide",

@@ -80,8 +80,8 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
         return refuse(
             "unsupported_sql",
             "INTERVAL is refused",
-            "Adding to dates is not answered yet.",
-            "write the date itself, for instance DATE '2024-12-31'",
+            "An interval is added to a date or a timestamp, or is the width of a bucket; it is no value by itself.",
+            "d + INTERVAL 3 MONTH",
             "date_diff('day', a, b) < 30",
             position=lifter.text.interval(node) or position or lifter.text.position(node.parent),
         )

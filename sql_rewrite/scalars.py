@@ -23,6 +23,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, needs_wide
 
 __all__ = [
+    "AgePart",
     "Arithmetic",
     "ArithmeticSymbol",
     "Case",
@@ -33,10 +34,12 @@ __all__ = [
     "Comparison",
     "ComparisonSymbol",
     "Concatenation",
+    "DateFromParts",
     "DatePart",
     "DatePartName",
     "DateTrunc",
     "DaysBetween",
+    "DaysLater",
     "Decoded",
     "DivisionSymbol",
     "EngineType",
@@ -54,6 +57,7 @@ __all__ = [
     "Junction",
     "JunctionWord",
     "KeyPlace",
+    "Later",
     "Like",
     "Member",
     "Named",
@@ -68,9 +72,11 @@ __all__ = [
     "RoundDigits",
     "RoundUnits",
     "Scalar",
+    "TimeBucket",
     "TotalDivision",
     "UnitsBetween",
     "Whole",
+    "WholeUnits",
     "engine_type",
     "node",
 ]
@@ -500,3 +506,80 @@ class EpochSeconds(Scalar):
     """Seconds since 1970, as the number of microseconds divided once."""
 
     value: Scalar
+
+
+@node
+class Later(Scalar):
+    """A timestamp so many months, then days, then microseconds later, NULL outside the years 1 to 9999.
+
+    A month later is the same day of the month, or the last one of a shorter month. No part is more than ten thousand
+    years; `guarded` says that a result can lie outside.
+    """
+
+    value: Scalar
+    months: int
+    days: int
+    microseconds: int
+    guarded: bool
+
+
+@node
+class DaysLater(Scalar):
+    """A date so many days later, NULL outside the years 1 to 9999 (`guarded` says that a result can lie there).
+
+    The number of days is an INTEGER or WIDE. With `limit`, it is NULL where it is further from zero; without, it fits
+    32 bits.
+    """
+
+    value: Scalar
+    days: Scalar
+    limit: int | None
+    guarded: bool
+
+
+@node
+class WholeUnits(Scalar):
+    """How many whole units lie between two dates or timestamps, negative where the second one is earlier.
+
+    A month is over on the same day, or on the last day of a month that does not have it.
+    """
+
+    unit: str
+    first: Scalar
+    second: Scalar
+
+
+@node
+class AgePart(Scalar):
+    """The years, months or days of the calendar's time from the second to the first moment, each truncated.
+
+    Days are borrowed from the month of the earlier moment.
+    """
+
+    unit: str
+    later: Scalar
+    earlier: Scalar
+
+
+@node
+class DateFromParts(Scalar):
+    """The date of a year, a month and a day, NULL where there is none in the years 1 to 9999."""
+
+    year: Scalar
+    month: Scalar
+    day: Scalar
+
+
+@node
+class TimeBucket(Scalar):
+    """The start of the bucket of that width, of the value's own type, NULL before the year 1 (`guarded`: it can be).
+
+    Months are counted from 2000-01-01, days and microseconds from 2000-01-03.
+    """
+
+    months: int
+    days: int
+    microseconds: int
+    value: Scalar
+    type: EngineType
+    guarded: bool

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sql_rewrite.dialects.dialect import Dialect, writes
 from sql_rewrite.scalars import (
+    AgePart,
     Arithmetic,
     ArithmeticSymbol,
     Case,
@@ -19,9 +20,11 @@ from sql_rewrite.scalars import (
     Column,
     Comparison,
     Concatenation,
+    DateFromParts,
     DatePart,
     DateTrunc,
     DaysBetween,
+    DaysLater,
     Decoded,
     EngineType,
     EpochSeconds,
@@ -35,6 +38,7 @@ from sql_rewrite.scalars import (
     IsNull,
     Junction,
     KeyPlace,
+    Later,
     Like,
     Member,
     Named,
@@ -48,9 +52,11 @@ from sql_rewrite.scalars import (
     RoundDigits,
     RoundUnits,
     Scalar,
+    TimeBucket,
     TotalDivision,
     UnitsBetween,
     Whole,
+    WholeUnits,
 )
 
 __all__ = ["ADDED", "MULTIPLIED", "DuckDBScalars", "quote"]
@@ -74,6 +80,8 @@ _DATE_PARTS = {
 }
 _POWER_TESTS = {PowerDomain.NOT_ZERO: "<>", PowerDomain.POSITIVE: ">", PowerDomain.NOT_NEGATIVE: ">="}
 _ZERO = "0::DOUBLE"
+_FIRST_DAY, _LAST_DAY = "DATE '0001-01-01'", "DATE '9999-12-31'"
+_FIRST_MOMENT, _LAST_MOMENT = "TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59.999999'"
 
 # How tightly an operator binds, least first. A CASE without parentheses never stands beside an operator.
 _OR, _AND, _COMPARED, ADDED, MULTIPLIED = range(1, 6)
@@ -94,6 +102,12 @@ def _binding(node: Scalar) -> int:
     if isinstance(node, Junction):
         return _AND if node.word == "AND" else _OR
     return 0
+
+
+def _interval(months: int, days: int, microseconds: int) -> str:
+    parts = ((months, "months"), (days, "days"), (microseconds, "microseconds"))
+    text = " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 days"
+    return f"INTERVAL '{text}'"
 
 
 class DuckDBScalars(Dialect, part=True):
@@ -326,3 +340,42 @@ class DuckDBScalars(Dialect, part=True):
     def _epoch_seconds(self, node: EpochSeconds) -> str:
         # The engine's own epoch() drops microseconds of distant years; the division is rounded once.
         return f"(CAST(epoch_us({self.write(node.value)}) AS DOUBLE) / 1000000::DOUBLE)"
+
+    @writes(Later)
+    def _later(self, node: Later) -> str:
+        text = f"({self.write(node.value)} + {_interval(node.months, node.days, node.microseconds)})"
+        return (
+            f"(CASE WHEN {text} BETWEEN {_FIRST_MOMENT} AND {_LAST_MOMENT} THEN {text} END)" if node.guarded else text
+        )
+
+    @writes(DaysLater)
+    def _days_later(self, node: DaysLater) -> str:
+        days = self.write(node.days)
+        if node.limit is not None:
+            days = f"(CASE WHEN {days} BETWEEN {-node.limit} AND {node.limit} THEN {days} END)"
+        text = f"({self.write(node.value)} + TRY_CAST({days} AS INTEGER))"
+        return f"(CASE WHEN {text} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN {text} END)" if node.guarded else text
+
+    @writes(WholeUnits)
+    def _whole_units(self, node: WholeUnits) -> str:
+        return f"date_sub('{node.unit}', {self.write(node.first)}, {self.write(node.second)})"
+
+    @writes(AgePart)
+    def _age_part(self, node: AgePart) -> str:
+        return f"CAST({node.unit}(age({self.write(node.later)}, {self.write(node.earlier)})) AS BIGINT)"
+
+    @writes(DateFromParts)
+    def _date_from_parts(self, node: DateFromParts) -> str:
+        year, month, day = self.write(node.year), self.write(node.month), self.write(node.day)
+        # The inner condition makes a date: it may not be looked at before the outer one is true.
+        last = f"day(last_day(make_date({year}, {month}, 1)))"
+        inner = f"CASE WHEN {day} <= {last} THEN make_date({year}, {month}, {day}) END"
+        test = f"{year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND 31"
+        return f"(CASE WHEN {test} THEN {inner} END)"
+
+    @writes(TimeBucket)
+    def _time_bucket(self, node: TimeBucket) -> str:
+        width = _interval(node.months, node.days, node.microseconds)
+        text = f"CAST(time_bucket({width}, {self.write(node.value)}) AS {_TYPES[node.type]})"
+        first = _FIRST_DAY if node.type is EngineType.DATE else _FIRST_MOMENT
+        return f"(CASE WHEN {text} >= {first} THEN {text} END)" if node.guarded else text

@@ -29,6 +29,7 @@ from sql_rewrite.functions import (
     powers,
     ranges,
     rounding,
+    spans,
     text_size,
     texts,
     truth,
@@ -54,6 +55,7 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
             *texts.OPERATORS,
             *date_parts.OPERATORS,
             *dates.OPERATORS,
+            *spans.OPERATORS,
             *casts.OPERATORS,
             *gathering.OPERATORS,
         )

@@ -25,7 +25,7 @@ from sql_rewrite.functions.operator import (
 from sql_rewrite.functions.values import day, midnight, of_day
 from sql_rewrite.scalars import DateTrunc, EngineType, EpochSeconds, Scalar, UnitsBetween
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "units_between"]
 
 DATE, TIMESTAMP, INTEGER, NUMBER = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER, ColumnType.NUMBER
 
@@ -89,7 +89,8 @@ def _resolve_diff(arguments: tuple[Expression, ...]) -> Resolved:
     return Resolved((arguments[0], first, second), INTEGER)
 
 
-def _diff_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+def units_between(arguments: Sequence[Expression]) -> Interval:
+    """All differences of the two moments behind a unit, as `date_diff` counts them."""
     unit = constant_text("date_diff", arguments[0], "unit", most=20).lower()
     first, second = (moments_of(argument) for argument in arguments[1:])
     if first is None or second is None:
@@ -163,7 +164,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_diff,
         lower=_diff_lower,
         reference=_diff,
-        range=_diff_range,
+        range=lambda arguments, intervals: units_between(arguments),
         nullable=any_nullable,
         strict=True,
         exact=True,

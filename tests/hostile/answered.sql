@@ -505,3 +505,21 @@ SELECT SUM(n) AS s FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS 
 
 -- answered: a number that is not a position is a constant to group by
 SELECT MAX(n) AS m FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) AS t GROUP BY 1e3
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE born + INTERVAL 1 DAY > DATE '2020-01-01'
+
+-- answered, unlike DuckDB: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE make_date(age, 1, 1) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE date_add(born, INTERVAL 1 DAY) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE date_sub('day', born, born) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE last_day(born) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE born + 1 > DATE '2020-01-01'

@@ -122,9 +122,6 @@ SELECT COUNT(*) FROM people WHERE ROW(age, hours) IS NULL
 SELECT COUNT(*) FROM people WHERE age = 1 OVERLAPS 2
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people WHERE born + INTERVAL 1 DAY > DATE '2020-01-01'
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE born AT TIME ZONE 'UTC' > DATE '2020-01-01'
 
 -- refused: unsupported_sql

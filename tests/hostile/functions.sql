@@ -11,9 +11,6 @@ SELECT COUNT(*) FROM people WHERE chr(age) IS NULL
 SELECT COUNT(*) FROM people WHERE factorial(age) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE make_date(age, 1, 1) IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE make_timestamp(age, 1, 1, 1, 1, 1) IS NULL
 
 -- refused: unsupported_function
@@ -213,15 +210,6 @@ SELECT COUNT(*) FROM people WHERE url_decode(education) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE parse_path(education) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE date_add(born, INTERVAL 1 DAY) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE date_sub('day', born, born) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE last_day(born) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE weekday(born) IS NULL

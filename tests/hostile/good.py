@@ -28,6 +28,10 @@ GOOD: tuple[str, ...] = (
     "SELECT COUNT(*) FROM people WHERE date_trunc('month', born) = DATE '1990-02-01'",
     "SELECT COUNT(*) FROM people WHERE datediff('day', born, DATE '2020-01-01') > 10000",
     "SELECT ward, COUNT(*), AVG(cost) FROM visits GROUP BY ward",
+    "SELECT COUNT(*) FROM people WHERE born + INTERVAL 20 YEAR < DATE '2010-01-31' - INTERVAL '1 year 2 days'",
+    "SELECT COUNT(*) FROM people WHERE EXTRACT(year FROM AGE(DATE '2020-01-01', born)) > 40 "
+    "OR born + CAST(age AS INTEGER) < DATE '1980-01-01'",
+    "SELECT time_bucket(INTERVAL 5 YEAR, born) AS b, COUNT(*) FROM people GROUP BY b",
     "SELECT h.region, COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.hospital_id GROUP BY h.region",
     "SELECT p.sex, SUM(v.cost) FROM visits AS v JOIN people AS p USING (person_id) WHERE p.age > 10 GROUP BY p.sex",
     "SELECT COUNT(*) "

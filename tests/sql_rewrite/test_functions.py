@@ -85,6 +85,9 @@ _CLOCK = ["hour", "minute", "second"]
 _POWERS = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 1 / 3, -0.5, 100.0, 400.0]
 _KNOWN = build("greatest", (integer(0), build("least", (J, integer(200)))))
 _SMALL = build("greatest", (number(-3.0), build("least", (Y, number(4.0)))))
+_CLIPPED_DAY = build("clip", (D, Literal(datetime.date(1970, 1, 1), DATE), Literal(datetime.date(2024, 2, 29), DATE)))
+_INTERVALS = [(1, 0, 0), (-1, 0, 0), (12, -1, 0), (0, 30, 0), (0, 0, 90_000_000_000), (-14, 3, -1), (0, 0, 0)]
+_INTERVALS += [(120_000, 0, 0), (-120_000, 3_660_000, 0), (0, -3_660_000, 3_660_000 * 86_400_000_000)]
 
 CASES: dict[str, list[tuple[Expression, ...]]] = {
     "and": [(B, C), (B, C, build("not", (B,)))],
@@ -254,6 +257,34 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     "date_diff": [(text(u), D, E) for u in _UNITS]
     + [(text(u), M, N) for u in _UNITS + _CLOCK]
     + [(text("day"), D, N), (text("hour"), M, E), (text("year"), D, text("2024-02-29"))],
+    "add_interval": [
+        (column, integer(months), integer(days), integer(clock))
+        for column in (D, M)
+        for months, days, clock in _INTERVALS
+    ]
+    + [(_CLIPPED_DAY, integer(-3), integer(10), integer(5))],
+    "add_days": [
+        *((D, integer(days)) for days in (0, 1, -400, 3_660_000, -3_652_058, 2**40)),
+        *((D, number) for number in (J, K, I, _KNOWN, build("multiply", (J, J)), null(INTEGER))),
+        (_CLIPPED_DAY, _KNOWN),
+    ],
+    "date_sub": [(text(u), a, b) for u in _UNITS + _CLOCK for a, b in ((D, E), (M, N), (D, N))],
+    "age_part": [(text(u), a, b) for u in ("year", "month", "day") for a, b in ((D, E), (M, N), (D, N))],
+    "make_date": [
+        (J, K, I),
+        (integer(2024), J, K),
+        (J, integer(2), integer(29)),
+        (_KNOWN, _KNOWN, _KNOWN),
+        (build("modulo", (J, integer(10_000))), build("modulo", (K, integer(13))), build("modulo", (J, integer(32)))),
+        (build("multiply", (J, K)), integer(1), integer(1)),
+    ],
+    "last_day": list(_DATES),
+    "time_bucket": [
+        (*map(integer, width), column)
+        for width in ((1, 0, 0), (5, 0, 0), (120_000, 0, 0), (0, 7, 0), (0, 10, 0), (0, 3_660_000, 0))
+        for column in (D, M, _CLIPPED_DAY)
+    ]
+    + [(*map(integer, width), M) for width in ((0, 0, 900_000_000), (0, 1, 1), (0, 0, 7_000_001))],
     "gather": [
         (S, null(TEXT), text("a"), text("ab")),
         (U, text("other"), text("a")),
