@@ -81,6 +81,8 @@ class AggregateReader:
         self._text = text
         self._lifter = lifter
         self._unit = unit
+        self.counted: dict[int, Expression] = {}
+        """What COUNT(x) counts, by the identity of its node: where x is never NULL the aggregate counts rows."""
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
         """A condition of a clause, which must be true or false. Errors: Refused."""
@@ -179,5 +181,5 @@ class AggregateReader:
                 "COUNT(*): each row is a unit" if unit.key is None else f"COUNT(DISTINCT {unit.key})",
                 position=self._text.position(node),
             )
-        argument = self._lifter.lift(operand)
+        argument = self.counted[id(node)] = self._lifter.lift(operand)
         return (AggregateFunction.VALUES, argument) if argument.nullable else (AggregateFunction.ROWS, None)

@@ -21,6 +21,7 @@ from sql_rewrite.group_keys import GroupKey, GroupKeyReader
 from sql_rewrite.hints import SHORT, counted
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.preserved import check_preserved
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
@@ -71,8 +72,9 @@ class CoreBlock:
                 raise self._raw_rows(projection)
         findings = Collector()
         where: Expression | None = None
+        condition = RowCondition(self.text, self.names, self.select, self.reader)
         with findings:
-            where = RowCondition(self.text, self.names, self.select, self.reader).read(node.args.get("where"))
+            where = condition.read(node.args.get("where"))
         keys: list[GroupKey] = []
         if node.args.get("group") is not None:
             with findings:
@@ -91,6 +93,7 @@ class CoreBlock:
         if not calls and not keys:
             self._check_rows(findings)
         findings.refuse()
+        self._check_preserved(condition.own, keys, found)
         if len(keys) > KEYS_MAX:
             raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
         named_keys = self._name_keys(keys)
@@ -101,6 +104,16 @@ class CoreBlock:
             keys=named_keys,
             aggregates=self._name_aggregates(found, grouped=bool(named_keys)),
         )
+
+    def _check_preserved(
+        self, own: list[Expression], keys: list[GroupKey], found: list[tuple[exp.Expr, Aggregate]]
+    ) -> None:
+        aggregates = []
+        for call, aggregate in found:
+            inner = call.this if isinstance(call, exp.Filter) else call
+            aggregates.append((aggregate, self.reader.counted.get(id(inner), aggregate.argument)))
+        written = [key.written for key in keys]
+        check_preserved(self.names.preserved, own, written, aggregates, self.text.position(self.node))
 
     def shell_block(self, core: str) -> exp.Select:
         """The block over the released table of that core. Requires: `core` was called."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from sqlglot import exp
 
@@ -45,7 +46,7 @@ class _Link:
 
     left: _End
     right: _End
-    outer: bool
+    outer: Literal["", "LEFT", "RIGHT"]
     place: _Place
 
 
@@ -108,8 +109,28 @@ def resolve_sources(
                 *_declared(dataset, *everything.sources),
                 position=text.position(node),
             )
-    entries = _ordered(drafts, _joins(links, dataset), dataset, partial(text.position, node))
-    return SourceNames(entries, aliases, text, dataset, using, linked=frozenset(linked), conditions=conditions)
+    joins, preserved = _joins(links, dataset)
+    entries = _ordered(drafts, joins, dataset, partial(text.position, node))
+    return SourceNames(
+        entries,
+        aliases,
+        text,
+        dataset,
+        using,
+        linked=frozenset(linked),
+        conditions=conditions,
+        preserved=_kept(entries, preserved),
+    )
+
+
+def _kept(entries: Sequence[Entry], preserved: Collection[str]) -> frozenset[str]:
+    """The public relations whose rows an outer join keeps, and what those refer to."""
+    kept = set(preserved)
+    for entry in entries if kept else ():
+        for source in tables_of(entry):
+            if source.join is not None and source.join.child.relation in kept and not source.table.protected:
+                kept.add(source.relation)
+    return frozenset(kept)
 
 
 def _listed(join: exp.Join, node: exp.Select) -> bool:
@@ -151,7 +172,7 @@ def _linked(node: exp.Select, names: SourceNames, joined: Collection[str], text:
         if not _refers(child, parent) or parent.entry.relation in parents:
             continue
         parents.add(parent.entry.relation)
-        found[id(part)] = _Link(child, parent, outer=False, place=partial(text.position, part))
+        found[id(part)] = _Link(child, parent, outer="", place=partial(text.position, part))
     return found
 
 
@@ -179,7 +200,7 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
         )
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
+    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
         raise refuse(
             "unsupported_sql",
             f"a {(side + ' ' + kind).strip().lower()} join is refused",
@@ -187,15 +208,7 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
             position=place(),
         )
     joined = visible[-1]
-    outer = side == "LEFT"
-    if outer and isinstance(joined, View) and not joined.rows.plain:
-        raise refuse(
-            "unsupported_sql",
-            "a LEFT JOIN to a nested query is refused",
-            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
-            "use JOIN, or join the table itself",
-            position=place(),
-        )
+    outer: Literal["", "LEFT", "RIGHT"] = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else ""
     on, using = join.args.get("on"), join.args.get("using") or []
     if len(using) == 1 and on is None:
         holding = [(e, own) for e in visible if (own := names.own_name(e, using[0].name)) is not None]
@@ -212,7 +225,7 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
             rest.append(part)
         else:
             found = link
-    if found is not None and not (outer and rest):
+    if found is not None and not (rest and (outer == "RIGHT" or (outer and _refers(found.left, found.right)))):
         conditions += rest
         return found
     if on is None and not using and kind in ("", "CROSS"):
@@ -232,7 +245,9 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
     )
 
 
-def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: bool, place: _Place) -> _Link | None:  # noqa: FBT001
+def _equality(
+    part: exp.Expr, names: SourceNames, joined: Entry, outer: Literal["", "LEFT", "RIGHT"], place: _Place
+) -> _Link | None:
     """The equality of a stored column of the joined entry and one of an earlier entry, if that is what the part is."""
     if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
         return None
@@ -255,29 +270,52 @@ def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
     return tuple((meant or list(lines))[:5])
 
 
-def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
-    """The joins by the entry of their parent. Each link must point from a reference to a unique key."""
+def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], set[str]]:
+    """The joins by the entry of their parent, and the public relations whose rows an outer join keeps.
+
+    Each link must point from a reference to a unique key.
+    """
     joins: dict[str, Join] = {}
-    for link in links:
+    preserved: set[str] = set()
+    for place, link in enumerate(links):
         child, parent = link.left, link.right
         if not _refers(child, parent):
             child, parent = parent, child
-            if not _refers(child, parent):
-                raise refuse(
-                    "join_not_on_key",
-                    "a join is refused",
-                    "No declared reference connects these two columns.",
-                    *_declared(dataset),
-                    position=link.place(),
-                )
-            if link.outer:
-                raise refuse(
-                    "join_multiplies",
-                    "a LEFT JOIN to many rows is refused",
-                    "It would repeat rows of one person and add rows without a partner.",
-                    *_declared(dataset, child.source, parent.source),
-                    position=link.place(),
-                )
+        if not _refers(child, parent):
+            raise refuse(
+                "join_not_on_key",
+                "a join is refused",
+                "No declared reference connects these two columns.",
+                *_declared(dataset),
+                position=link.place(),
+            )
+        kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
+        if kept is parent and not parent.source.table.protected and child.source.table.protected:
+            preserved.add(parent.source.relation)
+        elif kept is parent:
+            raise refuse(
+                "join_multiplies",
+                f"a {link.outer} JOIN to many rows is refused",
+                "It would repeat rows of one person and add rows without a partner.",
+                *_declared(dataset, child.source, parent.source),
+                position=link.place(),
+            )
+        elif kept is child and isinstance(parent.entry, View) and not parent.entry.rows.plain:
+            raise refuse(
+                "unsupported_sql",
+                f"a {link.outer} JOIN of a nested query is refused",
+                "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
+                "use JOIN, or join the table itself",
+                position=link.place(),
+            )
+        elif link.outer == "RIGHT" and place:
+            raise refuse(
+                "unsupported_sql",
+                "a RIGHT JOIN after another join is refused",
+                "It would leave out every table before it. It is not answered yet.",
+                "write it as LEFT JOIN",
+                position=link.place(),
+            )
         _check_unit_path(child, parent.source.table, dataset, link.place)
         if parent.entry.relation in joins:
             raise refuse(
@@ -299,9 +337,9 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> dict[str, Join]:
         joins[parent.entry.relation] = Join(
             child=reference(child.source, child.column, dataset),
             parent=reference(parent.source, parent.column, dataset),
-            outer=link.outer,
+            outer=kept is child,
         )
-    return joins
+    return joins, preserved
 
 
 def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: _Place) -> tuple[Entry, ...]:

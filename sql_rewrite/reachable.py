@@ -24,7 +24,7 @@ from sql_rewrite.evaluate import as_key, closed_domain, evaluate, is_exact, open
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, columns_of, walk
 from sql_rewrite.functions import REGISTRY, build
 
-__all__ = ["Reachable", "conjuncts", "narrowed"]
+__all__ = ["Reachable", "conjuncts", "narrowed", "needed", "present"]
 
 WORK_MAX = 50_000
 """Most operators that are evaluated for the values of one column: about a tenth of a second."""
@@ -40,8 +40,8 @@ def narrowed(where: Expression | None, *expressions: Expression) -> tuple[Expres
     """The expressions over rows that satisfy WHERE: columns that cannot be NULL in such a row are never NULL."""
     if where is None:
         return expressions
-    needed = {column for conjunct in conjuncts(where) for column in _needed(conjunct)}
-    wanted = {c for c in needed if c.nullable and (c.other is None or c.other.value is not None)}
+    found = {column for conjunct in conjuncts(where) for column in needed(conjunct)}
+    wanted = {c for c in found if c.nullable and (c.other is None or c.other.value is not None)}
     return tuple(_present(expression, wanted) for expression in expressions) if wanted else expressions
 
 
@@ -58,26 +58,26 @@ def _present(node: Expression, wanted: set[ColumnRef]) -> Expression:
     return node
 
 
-def _needed(condition: Expression) -> set[ColumnRef]:
+def needed(condition: Expression) -> set[ColumnRef]:
     """Columns that are not NULL in a row that satisfies the condition."""
     if not isinstance(condition, Call):
-        return _values(condition)
+        return present(condition)
     match condition.operator:
         case "and":
-            return set().union(*map(_needed, condition.arguments))
+            return set().union(*map(needed, condition.arguments))
         case "or":
-            return set.intersection(*map(_needed, condition.arguments))
+            return set.intersection(*map(needed, condition.arguments))
         case "is_not_null" | "in":
-            return _values(condition.arguments[0])
-    return _values(condition)
+            return present(condition.arguments[0])
+    return present(condition)
 
 
-def _values(expression: Expression) -> set[ColumnRef]:
+def present(expression: Expression) -> set[ColumnRef]:
     """Columns that are not NULL in a row in which the expression is not NULL."""
     if isinstance(expression, ColumnRef):
         return {expression}
     if isinstance(expression, Call) and REGISTRY[expression.operator].strict:
-        return set().union(*map(_values, expression.arguments))
+        return set().union(*map(present, expression.arguments))
     return set()
 
 

@@ -26,6 +26,8 @@ class RowCondition:
         self._names = names
         self._select = select
         self._reader = reader
+        self.own: list[Expression] = []
+        """The parts of the block's own WHERE, once it is read."""
 
     def read(self, where: exp.Expr | None) -> Expression | None:
         """All of them as one condition, None where every row is read. Errors: Refused."""
@@ -33,8 +35,8 @@ class RowCondition:
         found += [self._condition(part, "ON") for part in self._names.conditions]
         if where is not None:
             consume(where, "this", text=self._text, what="WHERE")
-            left = self._left(where.this)
-            found += [self._condition(part, "WHERE") for part in left]
+            self.own = [self._condition(part, "WHERE") for part in self._left(where.this)]
+            found += self.own
         if len(found) < 2:
             return found[0] if found else None
         return build("and", [part for whole in found for part in parts_of(whole)])

@@ -80,7 +80,7 @@ class SourceNames:
 
     `aliases` are the relations by their folded names as written; `using` the folded names in USING: only these may
     stand for columns of two tables. `linked` are the equalities of WHERE that join tables, and `conditions` those of ON
-    beside the equality that joins.
+    beside the equality that joins. `preserved` are public relations whose rows an outer join keeps.
     """
 
     def __init__(
@@ -93,10 +93,12 @@ class SourceNames:
         *,
         linked: Collection[int] = (),
         conditions: Sequence[exp.Expr] = (),
+        preserved: Collection[str] = (),
     ) -> None:
         self.entries = entries
         self.linked = linked
         self.conditions = conditions
+        self.preserved = preserved
         self._using = using
         self._aliases = aliases
         self._by_relation = {entry.relation: entry for entry in entries}

@@ -90,6 +90,8 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "ON v.person_id = p.person_id GROUP BY p.sex",
         "SELECT COUNT(*), SUM(x) FROM (SELECT CASE WHEN weight IS NULL THEN 1 ELSE 2 END AS x FROM people) AS t "
         "WHERE x = 1",
+        "SELECT h.region, COUNT(v.cost) AS n, COUNT(DISTINCT v.person_id) FROM hospitals AS h LEFT JOIN "
+        "(SELECT * FROM visits WHERE days > 50) AS v ON v.hospital_id = h.hospital_id GROUP BY h.region",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

@@ -83,6 +83,23 @@ def keys(sql: str) -> list[str]:
             "SELECT sex, COUNT(*) FROM visits LEFT JOIN people USING (person_id) GROUP BY sex",
         ),
         (
+            "SELECT h.region, COUNT(v.visit_id), SUM(v.cost) FROM hospitals AS h LEFT JOIN visits AS v "
+            "ON v.hospital_id = h.hospital_id GROUP BY h.region",
+            "SELECT h.region, COUNT(v.visit_id), SUM(v.cost) FROM hospitals AS h JOIN visits AS v "
+            "ON v.hospital_id = h.hospital_id GROUP BY h.region",
+        ),
+        (
+            "SELECT h.region, COUNT(v.cost) FROM visits AS v RIGHT JOIN hospitals AS h USING (hospital_id) "
+            "GROUP BY h.region",
+            "SELECT h.region, COUNT(v.cost) FROM visits AS v JOIN hospitals AS h USING (hospital_id) GROUP BY h.region",
+        ),
+        (
+            "SELECT h.region, COUNT(v.cost) FROM hospitals AS h LEFT JOIN visits AS v "
+            "ON v.hospital_id = h.hospital_id AND v.cost > 10 GROUP BY h.region",
+            "SELECT h.region, COUNT(v.cost) FROM hospitals AS h JOIN visits AS v USING (hospital_id) "
+            "WHERE cost > 10 GROUP BY h.region",
+        ),
+        (
             "SELECT COUNT(DISTINCT who) FROM (SELECT person_id AS who FROM visits) AS t",
             "SELECT COUNT(DISTINCT person_id) FROM visits",
         ),
@@ -136,6 +153,42 @@ def test_a_nested_block_is_the_flat_query(nested: str, flat: str) -> None:
 def test_what_a_nested_block_may_not_be(sql: str, code: str) -> None:
     """Shows the refusal."""
     assert finding(sql).code == code
+
+
+def test_a_right_join_is_the_left_join_of_the_other_order() -> None:
+    """Shows that columns of the table that may be missing are NULL there, in both."""
+    written = "SELECT p.sex, COUNT(*) FROM {} USING (person_id) GROUP BY p.sex"
+    right, left = (
+        lift(written.format(tables), CLINIC).cores[0]
+        for tables in ("people AS p RIGHT JOIN visits AS v", "visits AS v LEFT JOIN people AS p")
+    )
+    assert [source.table.name for source in right.sources] == [source.table.name for source in left.sources]
+    assert [source.join is not None and source.join.outer for source in right.sources] == [False, True]
+    assert all(key.nullable for core in (right, left) for _, key in core.keys)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT h.region, COUNT(*) FROM hospitals AS h LEFT JOIN visits AS v USING (hospital_id) GROUP BY h.region",
+        "SELECT h.region, COUNT(*) FROM hospitals AS h LEFT JOIN visits AS v ON v.hospital_id = h.hospital_id "
+        "AND v.cost > 1 GROUP BY h.region",
+        "SELECT h.region, COUNT(COALESCE(v.cost, 0)) FROM hospitals AS h LEFT JOIN visits AS v USING (hospital_id) "
+        "GROUP BY h.region",
+        "SELECT v.ward, COUNT(v.cost) FROM hospitals AS h LEFT JOIN visits AS v USING (hospital_id) GROUP BY v.ward",
+        "SELECT h.region, COUNT(h.beds) FROM hospitals AS h LEFT JOIN visits AS v USING (hospital_id) "
+        "GROUP BY h.region",
+        "SELECT h.region, COUNT(v.cost) FROM hospitals AS h LEFT JOIN visits AS v USING (hospital_id) "
+        "WHERE v.cost IS NULL OR v.cost > 3 GROUP BY h.region",
+        "SELECT h.region, COUNT(h.beds) FILTER (WHERE v.cost IS NULL) FROM hospitals AS h LEFT JOIN visits AS v "
+        "USING (hospital_id) GROUP BY h.region",
+    ],
+)
+def test_rows_of_nobody_are_never_seen(sql: str) -> None:
+    """Shows that what would count public rows without a partner is refused, and says what to write."""
+    found = finding(sql)
+    assert found.code == "unsupported_sql"
+    assert "without a partner" in found.why
 
 
 def test_columns_that_double_are_refused_soon() -> None:
