@@ -35,6 +35,7 @@ from server.journey.reuse import Stored
 from server.journey.running import Running
 from server.journey.sizes import Sizes
 from server.journey.wire_estimate import estimate
+from server.public_tables import PublicTables
 from server.question import Question
 from sql_rewrite.dialects import DIALECTS
 
@@ -61,7 +62,8 @@ class Journey:
         now: Callable[[], datetime.datetime] = _now,
     ) -> None:
         self.pace = pace if pace is not None else Pace()
-        self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect])
+        public = PublicTables(served.snapshot)
+        self.preparing = Preparing(shell, shell, DIALECTS[private.capabilities.dialect], public.of)
         repeats = Repeats()
         free = free_answers if free_answers is not None else FreeAnswers()
         self.sizes = Sizes(ledger)
@@ -85,6 +87,7 @@ class Journey:
             pace=self.pace,
             repeats=repeats,
             free=free,
+            public=public,
         )
 
     def estimate(self, question: Question) -> Mapping[str, object]:

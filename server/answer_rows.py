@@ -105,8 +105,10 @@ _SAMPLES: Mapping[ColumnType, tuple[str | None, ...]] = {
 """Values of released columns that a text above them is tried on: nothing, small, zero and large."""
 
 
-def samples(cores: Sequence[BoundedCore], shell_plan: Shell) -> list[Sample]:
+def samples(cores: Sequence[BoundedCore], shell_plan: Shell, public: Sequence[ShellTable] = ()) -> list[Sample]:
     """Rows that the shell is tried on before anything is spent: made-up numbers, and public keys as they are declared.
+
+    Of `public` tables, which follow those of the cores, the first row, one in the middle and the last one.
 
     None for a shell that only selects columns, sorts and limits: no engine runs it, and nothing in it can fail. Keys
     that are not public are NULL.
@@ -114,20 +116,33 @@ def samples(cores: Sequence[BoundedCore], shell_plan: Shell) -> list[Sample]:
     if shell_plan.arrangement is not None:
         return []
     count = len(_SAMPLES[ColumnType.INTEGER])
-    return [[_sample(core, place, count) for core in cores] for place in range(count)]
+    return [
+        [*(_sample(core, place, count) for core in cores), *(_public_row(table, place, count) for table in public)]
+        for place in range(count)
+    ]
 
 
 _SPREAD = 16
 """Powers of ten that made-up numbers of one row are taken from: no two columns of a usual question have the same."""
 
 
-def spread_samples(cores: Sequence[BoundedCore]) -> list[Sample]:
+def spread_samples(cores: Sequence[BoundedCore], public: Sequence[ShellTable] = ()) -> list[Sample]:
     """Rows for what fails on `samples`: numbers that differ from column to column, upwards, downwards and negative."""
     rows: list[Sample] = []
-    for first, step, sign in ((0, 1, ""), (_SPREAD - 1, -1, ""), (0, 1, "-")):
+    for number, (first, step, sign) in enumerate(((0, 1, ""), (_SPREAD - 1, -1, ""), (0, 1, "-")), start=1):
         places = itertools.count(first, step)
-        rows.append([_spread_row(core, places, sign) for core in cores])
+        made = [_spread_row(core, places, sign) for core in cores]
+        rows.append([*made, *(_public_row(table, number, 4) for table in public)])
     return rows
+
+
+def _public_row(table: ShellTable, place: int, count: int) -> list[str | None]:
+    """One row of a public table as text, `place` of so many: NULLs first, then from its first row to its last."""
+    rows = len(table.columns[0].values)
+    if not place or not rows:
+        return [None] * len(table.columns)
+    at = (rows - 1) * (place - 1) // (count - 2)
+    return [None if (value := column.values[at]) is None else str(value) for column in table.columns]
 
 
 def _spread_row(core: BoundedCore, places: Iterator[int], sign: str) -> list[str | None]:
@@ -188,8 +203,12 @@ def assemble(
     confidence: Fraction,
     timeout_seconds: float,
     owner: str,
+    public: Sequence[ShellTable] = (),
 ) -> AnswerRows:
-    """The answer's rows. Errors: ExecutionFailed when the shell fails on the released values, or makes too many."""
+    """The answer's rows. `public` are the public tables that the shell reads.
+
+    Errors: ExecutionFailed when the shell fails on the released values, or makes too many rows.
+    """
     by_name = {table.name: {column.name: column for column in table.columns} for table in released}
     outputs = shell_plan.outputs
     if shell_plan.trivial:
@@ -211,7 +230,7 @@ def assemble(
         found = arranged(released[0], shell_plan.arrangement)
     else:
         found = shell.run(
-            [_shell_table(table) for table in released],
+            [*(_shell_table(table) for table in released), *public],
             shell_plan.sql,
             timeout_seconds=timeout_seconds,
             owner=owner,
@@ -225,6 +244,7 @@ def assemble(
         confidence=confidence,
         timeout_seconds=timeout_seconds,
         owner=owner,
+        public=public,
     )
     width = len(outputs)
     return AnswerRows(

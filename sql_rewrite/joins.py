@@ -357,8 +357,8 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
     if not root.table.protected:
         raise refuse(
             "unsupported_sql",
-            "a query of public tables alone is refused",
-            "Public tables are known to everybody; reading them through the server is not answered yet.",
+            "a join that starts from a public table is refused",
+            "Rows of people are counted, each once: the join starts from their table and follows its references.",
             *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
             position=place(),
         )

@@ -30,6 +30,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
+from sql_rewrite.public import PublicRelations, is_constant_relation
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
 from sql_rewrite.rows import Rows
@@ -84,6 +85,7 @@ class _Lift:
         self.nodes = ShellNodes(text, parameters)
         self.cores: list[Core] = []
         self.warnings: list[Finding] = []
+        self.public = PublicRelations(text, self.cores)
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
         self.seeker = RowsSeeker(dataset, self._with)
@@ -127,6 +129,9 @@ class _Lift:
         self._fill_limits(tree)
         top = self.query(tree, Scope({}))
         outputs = top.outputs
+        if not self.cores:
+            # Nothing in it is noisy: every column is as public as a key.
+            outputs = tuple(ShellOutput(name=output.name, kind=ColumnKind.KEY) for output in outputs)
         if top.bare is not None and len(self.cores) == 1:
             self._check_ctes()
             shell = Shell(sql="", outputs=outputs, identities=0, trivial=True, simulation=None)
@@ -166,6 +171,7 @@ class _Lift:
             warnings=warnings,
             counting=tuple(dict.fromkeys(self.blocks.counting)),
             nonempty=tuple((core, name) for core, name in counts.items() if name) if self.nonempty else (),
+            public=tuple(self.public.read),
         )
 
     def _check_ctes(self) -> None:
@@ -226,7 +232,7 @@ class _Lift:
             inner = Scope(dict(ctes))
             name = cte.alias.lower()
             rows = partial(self._cte_rows, cte, inner) if self.seeker.of_rows(cte.this, inner) else None
-            ctes[name] = Cte(cte, partial(self._cte, cte, inner), rows)
+            ctes[name] = Cte(cte, partial(self._cte, cte, inner), rows, inner)
             self.ctes.append(ctes[name])
         self._scopes[id(with_)] = ctes
         return Scope(ctes, scope.outer)
@@ -240,7 +246,7 @@ class _Lift:
             return self.rows(node.this, self._with(node, scope), first)
         assert isinstance(node, exp.Select)
         consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
-        tables, released = self._listed(node, self._with(node, scope), first)
+        tables, released = self._listed(node, self._with(node, scope), first, people=True)
         if released:
             raise self._mixed(node)
         names = resolve_sources(node, tables, self.dataset, self.text, first=first)
@@ -354,7 +360,9 @@ class _Lift:
         )
 
     def _select(self, node: exp.Select, scope: Scope) -> Released:
-        tables, released = self._listed(node, scope, 0)
+        # Of people: the block is a core, and all that it reads are rows. Else everybody knows what is not released.
+        people = any(self.seeker.reads_people(item, scope) for item in listed(node))
+        tables, released = self._listed(node, scope, 0, people=people)
         if tables and released:
             raise self._mixed(node)
         if tables:
@@ -362,9 +370,9 @@ class _Lift:
         return self.blocks.block(node, released, scope)
 
     def _listed(
-        self, node: exp.Select, scope: Scope, first: int
+        self, node: exp.Select, scope: Scope, first: int, *, people: bool
     ) -> tuple[list[tuple[exp.Expr, Table | Rows]], list[tuple[str, Released]]]:
-        """What FROM lists: tables and rows about people, and released numbers."""
+        """What FROM lists: tables and rows of a block that reads some of people, and relations of the outer query."""
         tables: list[tuple[exp.Expr, Table | Rows]] = []
         released: list[tuple[str, Released]] = []
         if node.args.get("joins") and not node.args.get("from_"):
@@ -377,7 +385,7 @@ class _Lift:
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self.text, what="FROM")
         for item in listed(node):
-            found = self._relation(item, scope, first)
+            found = self._relation(item, scope, first, people=people)
             if isinstance(found, tuple):
                 released.append(found)
             else:
@@ -385,7 +393,9 @@ class _Lift:
                 first += len(found.sources) if isinstance(found, Rows) else 1
         return tables, released
 
-    def _relation(self, item: exp.Expr, scope: Scope, first: int) -> Table | Rows | tuple[str, Released]:
+    def _relation(
+        self, item: exp.Expr, scope: Scope, first: int, *, people: bool
+    ) -> Table | Rows | tuple[str, Released]:
         if first >= SOURCES_MAX:
             raise refuse(
                 "too_large",
@@ -396,20 +406,29 @@ class _Lift:
         if isinstance(item, exp.Subquery):
             consume(item, "this", "alias", "with_", text=self.text, what="a derived table")
             inner = self._with(item, Scope(scope.ctes))
-            if self.seeker.of_rows(item.this, inner):
+            if people and self.seeker.of_rows(item.this, inner):
                 return self._aliased_rows(item, self.rows(item.this, inner, first))
             released = self.query(item.this, inner)
             self._derived += 1
             return self._aliased(item, released, f"derived{self._derived}$")
+        if is_constant_relation(item):
+            copy = NodeWriter(self.nodes, self.blocks.nested, Names({}, ()), scope).copy
+            self._derived += 1
+            relation = self.public.constants(item, copy)
+            default = (
+                relation.outputs[0].name if isinstance(item, exp.Unnest | exp.Table) else f"derived{self._derived}$"
+            )
+            return self._aliased(item, relation, default)
         if isinstance(item, exp.Table):
             name = item.name
             cte = scope.ctes.get(name.lower()) if not item.args.get("db") else None
             if cte is not None:
                 consume(item, "this", "alias", text=self.text, what="a table")
-                if cte.of_rows:
+                if people and cte.of_rows:
                     return self._aliased_rows(item, cte.rows(first))
                 return self._aliased(item, cte.released(), name)
-            return base_table(item, self.dataset, self.text, [cte.node.alias for cte in scope.ctes.values()])
+            table = base_table(item, self.dataset, self.text, [cte.node.alias for cte in scope.ctes.values()])
+            return table if people else self._aliased(item, self.public.table(table), item.name)
         raise refuse(
             "unsupported_sql",
             "a relation in FROM is refused",

@@ -23,6 +23,7 @@ __all__ = [
     "Counting",
     "Join",
     "Plan",
+    "PublicRelation",
     "Shell",
     "ShellOutput",
     "Simulation",
@@ -162,12 +163,21 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
+class PublicRelation:
+    """A public table that the shell reads beside released ones, with all its columns, under a generated name."""
+
+    name: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A query after the lift: what touches rows, and what happens to the released numbers afterwards.
 
     `warnings` are about the text itself; `plan_warnings` adds what follows from the cores.
     `counting` is what depends on the number of groups. `nonempty` names for each core the aggregate that counts all its
-    rows, by which empty groups are left out; it is empty when the request does not ask for that.
+    rows, by which empty groups are left out; it is empty when the request does not ask for that. `public` are the
+    public tables that the shell reads.
     """
 
     dataset: Dataset
@@ -176,3 +186,4 @@ class Plan:
     warnings: tuple[Finding, ...] = ()
     counting: tuple[Counting, ...] = ()
     nonempty: tuple[tuple[str, str], ...] = ()
+    public: tuple[PublicRelation, ...] = ()

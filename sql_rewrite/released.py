@@ -25,7 +25,9 @@ __all__ = ["REPLICATE", "ROW", "Form", "Released", "check_name", "column", "core
 
 ROW = "row$"
 REPLICATE = "replicate$"
-_HIDDEN = re.compile(r"id\$\d+\Z|(?:derived|nested)\d+\$\Z|(?:row|replicate|renamed|driver)\$\Z", re.IGNORECASE)
+_HIDDEN = re.compile(
+    r"id\$\d+\Z|(?:derived|nested)\d+\$\Z|(?:row|replicate|renamed|driver|constants|values)\$\Z", re.IGNORECASE
+)
 
 
 class Form(enum.Enum):

@@ -64,6 +64,7 @@ class RowsSeeker:
     def __init__(self, dataset: Dataset, with_: Callable[[exp.Expr, Scope], Scope]) -> None:
         self._dataset = dataset
         self._with = with_
+        self._ctes: dict[int, bool] = {}
 
     def of_rows(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a nested query selects rows of tables of the dataset, which it does not aggregate."""
@@ -81,6 +82,29 @@ class RowsSeeker:
             return False
         cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
         return self._dataset.table(item.name) is not None if cte is None else cte.of_rows
+
+    def reads_people(self, item: exp.Expr, scope: Scope) -> bool:
+        """Whether an item of FROM is a table of people, or selects rows of one; not what aggregates them."""
+        if isinstance(item, exp.Subquery):
+            return self._of_people(item.this, self._with(item, Scope(scope.ctes)))
+        if not isinstance(item, exp.Table):
+            return False
+        cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
+        if cte is not None:
+            # Once each: in a chain of CTEs that read the last one twice it would be asked of the first without end.
+            if id(cte) not in self._ctes:
+                self._ctes[id(cte)] = cte.of_rows and self._of_people(cte.node.this, cte.scope)
+            return self._ctes[id(cte)]
+        table = self._dataset.table(item.name)
+        return table is not None and table.protected
+
+    def _of_people(self, node: exp.Expr, scope: Scope) -> bool:
+        if isinstance(node, exp.Subquery):
+            return self._of_people(node.this, self._with(node, scope))
+        if not isinstance(node, exp.Select) or not _selects_rows(node):
+            return False
+        inner = self._with(node, scope)
+        return any(self.reads_people(item, inner) for item in listed(node))
 
 
 def _selects_rows(node: exp.Select) -> bool:

@@ -21,11 +21,15 @@ __all__ = ["Cte", "Names", "Scope", "unknown_column"]
 class Cte:
     """A common table expression: released numbers, lifted when they are first used, or rows about people.
 
-    Rows are lifted at every use, under other names of their tables. `of_rows` is whether it selects them.
+    Rows are lifted at every use, under other names of their tables. `of_rows` is whether it selects them. `scope` is
+    what its own query can see.
     """
 
-    def __init__(self, node: exp.CTE, lift_it: Callable[[], Released], rows: Callable[[int], Rows] | None) -> None:
+    def __init__(
+        self, node: exp.CTE, lift_it: Callable[[], Released], rows: Callable[[int], Rows] | None, scope: Scope
+    ) -> None:
         self.node = node
+        self.scope = scope
         self.of_rows = rows is not None
         self._lift = lift_it
         self._rows = rows

@@ -29,6 +29,7 @@ from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 from server import answer_rows
+from server.public_tables import PublicTables, public_shapes
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
@@ -144,7 +145,9 @@ class Clinic:
         """The rows of the journey's answer."""
         plan = lift(sql, self.dataset, parameters)
         cores = bound(plan)
-        types = None if plan.shell.trivial else self.shell.check(answer_rows.shapes(cores), plan.shell.sql)
+        public = PublicTables(lambda _: self.snapshot).of(plan) if plan.public else ()
+        shapes = [*answer_rows.shapes(cores), *public_shapes(public)]
+        types = None if plan.shell.trivial else self.shell.check(shapes, plan.shell.sql)
         hidden = any(core.described.keys.selection is not None for core in cores)
         delta = DELTA if hidden else Fraction(0)
         price = (
@@ -164,6 +167,7 @@ class Clinic:
             confidence=Fraction(95, 100),
             timeout_seconds=60,
             owner="analyst",
+            public=public,
         )
         return answer.rows
 

@@ -153,6 +153,35 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT kind, ROUND(AVG(cost)) AS c, CASE WHEN COUNT(*) > 10 THEN 'many' ELSE 'few' END AS size "
         "FROM visits GROUP BY kind",
         "SELECT DISTINCT n > 0 FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level)",
+        # Public tables, VALUES, UNNEST and series: alone, and beside releases
+        "SELECT * FROM hospitals",
+        "SELECT COUNT(*) FROM hospitals",
+        "SELECT region, COUNT(*) AS n, SUM(beds) AS b, AVG(beds) FROM hospitals GROUP BY region ORDER BY region",
+        "SELECT h.region, g.beds FROM hospitals h JOIN hospitals g ON h.hospital_id = g.hospital_id WHERE h.beds > 50",
+        "SELECT hospital_id, beds, RANK() OVER (ORDER BY beds DESC) AS r FROM hospitals ORDER BY r LIMIT 2",
+        "WITH big AS (SELECT * FROM hospitals WHERE beds >= 100) SELECT region, MAX(beds) FROM big GROUP BY 1",
+        "SELECT MAX(beds) - (SELECT MIN(beds) FROM hospitals) FROM hospitals",
+        "SELECT * FROM (VALUES (1,'a'),(2,'b')) AS t(id, name)",
+        "SELECT col0 + 1 FROM (VALUES (1,'a'),(2,'b')) t",
+        "WITH t(a, b) AS (VALUES (1, 2), (3, 4)) SELECT SUM(a), MAX(b) FROM t",
+        "SELECT x * 2 FROM UNNEST([1,2,3]) AS t(x)",
+        "SELECT * FROM UNNEST(['a', NULL, 'b'])",
+        "SELECT * FROM generate_series(1,10) AS t(x) WHERE x % 2 = 0",
+        "SELECT SUM(range) FROM range(5)",
+        "SELECT d, CAST(d AS DATE) AS e FROM generate_series(DATE '2024-01-30', DATE '2024-06-01', INTERVAL "
+        "1 MONTH) AS g(d)",
+        "SELECT x FROM UNNEST(generate_series(1,7,2)) AS t(x)",
+        "SELECT x FROM range(10, 0, -3) AS t(x)",
+        "SELECT s.level, w.w * s.n FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level) s JOIN "
+        "(VALUES (0, 0.5), (1, 2.0), (2, 1.0)) AS w(level, w) ON s.level = w.level",
+        "SELECT sex, COUNT(*) * 100.0 / (SELECT SUM(beds) FROM hospitals) AS p FROM people GROUP BY sex",
+        "SELECT h.region FROM hospitals h WHERE EXISTS (SELECT 1 FROM hospitals g WHERE g.region = h.region "
+        "AND g.beds > h.beds)",
+        "SELECT region, COUNT(*) FROM hospitals WHERE region LIKE 'n%' GROUP BY ALL HAVING COUNT(*) > 1",
+        "SELECT x, COALESCE(n, 0) FROM generate_series(0, 5) AS g(x) LEFT JOIN (SELECT level, COUNT(*) AS n "
+        "FROM people GROUP BY level) p ON p.level = g.x",
+        "SELECT h.region, n FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level) p, hospitals h",
+        "SELECT * FROM hospitals, range(1, 4) AS r(i) WHERE hospital_id = i",
         # Shell: derived tables, CTEs, set operations, subqueries, joins of releases
         "SELECT SUM(n), MAX(n), AVG(n) FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level)",
         "WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT sex, n, n / SUM(n) OVER () FROM a",

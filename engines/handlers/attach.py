@@ -6,7 +6,7 @@ Findings are words, declared names and counts. No value of a cell and no text of
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import duckdb
 from engines.described import BuildRequest, SourceFile
 from engines.frames import Frame
 from engines.handler import Answer
-from engines.handlers.connection import KINDS, identifier, literal, lock_down, settings
+from engines.handlers.connection import KINDS, identifier, literal, lock_down, one_number, one_row, settings
+from engines.handlers.layout import PLAIN_TYPES
 from engines.handlers.propose import declared_constraints, inspect_table
 from engines.handlers.sources import (
     INTERNAL,
@@ -42,7 +43,19 @@ from privacy.values import Json
 __all__ = ["AttachHandler"]
 
 _PUBLIC_VALUES_MAX = 1_000_000
+_PUBLIC_BYTES_MAX = 64 << 20
+"""Most bytes of text in a public table that is read whole."""
 _UNIT_COLUMNS = ("unit$id", "unit$draw")
+
+
+@dataclass(frozen=True, slots=True)
+class _PublicTable:
+    """A public table of a snapshot, its columns with their types, and the most cells that are read."""
+
+    snapshot: str
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    cells_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,8 @@ class AttachHandler:
                 case "inspect":
                     tables = self._inspect(read_record(SourceFile, header["source"]))
                     return {"tables": [write_record(table) for table in tables]}, ()
+                case "public_table":
+                    return self._public_table(header)
                 case _:
                     return self._public(header)
         except Refused as refused:
@@ -161,14 +176,48 @@ class AttachHandler:
             return {"code": "malformed_csv" if source.format == "csv" else "source_damaged"}
         return {"names": [name for name, _, _ in columns]}
 
-    def _public(self, request: Mapping[str, object]) -> Answer:
-        table, column = identifier(str(request["table"])), str(request["column"])
-        with contextlib.closing(
-            duckdb.connect(str(request["snapshot"]), read_only=True, config=self._settings)
-        ) as connection:
+    def _public_table(self, request: Mapping[str, object]) -> Answer:
+        """Every row of a public table, its columns in the types that analysts see; too many is a finding."""
+        wanted = read_record(_PublicTable, request)
+        with self._public_stored(wanted.snapshot, wanted.table) as (connection, table, stored):
+            names = [name for name, _ in wanted.columns]
+            if not set(names) <= set(stored):
+                raise ValueError
+            rows = one_number(connection, f"SELECT count(*) FROM main.{table}")
+            if rows * len(names) > wanted.cells_max:
+                raise Refused(SnapshotFinding("too_many_rows", wanted.table))
+            values = [f"CAST({identifier(name)} AS {PLAIN_TYPES[kind]})" for name, kind in wanted.columns]
+            lengths = [
+                f"coalesce(sum(strlen({value})), 0)"
+                for value, (_, kind) in zip(values, wanted.columns, strict=True)
+                if kind == "text"
+            ]
+            sizes = one_row(connection, f"SELECT {', '.join([*lengths, '0'])} FROM main.{table}")
+            if sum(sizes) > _PUBLIC_BYTES_MAX:
+                raise Refused(SnapshotFinding("too_many_rows", wanted.table))
+            listed = [f"{value} AS c{place}" for place, value in enumerate(values)]
+            cursor = connection.execute(f"SELECT {', '.join(listed)} FROM main.{table}")
+            described = [(str(column[0]), str(column[1])) for column in cursor.description or []]
+            from engines.handlers.results import columns_result
+
+            kinds = [KINDS[type_name] for _, type_name in described]
+            return columns_result(cursor, [name for name, _ in described], [kind for _, kind in described], kinds)
+
+    @contextlib.contextmanager
+    def _public_stored(self, path: str, name: str) -> Iterator[tuple[duckdb.DuckDBPyConnection, str, list[str]]]:
+        """A locked connection to a snapshot, a table of it that belongs to nobody, and the names of its columns."""
+        table = identifier(name)
+        with contextlib.closing(duckdb.connect(path, read_only=True, config=self._settings)) as connection:
             lock_down(connection, local_files=False)
             stored = [str(row[0]) for row in connection.execute(f"DESCRIBE main.{table}").fetchall()]
-            if set(_UNIT_COLUMNS) & set(stored) or column not in stored:
+            if set(_UNIT_COLUMNS) & set(stored):
+                raise ValueError
+            yield connection, table, stored
+
+    def _public(self, request: Mapping[str, object]) -> Answer:
+        column = str(request["column"])
+        with self._public_stored(str(request["snapshot"]), str(request["table"])) as (connection, table, stored):
+            if column not in stored:
                 raise ValueError
             quoted = identifier(column)
             # An ENUM has no array form, and its order is the declared one: compare and sort it as text.

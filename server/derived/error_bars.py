@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import assert_never
 
-from engines.shell import ShellEngine
+from engines.shell import ShellEngine, ShellTable
 from mechanisms.interval import two_sided_alpha
 from mechanisms.released_table import ReleasedTable
 from privacy.release import ColumnKind
@@ -35,12 +35,13 @@ def shell_errors(
     confidence: Fraction,
     timeout_seconds: float,
     owner: str,
+    public: Sequence[ShellTable] = (),
 ) -> Errors:
     """The errors of an answer's rows, each given with its hidden identity behind its values.
 
     Never fails: where the shell does not run on other numbers, the cells that need it have no interval.
     """
-    scenarios = Scenarios(plan, released, shell=shell, timeout_seconds=timeout_seconds, owner=owner)
+    scenarios = Scenarios(plan, released, shell=shell, timeout_seconds=timeout_seconds, owner=owner, public=public)
     numbers = Numbers(plan, released, rows, two_sided_alpha(confidence), scenarios)
     width = len(plan.outputs)
     identities = [tuple(row[width:]) for row in rows]

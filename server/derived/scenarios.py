@@ -53,8 +53,11 @@ class Scenarios:
         shell: ShellEngine,
         timeout_seconds: float,
         owner: str,
+        public: Sequence[ShellTable] = (),
     ) -> None:
+        """`public` are the public tables that the shell reads: the same in every scenario."""
         self._plan = plan
+        self._public = public
         self._released = released
         self._shell = shell
         self._timeout = timeout_seconds
@@ -174,7 +177,7 @@ class Scenarios:
             tables.append(ShellTable(table.name, tuple(columns)))
         try:
             return self._shell.run(
-                tables,
+                [*tables, *self._public],
                 self._plan.simulation.sql,
                 timeout_seconds=self._timeout,
                 owner=self._owner,

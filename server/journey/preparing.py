@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
 from engines.protocol import TwinPlanner
-from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow
+from engines.shell import CHECK_SECONDS, PlanFailed, ShellEngine, ShellInvalid, ShellSlow, ShellTable
 from engines.texts import AskedText, TextRefused
 from mechanisms.calibrate import Calibration
 from mechanisms.released_table import ReleasedTable
@@ -30,6 +30,7 @@ from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage, bound_or_nominal
+from server.public_tables import public_shapes
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import check_work
@@ -39,6 +40,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.memory import check_memory
 from sql_rewrite.norms import lower_norms, norm_core, norm_key, shares_tables
+from sql_rewrite.plan import Plan
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.plan_warnings import plan_warnings
 
@@ -50,8 +52,14 @@ PLANS_KEPT = 512
 class Preparing:
     """Prepares questions, and keeps the plans of those asked last. Safe to use from many threads."""
 
-    def __init__(self, shell: ShellEngine, twins: TwinPlanner, dialect: Dialect) -> None:
-        """Statements are written in the dialect of the engine that runs them, and planned on its empty twins."""
+    def __init__(
+        self, shell: ShellEngine, twins: TwinPlanner, dialect: Dialect, public: Callable[[Plan], Sequence[ShellTable]]
+    ) -> None:
+        """Statements are written in the dialect of the engine that runs them, and planned on its empty twins.
+
+        `public` reads the public tables of a plan.
+        """
+        self._public = public
         self._shell = shell
         self._twins = twins
         self._dialect = dialect
@@ -91,12 +99,13 @@ class Preparing:
         check_memory(cores, self._dialect.costs)
         types = None
         if not plan.shell.trivial:
+            public = self._public(plan)
             try:
                 types = self._shell.check(
-                    answer_rows.shapes(cores),
+                    [*answer_rows.shapes(cores), *public_shapes(public)],
                     plan.shell.sql,
-                    samples=answer_rows.samples(cores, plan.shell),
-                    others=answer_rows.spread_samples(cores),
+                    samples=answer_rows.samples(cores, plan.shell, public),
+                    others=answer_rows.spread_samples(cores, public),
                     owner=question.principal,
                 )
             except ShellInvalid as invalid:

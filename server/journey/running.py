@@ -45,6 +45,7 @@ from server.journey.value_stage import Told, ValueStage
 from server.journey.visible import VisibleRun
 from server.journey.wire_answer import answer, parts_of
 from server.log import logger
+from server.public_tables import PublicTables
 from sql_rewrite.dialects import DIALECTS
 from sql_rewrite.lower import lower
 
@@ -89,6 +90,7 @@ class Running:
         pace: Pace,
         repeats: Repeats,
         free: FreeAnswers,
+        public: PublicTables,
     ) -> None:
         self._ledger = ledger
         self._admission = admission
@@ -99,6 +101,7 @@ class Running:
         self._pace = pace
         self._repeats = repeats
         self._free = free
+        self._public = public
         self._dialect = DIALECTS[private.capabilities.dialect]
 
     def complete(self, query: ToRun) -> bytes:
@@ -424,6 +427,7 @@ class Running:
                 confidence=question.confidence,
                 timeout_seconds=SHELL_SECONDS,
                 owner=question.principal,
+                public=self._public.of(prepared.plan),
             )
         except ExecutionFailed as failure:
             # A shell that never started does not undo that rows were read: a refund would be a free answer.

@@ -523,3 +523,30 @@ SELECT COUNT(*) FROM people WHERE last_day(born) IS NULL
 
 -- answered: the function has a value for every row, here and there
 SELECT COUNT(*) FROM people WHERE born + 1 > DATE '2020-01-01'
+
+-- answered: everybody knows what is in it
+SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, unnest([1, 2]) u
+
+-- answered: everybody knows what is in it
+SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, range(10)
+
+-- answered: everybody knows what is in it
+SELECT COUNT(*) FROM range(10)
+
+-- answered: everybody knows what is in it
+SELECT COUNT(*) FROM generate_series(1, 10)
+
+-- answered: everybody knows what is in it
+SELECT COUNT(*) FROM unnest([1, 2])
+
+-- answered: everybody knows what is in it
+SELECT COUNT(*) FROM (VALUES (1), (2)) t(a)
+
+-- answered: everybody knows what is in it
+SELECT * FROM (VALUES (1)) AS t
+
+-- answered: everybody knows what is in it
+SELECT COUNT(*) FROM hospitals
+
+-- answered: everybody knows what is in it
+SELECT region, COUNT(*) FROM hospitals GROUP BY region

@@ -146,6 +146,11 @@ class Clinic:
             cursor.execute(f'CREATE OR REPLACE TEMP TABLE "{bounded.core.name}" ({", ".join(types)}, "row$" BIGINT)')
             for row in rows:
                 cursor.execute(f'INSERT INTO "{bounded.core.name}" VALUES ({", ".join("?" * len(names))})', list(row))
+        for relation in plan.public:
+            cursor.execute(
+                f'CREATE OR REPLACE TEMP TABLE "{relation.name}" AS '
+                f'SELECT *, row_number() OVER () - 1 AS "row$" FROM "{relation.table.name}"'
+            )
         result = cursor.execute(plan.shell.sql).fetchall()
         cursor.close()
         visible = len(plan.shell.outputs)

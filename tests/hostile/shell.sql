@@ -305,12 +305,6 @@ SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t PIVOT (SUM(
 SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t UNPIVOT (a FOR b IN (n))
 
 -- refused: unsupported_sql
-SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, unnest([1, 2]) u
-
--- refused: unsupported_sql
-SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, range(10)
-
--- refused: unsupported_sql
 SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, read_csv('x.csv')
 
 -- refused: unsupported_sql

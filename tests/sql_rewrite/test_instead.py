@@ -43,7 +43,7 @@ FIRST_STEPS = (
     "SELECT age / 2, COUNT(*) FROM people GROUP BY 1",
     "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
     "SELECT COUNT(*) FROM people WHERE age ^ 2 > 4",
-    "SELECT COUNT(*) FROM hospitals",
+    "SELECT COUNT(*) FROM hospitals LEFT JOIN visits ON visits.hospital_id = hospitals.hospital_id",
     *(f"SELECT {name}(age) FROM people" for name in sorted(_HINTS)),
 )
 
