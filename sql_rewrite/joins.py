@@ -95,12 +95,11 @@ def resolve_sources(
             continue
         links.append(_link(join, visible, dataset, text, conditions))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-    linked: list[int] = []
+    linked: set[int] = set()
     if apart:
         everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
-        found = _linked(node, everything, {link.right.entry.relation for link in links}, text)
-        links += found.values()
-        linked += found
+        found, linked = _linked(node, everything, {link.right.entry.relation for link in links}, text)
+        links += found
         if len(links) < len(drafts) - 1:
             raise refuse(
                 "join_not_on_key",
@@ -117,7 +116,7 @@ def resolve_sources(
         text,
         dataset,
         using,
-        linked=frozenset(linked),
+        linked=linked,
         conditions=conditions,
         preserved=_kept(entries, preserved),
     )
@@ -152,28 +151,61 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield part
 
 
-def _linked(node: exp.Select, names: SourceNames, joined: Collection[str], text: Text) -> dict[int, _Link]:
-    """The equalities of WHERE along declared references, by the identity of their nodes: one for each entry.
+def _linked(node: exp.Select, names: SourceNames, joined: Collection[str], text: Text) -> tuple[list[_Link], set[int]]:
+    """The equalities of WHERE along declared references, one for each entry that no join has, and their identities.
 
     What is not along a reference, or names an entry that another equality joins already, is a condition like others.
     """
-    found: dict[int, _Link] = {}
+    found: list[_Link] = []
+    own: set[int] = set()
     parents = set(joined)
-    for part in conjuncts(node.args["where"].this):
-        if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
-            continue
-        if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
-            continue
-        ends = [_end(names, side) for side in (part.this, part.expression)]
-        one, two = ends
-        if one is None or two is None or one.entry.relation == two.entry.relation:
-            continue
-        child, parent = (one, two) if _refers(one, two) else (two, one)
-        if not _refers(child, parent) or parent.entry.relation in parents:
-            continue
-        parents.add(parent.entry.relation)
-        found[id(part)] = _Link(child, parent, outer="", place=partial(text.position, part))
-    return found
+    for whole in conjuncts(node.args["where"].this):
+        for part in _in_every_branch(whole):
+            link = _along(part, names, text)
+            if link is None or link.right.entry.relation in parents:
+                continue
+            parents.add(link.right.entry.relation)
+            found.append(link)
+            if part is whole:
+                own.add(id(part))
+    return found, own
+
+
+def _along(part: exp.Expr, names: SourceNames, text: Text) -> _Link | None:
+    """The join that an equality of columns of two entries says, if it is along a declared reference."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
+        return None
+    if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
+        return None
+    one, two = _end(names, part.this), _end(names, part.expression)
+    if one is None or two is None or one.entry.relation == two.entry.relation:
+        return None
+    child, parent = (one, two) if _refers(one, two) else (two, one)
+    return _Link(child, parent, outer="", place=partial(text.position, part)) if _refers(child, parent) else None
+
+
+def _in_every_branch(part: exp.Expr) -> list[exp.Expr]:
+    """A condition; or, of conditions that OR connects, the equalities which each of them contains.
+
+    Such an equality joins as if it stood alone, and stays a part of the condition besides.
+    """
+    if not isinstance(part, exp.Or):
+        return [part]
+    first, *others = [list(conjuncts(branch)) for branch in _alternatives(part)]
+    return [each for each in first if isinstance(each, exp.EQ) and all(each in other for other in others)]
+
+
+def _alternatives(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that OR connects, brackets apart, in order."""
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, exp.Paren):
+            stack.append(part.this)
+        elif isinstance(part, exp.Or):
+            stack += [part.expression, part.this]
+        else:
+            yield part
 
 
 def _end(names: SourceNames, node: exp.Column) -> _End | None:

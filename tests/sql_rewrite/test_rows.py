@@ -67,6 +67,12 @@ def keys(sql: str) -> list[str]:
             "GROUP BY sex",
         ),
         (
+            "SELECT COUNT(*) FROM visits AS v, people AS p WHERE (v.person_id = p.person_id AND age > 20) "
+            "OR (cost > 3 AND (v.person_id = p.person_id AND age < 9))",
+            "SELECT COUNT(*) FROM visits AS v JOIN people AS p ON v.person_id = p.person_id "
+            "WHERE (v.person_id = p.person_id AND age > 20) OR (cost > 3 AND v.person_id = p.person_id AND age < 9)",
+        ),
+        (
             "SELECT sex, COUNT(*) FROM visits v CROSS JOIN people p WHERE p.person_id = v.person_id GROUP BY sex",
             "SELECT sex, COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id GROUP BY sex",
         ),
