@@ -132,13 +132,18 @@ def samples(name: str) -> list[Sample]:
         "replace": [(build("replace", (S, words("a"), words("b"))), ()), (build("replace", (S, words("aab"), words(""))), ())],  # noqa: E501
         **{op: [(build(op, (S, words("aab"))), ()), (build(op, (S, words("ab"))), ()), (build(op, (S, words("b"))), ())] for op in ("starts_with", "ends_with", "contains", "position")},  # noqa: E501
         **{op: [(build(op, (D,)), ()), (build(op, (T,)), ())] for op in REGISTRY if REGISTRY[op].section == "Dates" and len(_arguments(op)) == 1},  # noqa: E501
-        **{op: [(build(op, (T,)), ())] for op in ("hour", "minute", "second")},
+        **{op: [(build(op, (T,)), ())] for op in ("hour", "minute", "second", "millisecond", "microsecond")},
         "date_trunc": [(build("date_trunc", (words(k), T)), ()) for k in ("quarter", "week", "hour")],
         "date_diff": [(build("date_diff", (words(k), T, U)), ()) for k in ("year", "month", "week", "second")],
         "add_interval": [(build("add_interval", (k, whole(7), whole(3), whole(5))), ()) for k in (D, T)],
         "add_days": [(build("add_days", (D, I)), ()), (build("add_days", (D, whole(9))), ()), (build("add_days", (D, WIDE)), wide)],  # noqa: E501
         **{op: [(build(op, (words(k), T, U)), ()) for k in ("year", "month", "day")] for op in ("date_sub", "age_part")},  # noqa: E501
         "make_date": [(build("make_date", (build("add", (J, whole(1990))), build("add", (build("modulo", (I, whole(12))), whole(1))), J)), (J, build("add", (build("modulo", (I, whole(12))), whole(1)))))],  # noqa: E501
+        "split_part": [(build("split_part", (S, words(k), whole(n))), ()) for k, n in (("a", 1), ("b", 50), ("a", -50), ("ab", 1), ("aa", 50))],  # noqa: E501
+        **{op: [(build(op, (S, whole(200), words("ab"))), ()), (build(op, (S, whole(3), words("ab"))), ())] for op in ("lpad", "rpad")},  # noqa: E501
+        **{op: [(build(op, (S, words(k))), ()) for k in ("a", "bcdefghijklmnoa", "ß ")] for op in ("trim_of", "ltrim_of", "rtrim_of")},  # noqa: E501
+        "translate": [(build("translate", (S, words(k), words("xyz"))), ()) for k in ("a", "abcdefghijklmnopqrst" * 5)],
+        "strftime": [(build("strftime", (k, words(f))), ()) for k in (D, T) for f in ("%Y-%m", "%A%B" * 12, "%f%S%M%H" * 6, "%G%V%j" * 8)],  # noqa: E501
         "last_day": [(build("last_day", (k,)), ()) for k in (D, T)],
         "time_bucket": [(build("time_bucket", (whole(m), whole(d), whole(0), k)), ()) for m, d in ((5, 0), (0, 9)) for k in (D, T)],  # noqa: E501
         "cast_integer": [(build("cast_integer", (k,)), ()) for k in (X, S, B)] + [(build("cast_integer", wide), wide)],
@@ -175,6 +180,7 @@ def _accepted(name: str) -> list[Expression]:
 _CONSTANTS = (
     *("date_trunc", "date_diff", "hour", "minute", "second"),
     *("add_interval", "add_days", "date_sub", "age_part", "make_date", "time_bucket"),
+    *("strftime", "millisecond", "microsecond"),
 )
 """Operators of dates that need more than a date."""
 

@@ -20,7 +20,7 @@ from sql_rewrite.lift_interval import age
 from sql_rewrite.lift_refusal import unlisted, unread, worded
 from sql_rewrite.lifter import Lifter, Reader
 from sql_rewrite.refuse import refuse
-from sql_rewrite.syntax import DIALECT, consume, populated
+from sql_rewrite.syntax import DIALECT, consume, populated, whole_number
 
 __all__ = ["NAMES", "READERS"]
 
@@ -129,12 +129,62 @@ def _log(lifter: Lifter, node: exp.Expr) -> Expression:
 
 
 def _trim(lifter: Lifter, node: exp.Expr) -> Expression:
-    consume(node, "this", "position", text=lifter.text, what="TRIM")
+    consume(node, "this", "position", "expression", text=lifter.text, what="TRIM")
     where = str(node.args.get("position") or "BOTH").upper()
     operator = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": "trim"}.get(where)
     if operator is None:
         raise unread(lifter, node)
+    if node.expression is not None:
+        return lifter.make(node, f"{operator}_of", lifter.lift(node.this), lifter.lift(node.expression))
     return lifter.make(node, operator, lifter.lift(node.this))
+
+
+def _concat_ws(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "expressions", "coalesce", "safe", text=lifter.text, what="CONCAT_WS")
+    separator, *parts = node.expressions
+    return _joined(lifter, node, separator, parts)
+
+
+def _array_to_string(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", text=lifter.text, what="ARRAY_TO_STRING")
+    if not isinstance(node.this, exp.Array):
+        raise unread(lifter, node)
+    return _joined(lifter, node, node.expression, node.this.expressions)
+
+
+def _joined(lifter: Lifter, node: exp.Expr, separator: exp.Expr, parts: list[exp.Expr]) -> Expression:
+    """The texts that are not NULL with a constant separator between them: before each, and cut off at the start."""
+    constant = lifter.lift(separator)
+    if not parts or not isinstance(constant, Literal) or not isinstance(constant.value, str):
+        raise unread(lifter, node)
+    empty = Literal("", ColumnType.TEXT)
+    pieces = []
+    for part in parts:
+        piece = lifter.make(node, "concat", constant, lifter.lift(part))
+        pieces.append(lifter.make(node, "coalesce", piece, empty))
+    start = Literal(len(constant.value) + 1, ColumnType.INTEGER)
+    return lifter.make(node, "substr", lifter.make(node, "concat", *pieces), start)
+
+
+def _chr(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "expressions", "charset", text=lifter.text, what="CHR")
+    code = whole_number(node.expressions[0]) if len(node.expressions) == 1 else None
+    if code is None or not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
+        raise refuse(
+            "unsupported_function",
+            f"{lifter.text.spelled(node) or 'CHR'} is refused",
+            "Its argument must be a constant, and the code point of a character.",
+            "CHR(10)",
+            position=lifter.text.position(node),
+        )
+    return Literal(chr(code), ColumnType.TEXT)
+
+
+def _pad(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", "fill_pattern", "is_left", text=lifter.text, what=worded(node))
+    operator = "lpad" if node.args.get("is_left") else "rpad"
+    parts = [node.this, node.expression, node.args.get("fill_pattern")]
+    return lifter.make(node, operator, *[lifter.lift(part) for part in parts if part is not None])
 
 
 def _concat(lifter: Lifter, node: exp.Expr) -> Expression:
@@ -203,6 +253,10 @@ READERS: Mapping[type[exp.Expr], Reader] = {
     exp.Log: _log,
     exp.Trim: _trim,
     exp.Concat: _concat,
+    exp.ConcatWs: _concat_ws,
+    exp.ArrayToString: _array_to_string,
+    exp.Chr: _chr,
+    exp.Pad: _pad,
     exp.DPipe: _pipe,
     exp.Extract: _extract,
     exp.TimestampTrunc: _date_trunc,

@@ -72,6 +72,7 @@ __all__ = [
     "RoundDigits",
     "RoundUnits",
     "Scalar",
+    "SplitPart",
     "TimeBucket",
     "TotalDivision",
     "UnitsBetween",
@@ -129,7 +130,7 @@ class PowerDomain(enum.Enum):
 
 DatePartName = Literal[
     "year", "quarter", "month", "day", "day_of_week", "day_of_week_iso", "day_of_year", "week", "iso_year",
-    "hour", "minute", "second",
+    "hour", "minute", "second", "year_week", "decade", "century", "millisecond", "microsecond",
 ]  # fmt: skip
 
 
@@ -583,3 +584,15 @@ class TimeBucket(Scalar):
     value: Scalar
     type: EngineType
     guarded: bool
+
+
+@node
+class SplitPart(Scalar):
+    """The part of a text between separators, counted from 1, or from -1 for the last one; empty where there is none.
+
+    The separator is not empty, and one character where parts are counted from the end.
+    """
+
+    value: Scalar
+    separator: str
+    place: int

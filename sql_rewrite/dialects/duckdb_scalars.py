@@ -52,6 +52,7 @@ from sql_rewrite.scalars import (
     RoundDigits,
     RoundUnits,
     Scalar,
+    SplitPart,
     TimeBucket,
     TotalDivision,
     UnitsBetween,
@@ -72,11 +73,14 @@ _TYPES: Mapping[EngineType, str] = {
 }
 _COMPARISONS = {"distinct": "IS DISTINCT FROM", "not distinct": "IS NOT DISTINCT FROM"}
 _FUNCTIONS = {"position": "strpos"}
+_NARROW = frozenset({"lpad", "rpad"})
+"""Functions whose numbers have 32 bits: constants, which fit."""
 _DATE_PARTS = {
     "day_of_week": "dayofweek",
     "day_of_week_iso": "isodow",
     "day_of_year": "dayofyear",
     "iso_year": "isoyear",
+    "year_week": "yearweek",
 }
 _POWER_TESTS = {PowerDomain.NOT_ZERO: "<>", PowerDomain.POSITIVE: ">", PowerDomain.NOT_NEGATIVE: ">="}
 _ZERO = "0::DOUBLE"
@@ -108,6 +112,11 @@ def _interval(months: int, days: int, microseconds: int) -> str:
     parts = ((months, "months"), (days, "days"), (microseconds, "microseconds"))
     text = " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 days"
     return f"INTERVAL '{text}'"
+
+
+def _escaped(text: str) -> str:
+    """The text as a regular expression that fits it alone, written with letters, digits and escapes only."""
+    return "".join(sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}" for sign in text)
 
 
 class DuckDBScalars(Dialect, part=True):
@@ -307,7 +316,10 @@ class DuckDBScalars(Dialect, part=True):
     @writes(Function)
     def _function(self, node: Function) -> str:
         name = node.name
-        text = f"{_FUNCTIONS.get(name, name)}({', '.join([self.write(part) for part in node.arguments])})"
+        parts = [self.write(part) for part in node.arguments]
+        if name in _NARROW:
+            parts = [parts[0], f"CAST({parts[1]} AS INTEGER)", *parts[2:]]
+        text = f"{_FUNCTIONS.get(name, name)}({', '.join(parts)})"
         return text if node.cast is None else f"CAST({text} AS {_TYPES[node.cast]})"
 
     # Text and dates
@@ -379,3 +391,15 @@ class DuckDBScalars(Dialect, part=True):
         text = f"CAST(time_bucket({width}, {self.write(node.value)}) AS {_TYPES[node.type]})"
         first = _FIRST_DAY if node.type is EngineType.DATE else _FIRST_MOMENT
         return f"(CASE WHEN {text} >= {first} THEN {text} END)" if node.guarded else text
+
+    @writes(SplitPart)
+    def _split_part(self, node: SplitPart) -> str:
+        # The engine's own function makes a list of all parts first, whose memory nobody counts.
+        separator, place = _escaped(node.separator), node.place
+        if len(node.separator) > 1:
+            pattern = f"(?s)^(?:.*?{separator}){{{place - 1}}}(.*?)(?:{separator}|\\z)"
+        elif place > 0:
+            pattern = f"^(?:[^{separator}]*{separator}){{{place - 1}}}([^{separator}]*)"
+        else:
+            pattern = f"(?:^|{separator})([^{separator}]*)(?:{separator}[^{separator}]*){{{-place - 1}}}\\z"
+        return f"regexp_extract({self.write(node.value)}, '{pattern}', 1)"

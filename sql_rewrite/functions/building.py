@@ -30,9 +30,11 @@ from sql_rewrite.functions import (
     ranges,
     rounding,
     spans,
+    text_pieces,
     text_size,
     texts,
     truth,
+    written_dates,
 )
 from sql_rewrite.functions.harmony import depth_of, weight_of
 from sql_rewrite.functions.operator import Operator, TypeRefused
@@ -53,9 +55,11 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
             *powers.OPERATORS,
             *patterns.OPERATORS,
             *texts.OPERATORS,
+            *text_pieces.OPERATORS,
             *date_parts.OPERATORS,
             *dates.OPERATORS,
             *spans.OPERATORS,
+            *written_dates.OPERATORS,
             *casts.OPERATORS,
             *gathering.OPERATORS,
         )

@@ -14,12 +14,12 @@ from sql_rewrite.functions.operator import Operator, Range, any_nullable, one_ar
 from sql_rewrite.functions.values import midnight, of_day
 from sql_rewrite.scalars import DatePart, DatePartName
 
-__all__ = ["OPERATORS"]
+__all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS"]
 
 DATE, TIMESTAMP, INTEGER, TEXT = ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.INTEGER, ColumnType.TEXT
 
-_DAYS = tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
-_MONTHS = tuple("January February March April May June July August September October November December".split())
+DAY_NAMES = tuple("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split())
+MONTH_NAMES = tuple("January February March April May June July August September October November December".split())
 
 
 def _part(
@@ -92,11 +92,38 @@ def _year_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) 
     return ranges.between(1, 9999) if ends is None else ranges.between(ends[0].year, ends[1].year)
 
 
+def _by_years(size: int, offset: int) -> Range:
+    def interval(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+        years = _year_range(arguments, intervals)
+        assert years.lower is not None
+        assert years.upper is not None
+        return ranges.between((int(years.lower) + offset) // size, (int(years.upper) + offset) // size)
+
+    return interval
+
+
+def _year_week_range(arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
+    """The ISO year is the year, or a neighbour of it."""
+    years = _year_range(arguments, intervals)
+    assert years.lower is not None
+    assert years.upper is not None
+    return ranges.between(max(int(years.lower) - 1, 1) * 100 + 1, min(int(years.upper) + 1, 9999) * 100 + 53)
+
+
 OPERATORS: tuple[Operator, ...] = (
     _part("year", "YEAR(d)", "The year", 1, 9999, lambda d: d.year, parts=("year", "years"), interval=_year_range),
     _part("quarter", "QUARTER(d)", "The quarter", 1, 4, lambda d: (d.month - 1) // 3 + 1),
     _part("month", "MONTH(d)", "The month", 1, 12, lambda d: d.month, parts=("month", "months")),
-    _part("day", "DAY(d)", "The day of the month", 1, 31, lambda d: d.day, parts=("day", "days")),
+    _part(
+        "day",
+        "DAY(d), DAYOFMONTH",
+        "The day of the month",
+        1,
+        31,
+        lambda d: d.day,
+        names=("day", "dayofmonth"),
+        parts=("day", "days", "dayofmonth"),
+    ),
     _part(
         "day_of_week",
         "DAYOFWEEK(d), DOW",
@@ -104,8 +131,8 @@ OPERATORS: tuple[Operator, ...] = (
         0,
         6,
         lambda d: d.isoweekday() % 7,
-        names=("dayofweek", "dow"),
-        parts=("dow", "dayofweek"),
+        names=("dayofweek", "dow", "weekday"),
+        parts=("dow", "dayofweek", "weekday"),
     ),
     _part(
         "day_of_week_iso",
@@ -131,19 +158,53 @@ OPERATORS: tuple[Operator, ...] = (
         "week", "WEEK(d), WEEKOFYEAR", "The ISO week", 1, 53, lambda d: d.isocalendar()[1], names=("week", "weekofyear")
     ),
     _part(
-        "iso_year", "ISOYEAR(d)", "The ISO year", 1, 9999, lambda d: d.isocalendar()[0], names=("isoyear",), parts=()
+        "iso_year",
+        "ISOYEAR(d)",
+        "The ISO year",
+        1,
+        9999,
+        lambda d: d.isocalendar()[0],
+        names=("isoyear",),
+        parts=("isoyear",),
     ),
+    _part(
+        "year_week",
+        "YEARWEEK(d)",
+        "The ISO year times 100, plus the ISO week",
+        101,
+        999_953,
+        lambda d: d.isocalendar()[0] * 100 + d.isocalendar()[1],
+        names=("yearweek",),
+        parts=("yearweek",),
+        interval=_year_week_range,
+    ),
+    _part("decade", "DECADE(d)", "The year divided by 10", 0, 999, lambda d: d.year // 10, interval=_by_years(10, 0)),
+    _part("century", "CENTURY(d)", "The century", 1, 100, lambda d: (d.year + 99) // 100, interval=_by_years(100, 99)),
     _clock("hour", "HOUR(t)", "The hour", 23, lambda t: t.hour),
     _clock("minute", "MINUTE(t)", "The minute", 59, lambda t: t.minute),
     _clock("second", "SECOND(t)", "The whole second", 59, lambda t: t.second),
+    _clock(
+        "millisecond",
+        "MILLISECOND(t)",
+        "The milliseconds of the minute",
+        59_999,
+        lambda t: t.second * 1_000 + t.microsecond // 1_000,
+    ),
+    _clock(
+        "microsecond",
+        "MICROSECOND(t)",
+        "The microseconds of the minute",
+        59_999_999,
+        lambda t: t.second * 1_000_000 + t.microsecond,
+    ),
     _name(
         "dayname",
         "DAYNAME(d)",
         "The weekday in English.",
-        _DAYS,
+        DAY_NAMES,
         lambda d: d.weekday(),
         Cost(row=25, vector=2100),
     ),
-    _name("monthname", "MONTHNAME(d)", "The month in English.", _MONTHS, lambda d: d.month - 1, Cost(row=11)),
+    _name("monthname", "MONTHNAME(d)", "The month in English.", MONTH_NAMES, lambda d: d.month - 1, Cost(row=11)),
 )
 """Entries of the allow-list."""

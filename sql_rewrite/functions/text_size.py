@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal
 
-__all__ = ["fixed", "growth", "longest", "work"]
+__all__ = ["FORMATTED_MAX", "fixed", "growth", "longest", "work"]
+
+FORMATTED_MAX = 5
+"""Most characters of a date as text for each character of the format: two of them may be the name of a day."""
 
 TEXT = ColumnType.TEXT
 
@@ -63,6 +66,11 @@ def longest(expression: Expression) -> int | None:
     if isinstance(expression, Literal):
         return len(expression.value) if isinstance(expression.value, str) else 0
     if isinstance(expression, Call):
+        if expression.operator in ("lpad", "rpad", "strftime"):
+            constant = expression.arguments[1]
+            assert isinstance(constant, Literal)
+            value = constant.value
+            return FORMATTED_MAX * len(value) if isinstance(value, str) else value if isinstance(value, int) else 0
         last = expression.arguments[-1]
         cut = expression.operator in ("left", "right") or (
             expression.operator == "substr" and len(expression.arguments) == 3

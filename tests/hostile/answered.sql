@@ -550,3 +550,27 @@ SELECT COUNT(*) FROM hospitals
 
 -- answered: everybody knows what is in it
 SELECT region, COUNT(*) FROM hospitals GROUP BY region
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE strftime(born, '%Y') IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE ascii(education) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE unicode(education) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE ord(education) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE translate(education, 'a', 'b') IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE weekday(born) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE century(born) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE concat_ws(',', sex, education) IS NULL

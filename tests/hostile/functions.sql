@@ -20,9 +20,6 @@ SELECT COUNT(*) FROM people WHERE strptime(education, '%Y') IS NULL
 SELECT COUNT(*) FROM people WHERE try_strptime(education, '%Y') IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE strftime(born, '%Y') IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE regexp_matches(education, education) IS NULL
 
 -- refused: unsupported_function
@@ -188,18 +185,6 @@ SELECT COUNT(*) FROM people WHERE string_split(education, ',') IS NULL
 SELECT COUNT(*) FROM people WHERE split(education, ',') IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE ascii(education) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE unicode(education) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE ord(education) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE translate(education, 'a', 'b') IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE reverse(education) IS NULL
 
 -- refused: unsupported_function
@@ -212,9 +197,6 @@ SELECT COUNT(*) FROM people WHERE url_decode(education) IS NULL
 SELECT COUNT(*) FROM people WHERE parse_path(education) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE weekday(born) IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE epoch_ms(age) IS NULL
 
 -- refused: unsupported_function
@@ -222,9 +204,6 @@ SELECT COUNT(*) FROM people WHERE to_timestamp(age) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE to_days(age) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE century(born) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE julian(born) IS NULL
@@ -408,9 +387,6 @@ SELECT COUNT(*) FROM people WHERE to_number(education) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE substring_index(education, 'a', 1) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE concat_ws(',', sex, education) IS NULL
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE ltrim(education, sex, sex) IS NULL

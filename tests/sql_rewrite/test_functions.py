@@ -85,6 +85,7 @@ _CLOCK = ["hour", "minute", "second"]
 _POWERS = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 1 / 3, -0.5, 100.0, 400.0]
 _KNOWN = build("greatest", (integer(0), build("least", (J, integer(200)))))
 _SMALL = build("greatest", (number(-3.0), build("least", (Y, number(4.0)))))
+_FORMATS = ["%Y-%m", "%d.%-m.%y %H:%M:%S", "é%A%B%a%b%%", "%j %-d %-H %I %f %g %p", "%u %w %G-W%V", "no date"]
 _CLIPPED_DAY = build("clip", (D, Literal(datetime.date(1970, 1, 1), DATE), Literal(datetime.date(2024, 2, 29), DATE)))
 _INTERVALS = [(1, 0, 0), (-1, 0, 0), (12, -1, 0), (0, 30, 0), (0, 0, 90_000_000_000), (-14, 3, -1), (0, 0, 0)]
 _INTERVALS += [(120_000, 0, 0), (-120_000, 3_660_000, 0), (0, -3_660_000, 3_660_000 * 86_400_000_000)]
@@ -243,6 +244,24 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
         (S, text("日"), text("a")),
         (S, text("aa"), text("a")),
     ],
+    "split_part": [
+        (S, text(separator), integer(place))
+        for separator in (" ", "a", "-", ".", "日", "\x00", "\\", "]", "^")
+        for place in (1, 2, 3, 50, -1, -2, -50)
+    ]
+    + [(S, text(separator), integer(place)) for separator in ("ab", "aa", "- ", "bca") for place in (1, 2, 3, 50)],
+    **{
+        name: [(S, integer(n), text(pad)) for n, pad in ((0, "x"), (3, "xy"), (200, "日a"), (7, "\x00"))]
+        for name in ("lpad", "rpad")
+    },
+    **{
+        name: [(S, text(characters)) for characters in ("", "a", "ab%", " ", "日é", "\x00", "01")]
+        for name in ("trim_of", "ltrim_of", "rtrim_of")
+    },
+    "translate": [(S, text(old), text(new)) for old, new in (("ab", "日"), ("aa", "xy"), ("", ""), ("日e ", "e"))],
+    "ascii": [(S,)],
+    "unicode": [(S,)],
+    "strftime": [(column, text(written)) for column in (D, M) for written in _FORMATS],
     "starts_with": [(S, text("")), (S, text("a")), (S, text("日"))],
     "ends_with": [(S, text("")), (S, text("b")), (S, text("日"))],
     "contains": [(S, text("")), (S, text("ab")), (S, text("%")), (S, text("\x00"))],
@@ -251,6 +270,8 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
         name: list(_DATES)
         for name in ("year", "quarter", "month", "day", "day_of_week", "day_of_week_iso", "day_of_year")
     },
+    **{name: list(_DATES) for name in ("year_week", "decade", "century")},
+    **{name: [(M,)] for name in ("millisecond", "microsecond")},
     **{name: list(_DATES) for name in ("week", "iso_year", "dayname", "monthname", "epoch")},
     **{name: [(M,)] for name in ("hour", "minute", "second")},
     "date_trunc": [(text(u), D) for u in _UNITS] + [(text(u), M) for u in _UNITS + _CLOCK] + [(text("MONTH"), D)],
