@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,6 +26,7 @@ class Question:
     (journey/sizes.py makes a half width of it). `at_most` is the greatest part of the account for either, where that is
     less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero. `with_cut` asks for
     intervals with the cut beside those of the noise.
+    `started` is the moment of CURRENT_DATE and NOW(), None for texts that read no clock (sql_rewrite/lift_clock.py).
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -49,6 +51,7 @@ class Question:
     relative: Fraction | None = None
     at_most: Fraction | None = None
     with_cut: bool = False
+    started: datetime.datetime | None = None
 
     def __post_init__(self) -> None:
         given = [

@@ -23,7 +23,6 @@ AGGREGATES = f"use {', '.join(SHORT[:-1])} or {SHORT[-1]}"
 FUNCTIONS = "see the list of functions under /v1/capabilities"
 
 _PARTS = "date_trunc('month', d), YEAR(d), MONTH(d) or DAYOFWEEK(d)"
-_DIFFERENCE = "date_diff('day', a, b), with both dates written out or columns"
 _PATTERN = "x LIKE 'N%', CONTAINS(x, 'text') or STARTS_WITH(x, 'text')"
 
 
@@ -114,8 +113,15 @@ _HINTS: Mapping[str, Hint] = {
         _said(
             "one row alone would decide it; COUNT_IF(NOT p) < 20 is true where the noisy number of others says so"
         ): "bool_and logical_and",
-        _said(_PARTS): "strftime to_char date_format time_bucket week_of_year yearweek last_day make_date",
-        _said(_DIFFERENCE): "age date_add date_sub datesub dateadd date_part_diff to_days to_months to_years interval",
+        _said(_PARTS): "week_of_year",
+        _said("STRFTIME(d, '%Y-%m-%d')"): "to_char date_format format_date formatdatetime",
+        _said(
+            "d + INTERVAL 3 MONTH"
+        ): "dateadd add_months timestampadd date_part_diff to_days to_months to_years interval",
+        _said("EXTRACT(year FROM AGE(a, b))"): "age months_between",
+        _said("CONCAT(UPPER(LEFT(x, 1)), LOWER(SUBSTR(x, 2)))"): "initcap",
+        _said("RIGHT(x, 3), or x LIKE '%abc'"): "reverse",
+        _said("LPAD('', 3, 'x')"): "repeat space",
         _said("CAST(x AS DATE) or CAST(x AS TIMESTAMP)"): "strptime try_strptime to_date to_timestamp str_to_date",
         _said(_PATTERN): "regexp_matches regexp_full_match regexp_like regexp_extract regexp_replace rlike regexp glob "
         "levenshtein jaccard similar",

@@ -11,6 +11,7 @@ lowered from the typed plan, and the shell is generated from checked nodes.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -60,12 +61,15 @@ def lift(
     parameters: Mapping[str, ParameterValue] | None = None,
     *,
     nonempty: bool = False,
+    started: datetime.datetime | None = None,
 ) -> Plan:
     """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
 
+    `started` is what CURRENT_DATE and NOW() say (`lift_clock.started`); without it they are refused.
     Errors: Refused with every finding that could be established; depends on the text and public metadata only.
     """
     tree, text = parse(sql)
+    text.started = started
     try:
         plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty).plan(tree)
         check_gaps(text.tokens, text)

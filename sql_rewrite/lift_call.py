@@ -16,6 +16,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.functions import REGISTRY
+from sql_rewrite.lift_clock import CLOCKS, clock
 from sql_rewrite.lift_interval import age
 from sql_rewrite.lift_refusal import unlisted, unread, worded
 from sql_rewrite.lifter import Lifter, Reader
@@ -97,6 +98,9 @@ def _anonymous(lifter: Lifter, node: exp.Expr) -> Expression:
     ):
         consume(node, "this", "expressions", text=lifter.text, what="a function call")
         return _date_part(lifter, node, str(node.expressions[0].this), node.expressions[1])
+    if name in CLOCKS and not node.expressions:
+        consume(node, "this", "expressions", text=lifter.text, what="a function call")
+        return clock(lifter, node, name)
     if name not in _NAMED:
         consume(node, "this", "expressions", text=lifter.text, what="a function call")
         raise unlisted(lifter, node)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
-from sql_rewrite import lift_call, lift_constant, lift_interval, lift_operator
+from sql_rewrite import lift_call, lift_clock, lift_constant, lift_interval, lift_operator
 from sql_rewrite.declared_literals import outside_declaration
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, walk
 from sql_rewrite.functions import TypeRefused, build, clip_columns
@@ -54,6 +54,7 @@ _READERS: Mapping[type[exp.Expr], Reader] = {
     **lift_operator.READERS,
     **lift_interval.READERS,
     **lift_call.READERS,
+    **lift_clock.READERS,
 }
 
 

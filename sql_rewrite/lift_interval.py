@@ -78,30 +78,29 @@ _LARGE = 10**18
 def _span(lifter: Lifter, node: exp.Expr) -> _Span | None:
     """The constant interval that a node is; None when it is none. Errors: Refused, when it is not a constant."""
     node = bare(node)
-    match node:
-        case exp.Interval():
-            return _interval(lifter, node)
-        case exp.Neg():
-            span = _span(lifter, node.this)
-            return None if span is None else span.times(-1)
-        case exp.Add() | exp.Sub():
-            first, second = _span(lifter, node.this), _span(lifter, node.expression)
-            if first is None or second is None:
-                return None
-            return first.plus(second.times(1 if isinstance(node, exp.Add) else -1))
-        case exp.Mul():
-            for part, factor in ((node.this, node.expression), (node.expression, node.this)):
-                span = _span(lifter, part)
-                if span is not None:
-                    return span.times(_whole(lifter, node, factor))
+    if isinstance(node, exp.Interval):
+        return _interval(lifter, node)
+    if isinstance(node, exp.Neg):
+        span = _span(lifter, node.this)
+        return None if span is None else span.times(-1)
+    if isinstance(node, exp.Add | exp.Sub):
+        first, second = _span(lifter, node.this), _span(lifter, node.expression)
+        if first is None or second is None:
             return None
-        case exp.Anonymous() if str(node.this).lower() in _MAKERS and len(node.expressions) == 1:
-            return _MAKERS[str(node.this).lower()].times(_whole(lifter, node, node.expressions[0]))
-        case exp.ToDays():
-            consume(node, "this", text=lifter.text, what="to_days")
-            return _UNITS["day"].times(_whole(lifter, node, node.this))
-        case exp.Cast() if isinstance(node.to, exp.DataType) and node.to.is_type(exp.DType.INTERVAL):
-            return _spelled(lifter, node, node.this.name) if isinstance(node.this, exp.Literal) else None
+        return first.plus(second.times(1 if isinstance(node, exp.Add) else -1))
+    if isinstance(node, exp.Mul):
+        for part, factor in ((node.this, node.expression), (node.expression, node.this)):
+            span = _span(lifter, part)
+            if span is not None:
+                return span.times(_whole(lifter, node, factor))
+        return None
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in _MAKERS and len(node.expressions) == 1:
+        return _MAKERS[str(node.this).lower()].times(_whole(lifter, node, node.expressions[0]))
+    if isinstance(node, exp.ToDays):
+        consume(node, "this", text=lifter.text, what="to_days")
+        return _UNITS["day"].times(_whole(lifter, node, node.this))
+    if isinstance(node, exp.Cast) and node.to.is_type(exp.DType.INTERVAL) and isinstance(node.this, exp.Literal):
+        return _spelled(lifter, node, node.this.name)
     return None
 
 

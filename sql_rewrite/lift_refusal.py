@@ -11,7 +11,7 @@ from sql_rewrite.refuse import refuse
 
 __all__ = ["unlisted", "unread", "worded"]
 
-_VOLATILE = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Rand, exp.Uuid)
+_VOLATILE = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtimestamp, exp.Rand, exp.Uuid)
 _VOLATILE_NAMES = frozenset(
     (
         "now today random rand setseed uuid gen_random_uuid nextval currval current_setting getvariable "

@@ -7,6 +7,7 @@ they are found by the tokens before their arguments.
 from __future__ import annotations
 
 import bisect
+import datetime
 import re
 
 from sqlglot import exp
@@ -73,13 +74,14 @@ _UNIT = re.compile(r"(?:year|quarter|month|week|day|hour|minute|(?:milli|micro)?
 
 
 class Text:
-    """The analyst's text with its offsets: turns nodes into positions."""
+    """The analyst's text with its offsets: turns nodes into positions. `started` is what CURRENT_DATE and NOW() say."""
 
-    __slots__ = ("_lines", "_places", "sql", "tokens")
+    __slots__ = ("_lines", "_places", "sql", "started", "tokens")
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
         self.tokens: list[Token] = []
+        self.started: datetime.datetime | None = None
         self._lines: list[int] | None = None
         self._places: list[int] | None = None
 

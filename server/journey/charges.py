@@ -39,7 +39,10 @@ def power_of(question: Question, leaf: Account) -> NormPower:
 
 
 def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable:
-    """What decides steps 2 and 3: the text, its parameters with their types, policy, data, and the power of norms."""
+    """What decides steps 2 and 3: the text, its parameters with their types, policy, data, and the power of norms.
+
+    Of texts that read the clock, also when they began: a plan of yesterday is another plan.
+    """
     # By their written form: 0.0 and -0.0 are equal, and not the same question.
     parameters = tuple(sorted((k, type(v).__name__, repr(v)) for k, v in question.parameters.items()))
     bounds = question.contribution
@@ -51,6 +54,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         dataset.data_version,
         bounds,
         question.nonempty,
+        question.started,
         power,
     )
 

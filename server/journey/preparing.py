@@ -88,7 +88,7 @@ class Preparing:
             self._kept.clear()
 
     def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
-        plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty)
+        plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty, started=question.started)
         cores, values = bound_or_nominal(plan, power, self._dialect)
         histograms = tuple(norm_core(core) for core in cores)
         # Before anything is written out, which may be long.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from concurrent.futures import Future
 from functools import partial
@@ -43,6 +44,7 @@ from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
 from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, QueryBody
 from server.wire.words import State
+from sql_rewrite.lift_clock import started
 
 __all__ = ["router"]
 
@@ -146,6 +148,7 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         accept_noise=body.accept_noise,
         nonempty=body.nonempty,
         with_cut=body.with_cut,
+        started=started(body.sql, datetime.datetime.now(datetime.UTC)),
         idempotency_key=key,
         body_hash=canonical_hash(_asked(raw)),
     )

@@ -388,7 +388,7 @@ SELECT COUNT(*) FROM people WHERE to_number(education) IS NULL
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE substring_index(education, 'a', 1) IS NULL
 
--- refused: unsupported_sql
+-- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE ltrim(education, sex, sex) IS NULL
 
 -- refused: unsupported_function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from accountant.writer import Writer
 from mechanisms.families import NoiseFamily
 from server.journey.repeats import AnswerParts, Repeats
 from server.services import Services
+from sql_rewrite.lift_clock import started
 from tests.journey.clinic import question, stored
 
 Analyst = Callable[..., str]
@@ -207,3 +209,16 @@ def test_an_estimate_is_no_price_for_what_is_repeated_for_nothing(services: Serv
     # Where nothing stored may serve it has its price.
     told = services.journey.estimate(question(sql, who, reuse="none", **wish))
     assert told["verdict"] == "affordable"
+
+
+def test_an_answer_of_yesterday_is_not_one_of_today(services: Services, analyst: Analyst) -> None:
+    """Shows that a text which reads the clock is one question all day, and charged anew on the next."""
+    who = analyst()
+    sql = "SELECT COUNT(*) AS n FROM people WHERE age < date_diff('year', DATE '1960-05-01', CURRENT_DATE - 3)"
+    evening = datetime.datetime(2026, 2, 28, 20, tzinfo=datetime.UTC)
+    told = []
+    for hours in (0, 3, 4, 28):
+        moment = started(sql, evening + datetime.timedelta(hours=hours))
+        answer, settled = asked(services, sql, who, started=moment)
+        told.append((settled, answer["accounting"]["reused"]))
+    assert told == [(False, False), (True, True), (False, False), (False, False)]
