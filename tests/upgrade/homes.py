@@ -57,8 +57,8 @@ def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
     return Left(
         revision,
         accounts=3,
-        queries=10 + len(chosen),
-        releases=5 + len(_HISTOGRAMS_AND_SUMS) if chosen else 5,
+        queries=10 + len(chosen) + chosen.count("width"),  # one for each of its two charges
+        releases=5 + sum(_RELEASES[name] for name in chosen),
         answered=(*paid, "repeated", "read"),
         paid=paid,
         ended={**_ENDED, left_open: "failed_charged"},
@@ -66,8 +66,8 @@ def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
     )
 
 
-_HISTOGRAMS_AND_SUMS = ("norms", "norms", "weights", "weights", "values", "values", "values")
-"""The releases of the questions that choose: an average chooses bounds, then a norm."""
+_RELEASES = {"norms": 2, "weights": 2, "values": 3, "width": 2}
+"""How many releases a question that chooses makes: an average chooses bounds, then a norm."""
 
 LEFT = {
     "0.1.0": Left(
@@ -77,6 +77,7 @@ LEFT = {
     "0.2.1": _left_since_0_2("0008", "q_reserved"),
     "0.3.0": _left_since_0_2("0008", "q_reserved"),
     "0.4.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values"),
+    "0.5.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values", "width"),
 }
 
 

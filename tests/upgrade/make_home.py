@@ -13,14 +13,17 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.3.0 0.3.0 tests/upgrade/home-0.3.0.tar.gz
     git worktree add --detach ../noisegate-0.4.0 e6350b2
     python tests/upgrade/make_home.py ../noisegate-0.4.0 0.4.0 tests/upgrade/home-0.4.0.tar.gz
+    git worktree add --detach ../noisegate-0.5.0 c758317
+    python tests/upgrade/make_home.py ../noisegate-0.5.0 0.5.0 tests/upgrade/home-0.5.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
 AVG, a repeat, one with an Idempotency-Key; and one voided and one failed query, made through the ledger, since no
 client can make an engine fail. That of 0.1.0 has a second account of anna, side by side with the first, which paid too.
 Those since 0.2 have a release that ben was charged for reading, and a query that was left open: in the ledger's
-state "running" by 0.2.0, reserved by the later ones, which have no such state. That of 0.4.0 has a third table, of
-which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
+state "running" by 0.2.0, reserved by the later ones, which have no such state. Those since 0.4.0 have a third table,
+of which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
+That of 0.5.0 has a width that was bought in two charges: a histogram, and then sums at the price that follows.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -156,17 +159,23 @@ UNDECLARED: tuple[Question, ...] = (
 )
 """Questions that choose norms and bounds by histograms."""
 
+WIDTH = {"sql": "SELECT COUNT(*) AS n FROM stays WHERE days > 5", "accuracy": {"half_width": "400"}}
+"""Says how close, of rows whose norm nobody knows yet."""
+
+OF_0_4 = replace(
+    OF_0_2,
+    dataset=OF_0_2.dataset.replace("policy:", STAYS + "policy:"),
+    questions=(*OF_0_2.questions, *UNDECLARED),
+    left_open=RESERVED,
+)
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
     "0.2.1": replace(OF_0_2, left_open=RESERVED),
     "0.3.0": replace(OF_0_2, left_open=RESERVED),
-    "0.4.0": replace(
-        OF_0_2,
-        dataset=OF_0_2.dataset.replace("policy:", STAYS + "policy:"),
-        questions=(*OF_0_2.questions, *UNDECLARED),
-        left_open=RESERVED,
-    ),
+    "0.4.0": OF_0_4,
+    "0.5.0": replace(OF_0_4, questions=(*OF_0_4.questions, ("anna", "width", WIDTH, None))),
 }
 
 
