@@ -94,7 +94,7 @@ def look(scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(N
     return seen
 
 
-@pytest.mark.parametrize("rows", slow_ones([1, 5], [0, 1, 5, 50, 5_000]))
+@pytest.mark.parametrize("rows", slow_ones([1, 5, 5_000], [0, 1, 5, 50, 5_000]))
 def test_units_of_any_size(rows: int) -> None:
     """A neighbour with any number of rows moves sums and histograms by no more than is declared."""
     scene = with_visits(automatic(make_scene(3)), rows)

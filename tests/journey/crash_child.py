@@ -1,11 +1,16 @@
-"""Asks one question in a process of its own and kills that process at a named point. Run by test_crash.py."""
+"""Asks one question in a process of its own and kills that process at a named point. Run by test_crash.py.
+
+Each of these processes comes out of one that has imported the modules, and done nothing else: see `main`.
+"""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -40,7 +45,7 @@ def dying(function: Callable[..., Any], *, before: bool, call: int = 1) -> Calla
     return wrapped
 
 
-def main(
+def ask(
     home: str, point: str, key: str, dataset: str = "clinic", sql: str = SQL, stage: str = "1", width: str = ""
 ) -> None:
     """Asks, and dies when `point` is reached for the `stage`-th time; prints the answer otherwise.
@@ -72,5 +77,24 @@ def main(
         sys.stdout.flush()
 
 
+def main() -> None:
+    """For each line, arguments of `ask` and two files for its output: a process; says how it ended."""
+    for line in sys.stdin:
+        arguments, *files = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            for descriptor, file in enumerate(files, 1):
+                os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
+            ended = 1
+            try:
+                ask(*arguments)
+                ended = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(ended)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

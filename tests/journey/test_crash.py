@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,48 @@ RESERVED_FROM = POINTS.index("reserve.after_commit")
 SETTLED_FROM = POINTS.index("post.after_commit")
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+
+class Crashes:
+    """Processes that ask a question and may die of it, forked from one that has imported what they need."""
+
+    def __init__(self, started: subprocess.Popen[str], folder: Path) -> None:
+        self._started = started
+        self._files = [folder / "stdout", folder / "stderr"]
+
+    def ask(self, *arguments: str) -> Ended:
+        """One of them, with these arguments of `crash_child.ask`."""
+        assert self._started.stdin is not None
+        assert self._started.stdout is not None
+        self._started.stdin.write(json.dumps([arguments, *map(str, self._files)]) + "\n")
+        self._started.stdin.flush()
+        returncode = int(self._started.stdout.readline())
+        out, error = (file.read_bytes() for file in self._files)
+        return Ended(returncode, out, error.decode())
+
+
+@pytest.fixture(scope="module")
+def crashes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashes]:
+    """Where processes that die come from."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.journey.crash_child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    ) as started:
+        yield Crashes(started, tmp_path_factory.mktemp("crashes"))
+        assert started.stdin is not None
+        started.stdin.close()
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the clinic and one account, closed."""
@@ -54,19 +99,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_query_is_charged_or_never_happened(home: Path, point: str) -> None:
+def test_a_killed_query_is_charged_or_never_happened(home: Path, crashes: Crashes, point: str) -> None:
     """Shows that what was released is a subset of what was charged, and that a retry gets the same bytes."""
     key = f"key-{point}"
     with services_of(home) as services:
         before = services.ledger.accounts(dataset="clinic", principal="crash")[0].remaining_epsilon()
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.journey.crash_child", str(home), point, key],
-        capture_output=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    assert child.returncode == (0 if point == "none" else -signal.SIGKILL), child.stderr.decode()[-2000:]
+    child = crashes.ask(str(home), point, key)
+    assert child.returncode == (0 if point == "none" else -signal.SIGKILL), child.stderr[-2000:]
     place = POINTS.index(point)
     with services_of(home) as services:
         account = services.ledger.accounts(dataset="clinic", principal="crash")[0]
@@ -93,17 +132,11 @@ def test_a_killed_query_is_charged_or_never_happened(home: Path, point: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["decided", "written", "before_commit", "after_commit", "answered"])
-def test_a_killed_repeat_is_settled_or_never_happened(home: Path, stage: str) -> None:
+def test_a_killed_repeat_is_settled_or_never_happened(home: Path, crashes: Crashes, stage: str) -> None:
     """Shows that a repeat costs nothing wherever it dies, and that a retry gets the stored bytes or a new repeat."""
     key = f"repeat-{stage}"
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.journey.crash_child", str(home), f"repeat.{stage}", key],
-        capture_output=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    child = crashes.ask(str(home), f"repeat.{stage}", key)
+    assert child.returncode == -signal.SIGKILL, child.stderr[-2000:]
     with services_of(home) as services:
         known = [q for q in services.ledger.queries("crash") if q.idempotency_key == key]
         assert [q.state for q in known] == (["settled"] if stage in ("after_commit", "answered") else [])
@@ -145,7 +178,7 @@ def wards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(("point", "stage"), STAGES)
 def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
-    wards: Path, point: str, stage: int
+    wards: Path, crashes: Crashes, point: str, stage: int
 ) -> None:
     """Shows one charge for both stages, the same end for every retry, and that no histogram is free afterwards."""
     key = f"key-{point}-{stage}"
@@ -155,14 +188,8 @@ def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
         services.journey.abandon(admitted)
         losses = [event.loss().mu_squared for charge in admitted.asked.charges for event in charge.events]
     assert len(losses) == 2
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.journey.crash_child", str(wards), point, key, "wards", WARD, str(stage)],
-        capture_output=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    child = crashes.ask(str(wards), point, key, "wards", WARD, str(stage))
+    assert child.returncode == -signal.SIGKILL, child.stderr[-2000:]
     with services_of(wards) as services:
         after = services.ledger.accounts(dataset="wards", principal="crash")[0]
         assert (after.spent.mu_squared or 0) - (before.spent.mu_squared or 0) >= sum(losses) * 10**12 - 2
@@ -202,20 +229,16 @@ WIDTH = "400"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(CHARGES)), ids=[f"{point} {stage}" for point, stage in CHARGES])
-def test_a_width_killed_between_its_charges_keeps_those_that_were_made(wards: Path, place: int) -> None:
+def test_a_width_killed_between_its_charges_keeps_those_that_were_made(
+    wards: Path, crashes: Crashes, place: int
+) -> None:
     """Shows how many charges there are, that nothing unpaid is stored, and the same end for every retry."""
     (point, stage), key = CHARGES[place], f"width-{place}"
     sql = f"SELECT ward, COUNT(*) AS n FROM visits WHERE cost <> {2000 + place} GROUP BY ward"
     with services_of(wards) as services:
         earlier = {query.id for query in services.ledger.queries("crash")}
-    child = subprocess.run(
-        [sys.executable, "-m", "tests.journey.crash_child", str(wards), point, key, "wards", sql, str(stage), WIDTH],
-        capture_output=True,
-        timeout=120,
-        check=False,
-        cwd=Path(__file__).resolve().parents[2],
-    )
-    assert child.returncode == -signal.SIGKILL, child.stderr.decode()[-2000:]
+    child = crashes.ask(str(wards), point, key, "wards", sql, str(stage), WIDTH)
+    assert child.returncode == -signal.SIGKILL, child.stderr[-2000:]
     asked = question(
         sql, "crash", dataset="wards", idempotency_key=key, reuse="none", epsilon=None, half_width=Fraction(WIDTH)
     )

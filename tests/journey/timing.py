@@ -301,10 +301,11 @@ def statements_of(prepared: Prepared) -> tuple[Statement, ...]:
     return (*values, *of_norms, *sums)
 
 
-def search(services: Services, *, texts: int, seed: int, again: int = 41) -> tuple[Text, float, int]:
+def search(services: Services, *, texts: int, seed: int, runs: int = 5, again: int = 41) -> tuple[Text, float, int]:
     """The text in which one person moves the running time most, by how many ticks, and how many texts were refused.
 
-    A climb; its ten best are measured again, because the best of many measurements is the luckiest.
+    A climb, of so many runs of each text; its ten best are measured again, because the best of many measurements is
+    the luckiest.
     """
     source = random.Random(seed)
 
@@ -321,7 +322,7 @@ def search(services: Services, *, texts: int, seed: int, again: int = 41) -> tup
     best, best_score, refused, stale = fresh(), 0.0, 0, 0
     for _ in range(texts):
         candidate = fresh() if stale > 15 or best_score == 0 else best.changed(source)
-        score = shift(services, candidate, 5)
+        score = shift(services, candidate, runs)
         stale += 1
         if score is None:
             refused += 1

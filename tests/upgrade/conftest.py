@@ -11,7 +11,21 @@ from migrations.upgrade import upgrade
 from tests.databases import EmptyDatabase, postgresql_server  # noqa: F401 - fixtures are found by their names
 from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 
+ON_SQLITE = ("0.2.1", "0.3.0", "0.4.0")
+"""Their databases have the revision of that of 0.5.0, whose home was asked what theirs were and more: on PostgreSQL
+they are upgraded at night."""
+
 DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks homes that are upgraded on PostgreSQL at night. Before what `tests/conftest.py` does with that mark."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and isinstance(item, pytest.Function):
+            made = getattr(item, "callspec", None)
+            if made is not None and made.params.get("old") == "postgresql" and made.params["version"] in ON_SQLITE:
+                item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(scope="module", params=LEFT)
