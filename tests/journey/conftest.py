@@ -7,9 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from server.services import Services
-from tests.journey.fixtures import principals, services
+from tests.journey.fixtures import own_noise, principals, services
 
-__all__ = ["analyst", "services"]
+__all__ = ["analyst", "own_noise", "services"]
+
+
+@pytest.fixture(autouse=True)
+def noise(own_noise: None) -> None:
+    """Every test of the journey has noise that is the same in every run."""
 
 
 @pytest.fixture

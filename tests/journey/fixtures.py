@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from mechanisms import gateway
+from mechanisms.measurement import Integers, Measurement, Perturbed
+from mechanisms.randomness import BitSource
 from server.services import Services
+from tests.audit.recorder import FixedBits
 from tests.journey.clinic import clinic_in, open_account
 
-__all__ = ["principals", "services"]
+__all__ = ["own_noise", "principals", "services"]
 
 _NUMBERS = itertools.count()
 
@@ -21,6 +26,24 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """Started services with the clinic attached."""
     with clinic_in(tmp_path_factory.mktemp("home")) as (started, _):
         yield started
+
+
+@pytest.fixture
+def own_noise(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The noise that is drawn in a test is its own, and the same in every run.
+
+    What a test says of noisy numbers holds then, or does not: one histogram in 3,000 shows a bin of nobody as certain
+    (mechanisms/value_bounds.md), and one interval of 95% in twenty misses. What noise is drawn is audited elsewhere,
+    with fresh noise (`tests/break/test_two_worlds*.py`).
+    """
+    bits, genuine = FixedBits(zlib.crc32(request.node.name.encode())), gateway.perturb
+
+    def perturb(measurement: Measurement, exact_matrix: Integers, _: BitSource) -> Perturbed:
+        return genuine(measurement, exact_matrix, bits)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gateway, "perturb", perturb)
+        yield
 
 
 def principals(services: Services, word: str) -> Callable[..., str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -74,14 +75,25 @@ def charged_mu(services: Services, who: str) -> Fraction:
     return Fraction(account.spent.mu_squared or 0)
 
 
+def near(answer: dict[str, Any], place: int, truth: float, *, cut: float) -> bool:
+    """Whether a column adds up to the truth, less a part that may be cut: within six of its standard errors."""
+    error = math.hypot(*(errors[place] for errors in answer["standard_errors"]))
+    return bool(abs(sum(row[place] for row in answer["rows"]) - truth) < cut * truth + 6 * error)
+
+
 def test_nothing_is_declared_and_the_answer_is_right(clinic: Services) -> None:
-    """Shows both releases of one question: near the truth, the norm with its source, what it cuts, one charge."""
+    """Shows both releases of one question: near the truth, the norm with its source, what it cuts, one charge.
+
+    Its noise is small beside one person with a thousand rows, so that the norm is that of the heavy ones, or larger
+    where noise looks like such a person. At a thousand the noise of a group is 82, the least loss is below that, and
+    what is cut of four groups is then at most 4.2% of their rows.
+    """
     answer = ask(clinic, WARD, analyst(clinic), epsilon="100")
     assert [row[0] for row in answer["rows"]] == list("abcd")
-    assert abs(sum(row[1] for row in answer["rows"]) - ROWS) < 0.05 * ROWS
+    assert near(answer, 1, ROWS, cut=0.02)
     (norm,) = answer["provenance"]["norms"]
     assert (norm["source"], norm["power"], norm["of"], norm["columns"]) == ("chosen", "l2", "rows", ["COUNT(*)"])
-    assert 50 < float(norm["norm"]) < 110  # the heavy ones have 150 rows over four wards: a norm of 75
+    assert 50 < float(norm["norm"]) <= 1000  # the heavy ones have 150 rows over four wards: a norm of 75
     assert 0 <= norm["cut"]["share"] < 0.05
     assert norm["cut"]["error"] is not None
     assert "scaled down" in answer["provenance"]["cut"][0]
@@ -219,8 +231,8 @@ def test_several_cores_joins_filters_and_units(clinic: Services) -> None:
         who,
         epsilon="100",
     )
-    assert abs(sum(row[1] for row in joined["rows"]) - ROWS) < 0.1 * ROWS
-    assert abs(sum(row[3] for row in joined["rows"]) - PEOPLE) < 0.05 * PEOPLE
+    assert near(joined, 1, ROWS, cut=0.05)
+    assert near(joined, 3, PEOPLE, cut=0.02)
     assert len(joined["provenance"]["norms"]) == 2  # of all rows, and of those under the filter
     two = ask(
         clinic,
@@ -239,8 +251,8 @@ def test_hidden_groups_lose_none_of_a_unit(clinic: Services) -> None:
     text = "SELECT town, COUNT(*) AS n, COUNT(DISTINCT person_id) AS u FROM visits GROUP BY town"
     answer = ask(clinic, text, who, epsilon="100")
     assert [row[0] for row in answer["rows"]] == ["town0", "town1", "town2"]
-    assert abs(sum(row[1] for row in answer["rows"]) - ROWS) < 0.05 * ROWS
-    assert abs(sum(row[2] for row in answer["rows"]) - PEOPLE) < 0.02 * PEOPLE
+    assert near(answer, 1, ROWS, cut=0.02)
+    assert near(answer, 2, PEOPLE, cut=0.01)
     assert [norm["of"] for norm in answer["provenance"]["norms"]] == ["rows", "units"]
     shown = foreseen(clinic, text, who, epsilon="1")["contribution"][0]["shown_from"]
     assert [one["groups_per_unit"] for one in shown] == [1, 10, 100]

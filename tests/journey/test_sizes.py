@@ -66,17 +66,30 @@ def test_without_a_profile_and_a_release_it_is_refused(plain: Services) -> None:
         assert any("dataset profile" in line for line in finding.instead)
 
 
-def test_a_stored_release_says_the_size(plain: Services) -> None:
-    """The first one names a spend; afterwards a part of its numbers can be asked for, also of a sum."""
-    principal = _analyst(plain)
-    for sql in (BY_SEX, "SELECT sex, SUM(salary) AS s FROM people GROUP BY sex"):
+@pytest.mark.parametrize("sql", [BY_SEX, "SELECT sex, SUM(salary) AS s FROM people GROUP BY sex"])
+def test_a_stored_release_says_the_size(plain: Services, sql: str) -> None:
+    """The first one names a spend; afterwards a part of its numbers can be asked for, also of a sum.
+
+    Nobody is in the group of NULL. In one release of sixty its interval says otherwise, as intervals of 95% may: that
+    group would be the least one, and no width is narrow beside it. Then another analyst asks; six in a row would be
+    so once in 10^8 runs.
+    """
+    for _ in range(6):
+        principal = _analyst(plain)
         first = answer_to(plain, question(sql, principal, epsilon="0.5", accept_noise=True))
-        smallest = min(abs(row[1]) for row in first["rows"] if row[0] is not None)
+        empty = next(place for place, row in enumerate(first["rows"]) if row[0] is None)
+        if not first["lows"][empty][1] <= 0 <= first["highs"][empty][1]:
+            continue
         answer = answer_to(plain, _asked(sql, principal, "0.02"))
+        smallest = min(abs(row[1]) for row in first["rows"] if row[0] is not None)
         assert max(_widths(answer, 1)) <= 0.02 * smallest * 1.05
+        if abs(answer["rows"][empty][1]) > max(_widths(answer, 1)):
+            continue
         again = answer_to(plain, _asked(sql, principal, "0.02"))
         assert again["rows"] == answer["rows"]
         assert not _charged(again)
+        return
+    pytest.fail("the group of nobody has had six times a number that is surely not zero")
 
 
 @pytest.mark.parametrize(
