@@ -362,6 +362,10 @@ def an_eighth_of_the_noise_at_chosen_bounds(patch: pytest.MonkeyPatch) -> None:
 def test_planted_bugs_are_noticed(
     served: Served, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], sql: str
 ) -> None:
-    """The audit above refutes servers with one deliberate bug each."""
+    """The audit above refutes servers with one deliberate bug each.
+
+    An eighth of the noise of a sum shifts the combination by three standard deviations, where all stages may by 0.62:
+    of 200 answers of each world, three in four refute that, except once in 10^7 runs.
+    """
     plant(monkeypatch)
-    assert findings(served, sql, FilterKind.APPROXIMATE, times=180) != []
+    assert findings(served, sql, FilterKind.APPROXIMATE, times=200) != []
