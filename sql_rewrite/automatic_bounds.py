@@ -62,11 +62,11 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
 
     Filters, conditions and keys read values as they are stored, whatever is declared.
     """
-    names = {source.relation: source.table.name for source in core.sources}
+    names = {source.relation: source.table.name for source in core.sources if source.groups is None}
 
     def put(expression: Expression) -> Expression:
         if isinstance(expression, ColumnRef):
-            found = bounds.get((names[expression.relation], expression.name))
+            found = bounds.get((names.get(expression.relation, ""), expression.name))
             if found is None or expression.declared is not None:
                 return expression
             return replace(expression, declared=Interval(found.lower, found.upper))
@@ -144,11 +144,18 @@ def _candidates(core: Core) -> Iterator[tuple[Place, ValueBounds]]:
 
 def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
     """The columns that sums are computed from, of the protected tables, that have no declared bounds."""
-    tables = {source.relation: source.table for source in core.sources}
+    # What is computed within a unit is not stored, so that no histogram of its values is at hand.
+    tables = {source.relation: source.table for source in core.sources if source.groups is None}
     for aggregate in core.aggregates:
         for column in () if aggregate.argument is None else _read(aggregate.argument):
-            table = tables[column.relation]
-            if table.protected and column.declared is None and column.type in GRIDDED and not column.identifies:
+            table = tables.get(column.relation)
+            if (
+                table is not None
+                and table.protected
+                and column.declared is None
+                and column.type in GRIDDED
+                and not column.identifies
+            ):
                 yield (table.name, column.name), column
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from privacy.policy import ColumnType
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, walk
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, describe, walk
 
 __all__ = ["clipped_columns"]
 
@@ -20,7 +20,7 @@ def clipped_columns(arguments: Sequence[Expression | None]) -> Iterator[tuple[st
             column, *ends = node.arguments
             lower, upper = (end.value if isinstance(end, Literal) else None for end in ends)
             if isinstance(column, ColumnRef) and not _within(column, lower, upper):
-                yield column.name, lower, upper
+                yield describe(column), lower, upper
 
 
 def _within(column: ColumnRef, lower: Value, upper: Value) -> bool:

@@ -17,8 +17,7 @@ from fractions import Fraction
 
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NormPower
-from sql_rewrite.expressions import columns_of
-from sql_rewrite.plan import Core
+from sql_rewrite.plan import Core, constant_per_unit, contribution_bound, rows_of_unit
 
 __all__ = [
     "FINE",
@@ -128,17 +127,15 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
     group, whatever its number of rows. Norms of that power are chosen where bounds are automatic and groups can be
     selected; this names none of them yet.
     """
-    root = core.sources[0].table
-    declared = root.counted
-    assert declared is not None
-    if root.one_row:
+    bound = contribution_bound(core.sources)
+    if bound is None:
         return Contribution(groups=1, rows=1, total=1, one_row=True, choose_groups=False)
+    declared = bound.counted if isinstance(bound, AutomaticContribution) else bound
     total = declared.rows_per_unit
-    single = {source.relation for source in core.sources if source.table.one_row}
-    alone = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
-    stored = root.rows_stored
+    alone = all(constant_per_unit(key, core.sources) for _, key in core.keys)
+    stored = rows_of_unit(core.sources)
     weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
-    if isinstance(root.contribution, AutomaticContribution) and (cells is not None or alone or weighed):
+    if isinstance(bound, AutomaticContribution) and (cells is not None or alone or weighed):
         most = stored if cells is None else min(cells, stored)
         return NormedContribution(power=power, cells=1 if alone else most, rows=stored, norms=())
     if alone:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
@@ -28,11 +29,13 @@ from privacy.statistic import StatisticKind
 from privacy.wording import shortened
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.cost_below import Below, work_below
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
+from sql_rewrite.plan import paired_rows, rows_of_unit
 from sql_rewrite.refuse import refuse
 
 __all__ = [
@@ -207,7 +210,7 @@ def work_of(
     statements += [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
     for bounded, passes in statements:
         root = bounded.core.sources[0].table
-        stored = root.rows_stored
+        stored = rows_of_unit(bounded.core.sources)
         worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
         vectors = 1 + -(-(stored - 1) // costs.vector_rows)
         cells = min(bounded.described.keys.groups_per_unit, stored)
@@ -220,6 +223,12 @@ def work_of(
             # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
             unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
         # Rows of joined tables are hashed whether or not a row finds them.
+        paired = paired_rows(bounded.core.sources)
+        unit += passes * paired * (costs.scan + costs.join + costs.unit)
+        below = _below(bounded, costs)
+        unit += passes * below.unit
+        rows += passes * below.row * USUAL_SHARE
+        operators += passes * below.operators
         joined = (source.table for source in bounded.core.sources[1:])
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
         normed = isinstance(bounded.contribution, NormedContribution)
@@ -240,6 +249,24 @@ def work_of(
         costliest=None if costliest is None else shortened(describe(costliest[1])),
         costs=costs,
     )
+
+
+def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
+    """What is computed within each unit before the core's rows are there."""
+    if all(source.groups is None for source in bounded.core.sources):
+        return Below()
+    worst, usual = _Meter(costs), _Meter(costs, typical=TYPICAL_CHARACTERS)
+
+    def lowered(meter: _Meter, part: Expression) -> tuple[float, float, int]:
+        found, text = meter.lowered(part), 0.0
+        if part.type is ColumnType.TEXT:
+            text = min(meter.characters(part), LENGTH_MAX_DEFAULT) * (costs.key_character + costs.salt_character)
+        return found.row + text, found.vector, found.operators
+
+    return work_below(
+        bounded.core.sources, costs, partial(lowered, worst), partial(lowered, usual),
+        lambda source: source.table.rows_expected or ROWS_ASSUMED,
+    )  # fmt: skip
 
 
 def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
@@ -299,12 +326,15 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
         total = total.plus(meter.lowered(expression), copies)
     sums = sum(b.statistic.coordinates for b in bounded.statistics)
     keys = [key for _, key in bounded.core.keys]
-    row = costs.scan + costs.join * (len(bounded.core.sources) - 1) + costs.sum * sums + costs.key * len(keys)
+    paired = paired_rows(bounded.core.sources)
+    joins = sum(source.join is not None and not source.join.on_unit for source in bounded.core.sources)
+    row = costs.scan + costs.join * (len(bounded.core.sources) - 1) if not paired else costs.pair + costs.join * joins
+    row += costs.sum * sums + costs.key * len(keys)
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared
     if not bounded.one_row:
-        row += costs.unit
+        row += 0.0 if paired else costs.unit
         for key, domain in zip(keys, bounded.domains, strict=True):
             if domain is None:
                 row += costs.salt
@@ -362,6 +392,16 @@ def check_work(
             f"{OPERATORS_MAX:,} may be planned.",
             "nest functions of numbers less deeply: each guard doubles what is below it",
             "ask for its aggregates in several queries",
+        )
+    if work.unit_nanoseconds > UNIT_NANOSECONDS_MAX and any(paired_rows(core.core.sources) for core in cores):
+        raise refuse(
+            "join_multiplies",
+            "a join on the privacy unit is refused",
+            f"All pairs of one person's rows may take {round(work.unit_nanoseconds / 1e6):,} ms, which would show "
+            f"whether "
+            f"they are there; {UNIT_NANOSECONDS_MAX // 1_000_000} ms are allowed.",
+            "aggregate one of the tables first, in a nested query that groups by the privacy unit",
+            "ask an administrator to declare a smaller rows_stored_per_unit, or length_max of texts",
         )
     if work.unit_nanoseconds > UNIT_NANOSECONDS_MAX:
         named = "its expressions" if work.costliest is None else work.costliest

@@ -24,6 +24,9 @@ must not keep the server busy."""
 RANGE_DOMAIN_MAX = 366
 """Largest range of an INTEGER expression that counts as its public keys (the days of a year fit)."""
 
+MADE_DOMAIN_MAX = 32
+"""The same over values that are computed within each unit: how many rows a unit may have says little about it."""
+
 
 def evaluate(expression: Expression, row: Mapping[tuple[str, str], Value]) -> Value:
     """The value of the expression for one row, given as {(relation, name): value}. Never raises for stored values.
@@ -100,7 +103,8 @@ def _domain(expression: Expression, limit: int) -> Sequence[KeyValue] | None:
         assert interval.lower is not None
         assert interval.upper is not None
         low, high = math.ceil(interval.lower), math.floor(interval.upper)
-        if high - low < min(limit, RANGE_DOMAIN_MAX):
+        made = any(column.shown is not None for column in columns_of(expression))
+        if high - low < min(limit, MADE_DOMAIN_MAX if made else RANGE_DOMAIN_MAX):
             return (*range(low, high + 1), *null)
     return None
 

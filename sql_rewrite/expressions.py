@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import assert_never
 
@@ -99,7 +99,8 @@ class ColumnRef:
     bounds of the policy, which stored values may violate until `clip_columns` enforces them. `domain` is every value
     that the column can have, NULL included where it can be NULL; with `other` it is every value that the column has
     once it is gathered (`sql_rewrite.gather`), and a stored value may lie outside. `identifies` says that a value
-    belongs to one privacy unit. `length_max` is the most characters of a stored text.
+    belongs to one privacy unit. `length_max` is the most characters of a stored text. `shown` is what people call a
+    column whose name is ours.
     """
 
     relation: str
@@ -113,6 +114,7 @@ class ColumnRef:
     is_unit: bool = False
     length_max: int | None = None
     identifies: bool = False
+    shown: str | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         # Columns stand in many sets; those of one name are rarely different ones.
@@ -336,7 +338,7 @@ def describe(expression: Expression) -> str:
 
 def _described(expression: Expression, *, outermost: bool = False) -> str:
     if isinstance(expression, ColumnRef):
-        return expression.name
+        return expression.shown or expression.name
     if isinstance(expression, Literal):
         return _described_constant(expression.value)
     name, arguments = expression.operator, expression.arguments

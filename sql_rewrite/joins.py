@@ -1,22 +1,28 @@
-"""Joins of a private block: many-to-one, from the table whose rows are counted to its parents.
+"""Joins of a private block: many-to-one, from the table whose rows are counted to its parents, or on the unit.
 
-A join is answered only along a declared reference, from the table that holds the reference to the table whose
-unique key it names. Such a join never repeats a row, so the contribution bounds of the first table stay true.
+A join along a declared reference leads from the table that holds it to the table whose unique key it names. It never
+repeats a row, so the contribution bounds of the first table stay true.
+
+Two relations of rows about people are also joined where both sides are the unit's key. Claim: the join is unit-local.
+Proof: two rows meet only where their units are equal, so every row of the join belongs to that one unit, and the rows
+of unit u are the pairs of u's own rows on either side; a row that an outer join keeps belongs to its own unit. The
+rows of a unit multiply, and so do the bounds of what is stored and of what counts (plan.py); a bound per unit above
+holds whatever the multiplicities are. A reference to another person, such as a manager, is no such path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 from sqlglot import exp
 
 from privacy.policy import Column, Dataset, Table
-from privacy.refusal import Position
+from privacy.refusal import Position, Refused
 from sql_rewrite.expressions import ColumnRef, Expression
-from sql_rewrite.plan import Join, Source
+from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import Entry, SourceNames, View, reference, tables_of
@@ -29,6 +35,9 @@ _Place = Callable[[], Position | None]
 """Looks up where something is in the text, which only a refusal needs."""
 
 SOURCES_MAX = 8
+
+PAIRS_MAX = 2**20
+"""Most rows of one unit after joins on the unit: as many as two tables of a thousand rows each make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +107,7 @@ def resolve_sources(
     linked: set[int] = set()
     if apart:
         everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
-        found, linked = _linked(node, everything, {link.right.entry.relation for link in links}, text)
+        found, linked = _linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
         links += found
         if len(links) < len(drafts) - 1:
             raise refuse(
@@ -151,24 +160,52 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield part
 
 
-def _linked(node: exp.Select, names: SourceNames, joined: Collection[str], text: Text) -> tuple[list[_Link], set[int]]:
-    """The equalities of WHERE along declared references, one for each entry that no join has, and their identities.
+def _linked(
+    node: exp.Select, names: SourceNames, joined: Collection[str], dataset: Dataset, text: Text
+) -> tuple[list[_Link], set[int]]:
+    """The equalities of WHERE along declared references, or of units, one for each entry that no join has.
 
-    What is not along a reference, or names an entry that another equality joins already, is a condition like others.
+    With the identities of those that are conditions of WHERE by themselves. What joins nothing, or names an entry that
+    another equality joins already, is a condition like others.
     """
     found: list[_Link] = []
     own: set[int] = set()
     parents = set(joined)
+    of_units: list[tuple[exp.Expr, exp.Expr, _Link]] = []
     for whole in conjuncts(node.args["where"].this):
         for part in _in_every_branch(whole):
             link = _along(part, names, text)
             if link is None or link.right.entry.relation in parents:
+                shared = _of_units(part, names, dataset, text)
+                of_units += [] if shared is None else [(whole, part, shared)]
                 continue
             parents.add(link.right.entry.relation)
             found.append(link)
             if part is whole:
                 own.add(id(part))
+    for whole, part, link in of_units:
+        if link.right.entry.relation not in parents:
+            parents.add(link.right.entry.relation)
+            found.append(link)
+            if part is whole:
+                own.add(id(part))
     return found, own
+
+
+def _of_units(part: exp.Expr, names: SourceNames, dataset: Dataset, text: Text) -> _Link | None:
+    """The join that an equality of the unit's keys of two entries says, to the later one of them."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
+        return None
+    if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
+        return None
+    one, two = _end(names, part.this), _end(names, part.expression)
+    if one is None or two is None or one.entry.relation == two.entry.relation:
+        return None
+    if not (_is_unit(one, dataset) and _is_unit(two, dataset)):
+        return None
+    places = [entry.relation for entry in names.entries]
+    earlier, later = sorted((one, two), key=lambda end: places.index(end.entry.relation))
+    return _Link(earlier, later, outer="", place=partial(text.position, part))
 
 
 def _along(part: exp.Expr, names: SourceNames, text: Text) -> _Link | None:
@@ -251,13 +288,17 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
                 return _Link(_End(holding[0][0], *left), _End(joined, *right), outer, place)
     found: _Link | None = None
     rest: list[exp.Expr] = []
-    for part in () if on is None else conjuncts(on):
-        link = None if found is not None else _equality(part, names, joined, outer, place)
-        if link is None:
-            rest.append(part)
+    parts = [] if on is None else list(conjuncts(on))
+    links = [_equality(part, names, joined, outer, place) for part in parts]
+    best = 0 if len(links) == 1 else max(range(len(links)), key=lambda i: (_joins_by(links[i], dataset), -i), default=0)
+    for place_of, part in enumerate(parts):
+        if place_of == best and links[place_of] is not None:
+            found = links[place_of]
         else:
-            found = link
-    if found is not None and not (rest and (outer == "RIGHT" or (outer and _refers(found.left, found.right)))):
+            rest.append(part)
+    # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
+    reversed_ = found is not None and _refers(found.right, found.left) and not found.left.source.table.protected
+    if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
         conditions += rest
         return found
     if on is None and not using and kind in ("", "CROSS"):
@@ -305,7 +346,7 @@ def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
 def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], set[str]]:
     """The joins by the entry of their parent, and the public relations whose rows an outer join keeps.
 
-    Each link must point from a reference to a unique key.
+    Each link points from a reference to a unique key, or else it is of units.
     """
     joins: dict[str, Join] = {}
     preserved: set[str] = set()
@@ -313,7 +354,14 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
         child, parent = link.left, link.right
         if not _refers(child, parent):
             child, parent = parent, child
-        if not _refers(child, parent):
+        along = _refers(child, parent)
+        kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
+        single = along and kept is not parent and parent.entry.relation not in joins
+        single = single and parent.source.relation == _first(parent.entry)
+        if not single and _is_unit(link.left, dataset) and _is_unit(link.right, dataset):
+            _add_on_unit(link, joins, dataset, alone=not place)
+            continue
+        if not along:
             raise refuse(
                 "join_not_on_key",
                 "a join is refused",
@@ -321,7 +369,6 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
                 *_declared(dataset),
                 position=link.place(),
             )
-        kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
         if kept is parent and not parent.source.table.protected and child.source.table.protected:
             preserved.add(parent.source.relation)
         elif kept is parent:
@@ -350,14 +397,8 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
             )
         _check_unit_path(child, parent.source.table, dataset, link.place)
         if parent.entry.relation in joins:
-            raise refuse(
-                "join_multiplies",
-                "a join is refused",
-                "Two tables refer to one table, so rows of one person would be multiplied.",
-                "aggregate each table in its own query",
-                position=link.place(),
-            )
-        if parent.source.relation != tables_of(parent.entry)[0].relation:
+            raise _meets_many(link)
+        if parent.source.relation != _first(parent.entry):
             raise refuse(
                 "join_multiplies",
                 "a join is refused",
@@ -372,6 +413,66 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
             outer=kept is child,
         )
     return joins, preserved
+
+
+def _meets_many(link: _Link) -> Refused:
+    return refuse(
+        "join_multiplies",
+        "a join is refused",
+        "Two tables refer to one table, so rows of one person would be multiplied.",
+        "aggregate each table in its own query",
+        position=link.place(),
+    )
+
+
+def _joins_by(link: _Link | None, dataset: Dataset) -> int:
+    """How good an equality is for a join: along a reference, of units, of stored columns, none."""
+    if link is None:
+        return 0
+    if _refers(link.left, link.right) or _refers(link.right, link.left):
+        return 3
+    return 2 if _is_unit(link.left, dataset) and _is_unit(link.right, dataset) else 1
+
+
+def _is_unit(end: _End, dataset: Dataset) -> bool:
+    """Whether the column is the key of the unit that the row belongs to, in every row of the table."""
+    found = reference(end.source, end.column, dataset)
+    return found.is_unit and end.source.table.protected
+
+
+def _add_on_unit(link: _Link, joins: dict[str, Join], dataset: Dataset, *, alone: bool) -> None:
+    """Adds the join of rows about people that belong to one unit, which all tables of an entry share."""
+    left, right = (link.right, link.left) if link.outer == "RIGHT" else (link.left, link.right)
+    if link.outer == "RIGHT" and not alone:
+        raise refuse(
+            "unsupported_sql",
+            "a RIGHT JOIN after another join is refused",
+            "It would leave out every table before it. It is not answered yet.",
+            "write it as LEFT JOIN",
+            position=link.place(),
+        )
+    if link.outer and isinstance(right.entry, View) and not right.entry.rows.plain:
+        raise refuse(
+            "unsupported_sql",
+            f"a {link.outer} JOIN of a nested query is refused",
+            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
+            "use JOIN, or join the table itself",
+            position=link.place(),
+        )
+    if right.entry.relation in joins:
+        raise _meets_many(link)
+    parent = reference(right.source, right.column, dataset)
+    joins[right.entry.relation] = Join(
+        child=reference(left.source, left.column, dataset),
+        parent=replace(parent, relation=_first(right.entry)),
+        outer=bool(link.outer),
+        on_unit=True,
+    )
+
+
+def _first(entry: Entry) -> str:
+    """The relation whose rows are the entry's."""
+    return tables_of(entry)[0].relation
 
 
 def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: _Place) -> tuple[Entry, ...]:
@@ -394,7 +495,8 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
             *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
             position=place(),
         )
-    result, placed = [roots[0]], {source.relation for source in tables_of(roots[0])}
+    result: list[Entry] = [roots[0]]
+    placed = {source.relation for source in tables_of(roots[0])}
     while len(result) < len(drafts):
         # Parents whose child is already there.
         ready = [
@@ -407,13 +509,32 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
         for entry in ready:
             result.append(_joined(entry, joins[entry.relation], dataset))
             placed.update(source.relation for source in tables_of(entry))
+    _check_pairs([source for entry in result for source in tables_of(entry)], place)
     return tuple(result)
+
+
+def _check_pairs(sources: Sequence[Source], place: _Place) -> None:
+    """Refuses joins on the unit in which the rows of one person multiply beyond what a worker may hold."""
+    if not any(source.join is not None and source.join.on_unit for source in sources):
+        return
+    pairs = rows_of_unit(sources)
+    if pairs > PAIRS_MAX:
+        raise refuse(
+            "join_multiplies",
+            "a join on the privacy unit is refused",
+            f"Up to {pairs:,} pairs of one person's rows could meet, and {PAIRS_MAX:,} are allowed: "
+            f"rows_stored_per_unit "
+            "of the tables multiply.",
+            "aggregate one of the tables first, in a nested query that groups by the privacy unit",
+            "ask an administrator to declare a smaller rows_stored_per_unit",
+            position=place(),
+        )
 
 
 def _joined(entry: Entry, join: Join, dataset: Dataset) -> Entry:
     """The entry with its join. Columns of an outer join's parent may be NULL."""
     first, *others = tables_of(entry)
-    source = Source(first.relation, first.table, join)
+    source = replace(first, join=join)
     if isinstance(entry, Source):
         return source
     columns = entry.rows.columns

@@ -46,6 +46,7 @@ from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
 from sql_rewrite.union import unite
+from sql_rewrite.unit_groups import UnitBlock
 
 __all__ = ["lift"]
 
@@ -92,7 +93,8 @@ class _Lift:
         self.public = PublicRelations(text, self.cores)
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
-        self.seeker = RowsSeeker(dataset, self._with)
+        self.seeker = RowsSeeker(dataset, self._with, lambda node, scope: self._by_unit(node, scope) is not None)
+        self._unit_blocks: dict[int, UnitBlock | None] = {}
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
         self._derived = 0
@@ -243,6 +245,25 @@ class _Lift:
 
     # Rows about people, which nested blocks select
 
+    def _by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
+        """The block as one that groups rows within each unit, None for any other block. Each block is read once."""
+        if node.args.get("group") is None and node.args.get("distinct") is None:
+            return None
+        if id(node) not in self._unit_blocks:
+            self._unit_blocks[id(node)] = self._read_by_unit(node, scope)
+        return self._unit_blocks[id(node)]
+
+    def _read_by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
+        if not all(self.seeker.reads_rows(item, scope) for item in listed(node)):
+            return None
+        try:
+            tables, _ = self._listed(node, scope, 0, people=True)
+            names = resolve_sources(node, tables, self.dataset, self.text)
+        except Refused:
+            return None  # read as any other block it is refused for the same reason
+        block = UnitBlock(node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters)
+        return block if block.by_unit() else None
+
     def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
         """The rows of a nested query; its tables are called r and a number, from `first` on. Errors: Refused."""
         if isinstance(node, exp.Subquery):
@@ -250,7 +271,13 @@ class _Lift:
             return self.rows(node.this, self._with(node, scope), first)
         assert isinstance(node, exp.Select)
         consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
-        tables, released = self._listed(node, self._with(node, scope), first, people=True)
+        scope = self._with(node, scope)
+        grouped = self._by_unit(node, scope)
+        if grouped is not None:
+            rows = grouped.rows(f"r{first}")
+            self.warnings.extend(grouped.warnings)
+            return rows
+        tables, released = self._listed(node, scope, first, people=True)
         if released:
             raise self._mixed(node)
         names = resolve_sources(node, tables, self.dataset, self.text, first=first)

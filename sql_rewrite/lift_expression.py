@@ -198,7 +198,7 @@ class ExpressionLift:
         except Refused:
             return None
         table = self._tables.get(column.relation) if isinstance(column, ColumnRef) else None
-        if table is None or not isinstance(column, ColumnRef) or column.is_unit:
+        if table is None or not isinstance(column, ColumnRef) or column.is_unit or column.shown:
             return None
         return About(named(column.name), column.type, named(table), column.declared)
 

@@ -35,6 +35,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
+from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import ONE, UnitSums, under
 from sql_rewrite.relations import (
     ChosenGroups,
@@ -43,11 +44,11 @@ from sql_rewrite.relations import (
     Grouped,
     Half,
     HiddenKey,
-    JoinOn,
     KeyText,
     Output,
     Projected,
     Relation,
+    RowsSource,
     Salted,
     Steps,
     Sum,
@@ -184,17 +185,6 @@ class _Lowering:
 
     # Rows
 
-    def _sources(self) -> tuple[TableSource, ...]:
-        sources = []
-        for source in self.core.sources:
-            join = None
-            if source.join is not None:
-                child, parent = source.join.child, source.join.parent
-                on = Column(child.relation, child.name), Column(parent.relation, parent.name)
-                join = JoinOn(*on, outer=source.join.outer)
-            sources.append(TableSource(source.table.name, source.relation, join))
-        return tuple(sources)
-
     def _base(self, *, with_unit: bool) -> Relation:
         """Rows with their keys, encoded values and filters.
 
@@ -203,17 +193,25 @@ class _Lowering:
         """
         columns = []
         root = self.core.sources[0].relation
+        contribution = self.bounded.contribution
+        draw = with_unit and isinstance(contribution, Contribution) and contribution.choose_groups
         if with_unit:
-            columns.append(Output(Column(root, "unit$id"), "u"))
-            contribution = self.bounded.contribution
-            if isinstance(contribution, Contribution) and contribution.choose_groups:
-                columns.append(Output(Column(root, "unit$draw"), "d"))
+            columns.append(Output(Column(root, UNIT), "u"))
+        if draw:
+            columns.append(Output(Column(root, DRAW), "d"))
         for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
             columns.append(Output(self._key(key, public=domain is not None), name))
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
         where = None if self.core.where is None else lower_expression(self.core.where, self.parameters)
-        return TableRows(tuple(columns), self._sources(), where)
+        return TableRows(tuple(columns), self._sources(draw=draw), where)
+
+    def _sources(self, *, draw: bool) -> tuple[TableSource | RowsSource, ...]:
+        if all(source.groups is None for source in self.core.sources):
+            return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
+        parts = [self.core.where, *(key for _, key in self.core.keys)]
+        parts += [part for item in self.bounded.statistics for part in (item.argument, item.filter, item.present)]
+        return lowered_sources(self.core.sources, read_columns(self.core.sources, *parts), self.parameters, draw=draw)
 
     def _key(self, key: Expression, *, public: bool) -> Scalar:
         value = lower_expression(key, self.parameters)

@@ -7,16 +7,22 @@ measurements of the cores' statistics.
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from privacy.aggregate import AggregateFunction
+from privacy.bounds import BOUND_MAX, AutomaticContribution, ContributionBound
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Position
 from privacy.release import ColumnKind
-from sql_rewrite.expressions import ColumnRef, Expression
+from privacy.statistic import Encoding
+from sql_rewrite.expressions import ColumnRef, Expression, columns_of
 from sql_rewrite.trace import CONSTANT, Trace
 
 __all__ = [
+    "GROUPS",
     "Aggregate",
     "Arrangement",
     "Core",
@@ -29,6 +35,15 @@ __all__ = [
     "Simulation",
     "SortTerm",
     "Source",
+    "UnitFunction",
+    "UnitGroups",
+    "UnitValue",
+    "constant_per_unit",
+    "contribution_bound",
+    "leaves",
+    "paired_rows",
+    "rows_bound",
+    "rows_of_unit",
 ]
 
 
@@ -37,20 +52,133 @@ class Join:
     """A many-to-one join along a declared reference: `child` holds the unique `parent` key.
 
     `outer` keeps child rows without a parent (LEFT JOIN); it never adds rows, because the parent key is unique.
+
+    With `on_unit` both sides are rows about people, which meet where they belong to one unit: a row may meet several.
+    Every row of the join belongs to that unit, and follows from the unit's own rows alone.
     """
 
     child: ColumnRef
     parent: ColumnRef
     outer: bool
+    on_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table that a core reads under a generated relation name; the first source has no join."""
+    """One table that a core reads under a generated relation name; the first source has no join.
+
+    With `groups` it is no stored table but rows that are computed within each unit, which `table` describes.
+    """
 
     relation: str
     table: Table
     join: Join | None = None
+    groups: UnitGroups | None = None
+
+
+class UnitFunction(enum.Enum):
+    """What is computed of the rows of one group of one unit, exactly."""
+
+    ROWS = "rows"
+    VALUES = "values"
+    DISTINCT = "distinct"
+    SUM = "sum"
+    AVERAGE = "average"
+    LEAST = "least"
+    GREATEST = "greatest"
+    ANY_TRUE = "any_true"
+    ALL_TRUE = "all_true"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitValue:
+    """One value of a group of a unit's rows: of those under `filter`. `argument` is clipped where it is summed.
+
+    Numbers are summed in whole steps of `encoding`, so that their order does not matter.
+    """
+
+    name: str
+    function: UnitFunction
+    argument: Expression | None
+    filter: Expression | None
+    encoding: Encoding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitGroups:
+    """Rows that are computed within each unit: one for each group of its rows (sql_rewrite/unit_groups.py).
+
+    The rows of `sources` that satisfy `where` are grouped by their unit and `keys`; of each group there are `values`,
+    and of the groups that satisfy `having` the `columns`. These two read keys and values under the relation `GROUPS`.
+    """
+
+    sources: tuple[Source, ...]
+    where: Expression | None
+    keys: tuple[tuple[str, Expression], ...]
+    values: tuple[UnitValue, ...]
+    having: Expression | None
+    columns: tuple[tuple[str, Expression], ...]
+
+
+GROUPS = "g$"
+"""The relation of the keys and values of groups."""
+
+
+def rows_of_unit(sources: Sequence[Source]) -> int:
+    """The most rows of one unit in the join of these sources: joins on the unit multiply, others do not."""
+    return prod([source.table.rows_stored for source in _multiplied(sources)])
+
+
+def leaves(sources: Sequence[Source]) -> int:
+    """The stored tables that these sources read, each as often as it is written."""
+    return sum(1 if source.groups is None else leaves(source.groups.sources) for source in sources)
+
+
+def paired_rows(sources: Sequence[Source]) -> int:
+    """The rows of one unit that go into pairs of joins on the unit, all tables together; zero where none multiplies."""
+    multiplied = _multiplied(sources)
+    if len(multiplied) == 1:
+        return 0
+    several = [source.table.rows_stored for source in multiplied if source.table.rows_stored > 1]
+    return sum(several) if len(several) > 1 else 0
+
+
+def contribution_bound(sources: Sequence[Source]) -> ContributionBound | AutomaticContribution | None:
+    """How much a unit may take part with the rows of these sources; None where it has one row at most.
+
+    Joins on the unit multiply rows, and so the bounds: any bound is safe, because the sensitivity follows from it.
+    """
+    tables = [source.table for source in _multiplied(sources)]
+    bounds = [table.contribution for table in tables if table.contribution is not None and not table.one_row]
+    if len(bounds) <= 1:
+        return bounds[0] if bounds else None
+    counted = [bound.counted if isinstance(bound, AutomaticContribution) else bound for bound in bounds]
+    product = ContributionBound(
+        min(BOUND_MAX, prod(bound.rows_per_unit for bound in counted)),
+        min(BOUND_MAX, prod(bound.groups_per_unit for bound in counted)),
+        min(BOUND_MAX, prod(bound.rows_per_unit_and_group for bound in counted)),
+    )
+    automatic = any(isinstance(bound, AutomaticContribution) for bound in bounds)
+    return AutomaticContribution(product) if automatic else product
+
+
+def rows_bound(sources: Sequence[Source]) -> int:
+    """The rows of a unit within the declared bounds; all that are stored where questions choose the bounds."""
+    bound, stored = contribution_bound(sources), rows_of_unit(sources)
+    return min(bound.rows_per_unit, stored) if isinstance(bound, ContributionBound) else stored
+
+
+def constant_per_unit(expression: Expression, sources: Sequence[Source]) -> bool:
+    """Whether all rows of a unit have one value: it reads only tables of which a unit has one row at most.
+
+    A row that an outer join leaves without a partner has NULL there, as all rows of its unit have.
+    """
+    single = [source.relation for source in sources if source.table.one_row]
+    return all(ref.relation in single or (ref.is_unit and not ref.nullable) for ref in columns_of(expression))
+
+
+def _multiplied(sources: Sequence[Source]) -> list[Source]:
+    return [source for source in sources if source.join is None or source.join.on_unit]
 
 
 @dataclass(frozen=True, slots=True)

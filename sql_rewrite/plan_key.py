@@ -39,9 +39,9 @@ from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
-from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitGroups
 
-__all__ = ["VERSION", "canonical_core", "core_key", "norm_key"]
+__all__ = ["VERSION", "canonical_core", "canonical_groups", "core_key", "norm_key"]
 
 VERSION = 2
 """Of the identity. Version 1 held the number of the whole policy, and the plan without its bounds."""
@@ -49,6 +49,7 @@ VERSION = 2
 _OUTSIDE: dict[type, frozenset[str]] = {
     Aggregate: frozenset({"position", "text"}),
     BoundedCore: frozenset({"domains"}),
+    ColumnRef: frozenset({"shown"}),
     Core: frozenset({"name"}),
     CoreStatistics: frozenset({"name"}),
     Keys: frozenset({"domain"}),
@@ -62,6 +63,8 @@ _LATER: dict[type, Mapping[str, object]] = {
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0},
     CoreStatistics: {"norms": ()},
+    Join: {"on_unit": False},
+    Source: {"groups": None},
     Statistic: {"norm": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
@@ -82,19 +85,32 @@ def _inside(kind: type) -> tuple[str, ...]:
 def canonical_core(core: Core) -> tuple[object, ...]:
     """A nested tuple that is equal for equal cores, whatever their names."""
     return (
-        tuple(
-            (
-                source.relation,
-                source.table.name.lower(),
-                None
-                if source.join is None
-                else (form_of(source.join.child), form_of(source.join.parent), source.join.outer),
-            )
-            for source in core.sources
-        ),
+        tuple(map(_canonical_source, core.sources)),
         form_of(core.where),
         tuple(form_of(key) for _, key in core.keys),
         tuple((a.function.value, form_of(a.argument), form_of(a.filter)) for a in core.aggregates),
+    )
+
+
+def _canonical_source(source: Source) -> tuple[object, ...]:
+    join = source.join
+    return (
+        source.relation,
+        source.table.name.lower(),
+        None if join is None else (form_of(join.child), form_of(join.parent), join.outer, join.on_unit),
+        None if source.groups is None else canonical_groups(source.groups),
+    )
+
+
+def canonical_groups(groups: UnitGroups) -> tuple[object, ...]:
+    """A nested tuple that is equal for equal groups of units' rows. Which columns are read of them is no matter."""
+    return (
+        tuple(map(_canonical_source, groups.sources)),
+        form_of(groups.where),
+        tuple(sorted(repr(form_of(key)) for _, key in groups.keys)),
+        tuple(sorted(value.name for value in groups.values)),
+        form_of(groups.having),
+        tuple(sorted(name for name, _ in groups.columns)),
     )
 
 

@@ -10,28 +10,36 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-from sql_rewrite.scalars import Column, ExtremeName, Node, Scalar, node
+from sql_rewrite.scalars import Column, EngineType, ExtremeName, Node, Scalar, node
 
 __all__ = [
+    "AllTrue",
+    "AnyTrue",
     "Binned",
     "ChosenGroups",
     "Count",
+    "DifferentValues",
     "Distinct",
     "EndOf",
     "Extended",
     "Factor",
+    "FineSteps",
     "Grouped",
     "Half",
     "HiddenKey",
     "JoinOn",
+    "Kept",
     "KeyText",
     "KeyedOrder",
     "LeastPlace",
     "Listed",
     "NormBin",
+    "NumberOf",
+    "OneZero",
     "Output",
     "Projected",
     "Relation",
+    "RowsSource",
     "Salted",
     "SharedRows",
     "Steps",
@@ -63,6 +71,30 @@ class Steps(Scalar):
 
 
 @node
+class FineSteps(Scalar):
+    """The nearest whole number of steps to a number that is finite or NULL, held to +-`limit`; WIDE. NULL for NULL."""
+
+    value: Scalar
+    step: Fraction
+    limit: int
+
+
+@node
+class NumberOf(Scalar):
+    """The number that is so many steps, of a WIDE integer with a sign, rounded to a double nearby; NULL for NULL."""
+
+    steps: Scalar
+    step: Fraction
+
+
+@node
+class OneZero(Scalar):
+    """The number, with the zero that has no sign for both zeros: which of two equal ones comes first is no matter."""
+
+    value: Scalar
+
+
+@node
 class KeyText(Scalar):
     """The first characters of a text. `cheap` says that the text may be written several times, as a column may."""
 
@@ -91,6 +123,28 @@ class EndOf(Scalar):
 
     which: ExtremeName
     value: Scalar
+
+
+@node
+class AnyTrue(Scalar):
+    """Whether a condition is true of some row of a group, NULL apart; NULL for a group of nothing else."""
+
+    value: Scalar
+
+
+@node
+class AllTrue(Scalar):
+    """Whether a condition is true of all rows of a group, NULL apart; NULL for a group of nothing else."""
+
+    value: Scalar
+
+
+@node
+class DifferentValues(Scalar):
+    """How many different values a group has, NULL apart."""
+
+    value: Scalar
+    type: EngineType
 
 
 @node
@@ -172,7 +226,7 @@ class Output:
 
 @node
 class JoinOn:
-    """A many-to-one join: the child's column holds the parent's unique key. `outer` keeps rows without a parent."""
+    """A join of equal columns. `outer` keeps rows without a partner."""
 
     child: Column
     parent: Column
@@ -189,11 +243,20 @@ class TableSource:
 
 
 @node
+class RowsSource:
+    """Rows that the statement computes, under the name that columns refer to them by."""
+
+    rows: Relation
+    relation: str
+    join: JoinOn | None
+
+
+@node
 class TableRows(Relation):
-    """One row for each row of the first source that meets the condition."""
+    """One row for each row of the joined sources that meets the condition."""
 
     outputs: tuple[Output, ...]
-    sources: tuple[TableSource, ...]
+    sources: tuple[TableSource | RowsSource, ...]
     where: Scalar | None
 
 
@@ -293,6 +356,16 @@ class Projected(Relation):
 
     rows: Relation
     alias: str
+    outputs: tuple[Output, ...]
+
+
+@node
+class Kept(Relation):
+    """The rows that meet a condition (all of them without one), with these columns alone."""
+
+    rows: Relation
+    alias: str
+    where: Scalar | None
     outputs: tuple[Output, ...]
 
 

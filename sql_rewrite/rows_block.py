@@ -58,24 +58,34 @@ def _without_brackets(item: exp.Expr) -> exp.Expr:
 class RowsSeeker:
     """Tells nested queries that select rows from those that are answered by themselves, before either is lifted.
 
-    `with_` gives what a query with a WITH of its own can see.
+    `with_` gives what a query with a WITH of its own can see; `by_unit` says of a block over such rows whether it
+    groups them by their unit.
     """
 
-    def __init__(self, dataset: Dataset, with_: Callable[[exp.Expr, Scope], Scope]) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        with_: Callable[[exp.Expr, Scope], Scope],
+        by_unit: Callable[[exp.Select, Scope], bool],
+    ) -> None:
         self._dataset = dataset
         self._with = with_
         self._ctes: dict[int, bool] = {}
+        self._by_unit = by_unit
 
     def of_rows(self, node: exp.Expr, scope: Scope) -> bool:
-        """Whether a nested query selects rows of tables of the dataset, which it does not aggregate."""
+        """Whether a nested query selects rows of tables of the dataset, or computes rows within each unit."""
         if isinstance(node, exp.Subquery):
             return self.of_rows(node.this, self._with(node, scope))
-        if not isinstance(node, exp.Select) or not _selects_rows(node):
+        if not isinstance(node, exp.Select):
             return False
         inner = self._with(node, scope)
-        return any(self._reads_rows(item, inner) for item in listed(node))
+        if not any(self.reads_rows(item, inner) for item in listed(node)):
+            return False
+        return _selects_rows(node) or self._by_unit(node, inner)
 
-    def _reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
+    def reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
+        """Whether an item of FROM is a table of the dataset, or selects rows of one or computes them within units."""
         if isinstance(item, exp.Subquery):
             return self.of_rows(item.this, self._with(item, Scope(scope.ctes)))
         if not isinstance(item, exp.Table):
@@ -101,10 +111,12 @@ class RowsSeeker:
     def _of_people(self, node: exp.Expr, scope: Scope) -> bool:
         if isinstance(node, exp.Subquery):
             return self._of_people(node.this, self._with(node, scope))
-        if not isinstance(node, exp.Select) or not _selects_rows(node):
+        if not isinstance(node, exp.Select):
             return False
         inner = self._with(node, scope)
-        return any(self.reads_people(item, inner) for item in listed(node))
+        if not any(self.reads_people(item, inner) for item in listed(node)):
+            return False
+        return _selects_rows(node) or self._by_unit(node, inner)
 
 
 def _selects_rows(node: exp.Select) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
+from sql_rewrite.unit_values import renamed
 
 __all__ = ["Entry", "SourceNames", "View", "ambiguous_column", "base_table", "reference", "tables_of"]
 
@@ -371,6 +372,11 @@ def ambiguous_column(node: exp.Column | exp.Identifier, relations: Sequence[str]
 def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     """A column of a source as a typed node. Columns of an outer join's parent may be NULL."""
     outer = source.join is not None and source.join.outer
+    if source.groups is not None:
+        expression = dict(source.groups.columns)[column.name]
+        nullable = expression.nullable or outer
+        found = renamed(expression, column.name, column.description, nullable=nullable)
+        return replace(found, relation=source.relation)
     declared = None
     if column.bounds is not None and column.type not in (ColumnType.TEXT, ColumnType.BOOLEAN):
         declared = Interval(Fraction(column.bounds.lower), Fraction(column.bounds.upper))
@@ -381,6 +387,8 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     is_unit = (table.name == dataset.unit.table and column.name == dataset.unit.key) or (
         table.protected and not table.unit_path and column.name == table.unit_column
     )
+    if outer and source.join is not None and source.join.on_unit:
+        is_unit = False  # it is NULL for units without a partner, which it does not count
     return ColumnRef(
         relation=source.relation,
         name=column.name,

@@ -92,12 +92,12 @@ def _unbounded(argument: Expression) -> tuple[str, tuple[str, ...]]:
     while stack:
         node = stack.pop()
         if isinstance(node, ColumnRef):
-            columns[f'"{node.name}"'] = None
+            columns[f'"{describe(node)}"'] = None
         if not isinstance(node, Call):
             continue
         if has_calendar_range(node):
             dates = [column for column in columns_of(node) if column.declared is None]
-            columns.update(dict.fromkeys(f'"{column.name}"' for column in dates))
+            columns.update(dict.fromkeys(f'"{describe(column)}"' for column in dates))
             if dates:
                 continue
         if node.operator in ("cast_integer", "cast_number") and node.arguments[0].type is ColumnType.TEXT:

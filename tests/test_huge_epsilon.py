@@ -92,6 +92,32 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "WHERE x = 1",
         "SELECT h.region, COUNT(v.cost) AS n, COUNT(DISTINCT v.person_id) FROM hospitals AS h LEFT JOIN "
         "(SELECT * FROM visits WHERE days > 50) AS v ON v.hospital_id = h.hospital_id GROUP BY h.region",
+        # Aggregation within each unit
+        "SELECT AVG(n), COUNT(*) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id HAVING "
+        "COUNT(*) > 2) t",
+        "SELECT n // 3 AS k, COUNT(*), AVG(total) FROM (SELECT person_id, COUNT(*) AS n, SUM(cost) AS total FROM "
+        "visits GROUP BY person_id) AS t GROUP BY k",
+        "SELECT p.sex, AVG(t.mean), SUM(t.longest), AVG(t.kinds) FROM (SELECT person_id, AVG(cost) AS mean, "
+        "MAX(days) AS longest, COUNT(DISTINCT kind) AS kinds FROM visits WHERE days > 1 GROUP BY 1) AS t JOIN "
+        "people AS p USING (person_id) GROUP BY p.sex",
+        "SELECT year(first), COUNT(*), COUNT_IF(urgent) FROM (SELECT person_id, MIN(day) AS first, BOOL_OR(kind = "
+        "'urgent') AS urgent FROM visits GROUP BY 1) AS t GROUP BY 1",
+        "WITH m(p, k, n) AS (SELECT person_id, month(day), COUNT(*) FROM visits GROUP BY ALL) SELECT k, SUM(n), "
+        "COUNT(*) FROM m GROUP BY k",
+        "SELECT AVG(most) FROM (SELECT person_id, MAX(n) AS most FROM (SELECT person_id, dept, COUNT(*) AS n FROM "
+        "visits GROUP BY person_id, dept) AS a GROUP BY person_id) AS b",
+        "SELECT kind, COUNT(*) FROM (SELECT DISTINCT person_id, kind, dept FROM visits) AS t GROUP BY kind",
+        "SELECT p.sex, AVG(COALESCE(t.n, 0)), COUNT(*) FILTER (WHERE t.n IS NULL) FROM people AS p LEFT JOIN "
+        "(SELECT person_id, COUNT(*) AS n FROM visits GROUP BY 1) AS t ON t.person_id = p.person_id GROUP BY p.sex",
+        "SELECT COUNT(*), SUM(v.cost) FROM visits AS v JOIN (SELECT person_id, AVG(cost) AS mean FROM visits GROUP "
+        "BY 1) AS t ON v.person_id = t.person_id WHERE v.cost > t.mean",
+        # Joins on the unit
+        "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.person_id = b.person_id AND a.day < b.day AND "
+        "b.days > 30",
+        "SELECT p.member, COUNT(*), SUM(v.days) FROM people AS p LEFT JOIN visits AS v USING (person_id) GROUP BY "
+        "p.member",
+        "SELECT COUNT(*) FROM people AS p, visits AS v, visits AS w WHERE v.person_id = p.person_id AND "
+        "w.person_id = p.person_id AND v.days > 35 AND w.days < 5",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

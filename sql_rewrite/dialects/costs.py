@@ -63,6 +63,8 @@ class EngineCosts:
     scan: float
     join: float
     sum: float
+    pair: float
+    """One pair of a unit's rows that meet in a join on the unit, grouped by the unit: pairs lie together."""
     unit: float
     """Grouping by unit and key first."""
     key: float

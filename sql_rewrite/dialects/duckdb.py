@@ -14,22 +14,30 @@ from sql_rewrite.dialects.dialect import writes
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, DuckDBScalars, quote
 from sql_rewrite.relations import (
+    AllTrue,
+    AnyTrue,
     Binned,
     ChosenGroups,
     Count,
+    DifferentValues,
     Distinct,
     EndOf,
     Extended,
     Factor,
+    FineSteps,
     Grouped,
     Half,
+    Kept,
     KeyedOrder,
     KeyText,
     LeastPlace,
     Listed,
     NormBin,
+    NumberOf,
+    OneZero,
     Output,
     Projected,
+    RowsSource,
     Salted,
     SharedRows,
     Steps,
@@ -41,7 +49,7 @@ from sql_rewrite.relations import (
     UnitTotals,
     WithTotals,
 )
-from sql_rewrite.scalars import Clip
+from sql_rewrite.scalars import Clip, EngineType
 
 __all__ = ["DUCKDB", "SEED", "DuckDB", "quote"]
 
@@ -75,6 +83,28 @@ class DuckDB(DuckDBScalars):
         tested = self.operand(node.value.value, ADDED) if isinstance(node.value, Clip) else value
         return f"CASE WHEN {tested} IS NULL THEN NULL ELSE {inside} END"
 
+    @writes(FineSteps)
+    def _fine_steps(self, node: FineSteps) -> str:
+        value = self.write(node.value)
+        limit = _double(float(node.limit * node.step))
+        # GREATEST and LEAST ignore NULL. A quotient by a power of two is exact, and so is the cast of a whole double.
+        held = f"GREATEST(-{limit}, LEAST({value}, {limit}))"
+        return (
+            f"CASE WHEN {value} IS NULL THEN NULL ELSE CAST(ROUND({held} / {_double(float(node.step))}) AS HUGEINT) END"
+        )
+
+    @writes(NumberOf)
+    def _number_of(self, node: NumberOf) -> str:
+        """Of the size, whose 53 digits are kept: the cast of a negative integer below -2^64 rounds its two halves."""
+        steps = self.write(node.steps)
+        size = f"CASE WHEN {steps} < 0 THEN - CAST(- {steps} AS DOUBLE) ELSE CAST({steps} AS DOUBLE) END"
+        return f"({size}) * {_double(float(node.step))}"
+
+    @writes(OneZero)
+    def _one_zero(self, node: OneZero) -> str:
+        value = self.write(node.value)
+        return f"CASE WHEN {value} = 0 THEN {_double(0.0)} ELSE {value} END"
+
     @writes(KeyText)
     def _key_text(self, node: KeyText) -> str:
         whole = f"CAST({self.write(node.value)} AS VARCHAR)"
@@ -93,6 +123,22 @@ class DuckDB(DuckDBScalars):
     @writes(EndOf)
     def _end_of(self, node: EndOf) -> str:
         return f"{'MIN' if node.which == 'least' else 'MAX'}({self.write(node.value)})"
+
+    @writes(AnyTrue)
+    def _any_true(self, node: AnyTrue) -> str:
+        return f"BOOL_OR({self.write(node.value)})"
+
+    @writes(AllTrue)
+    def _all_true(self, node: AllTrue) -> str:
+        return f"BOOL_AND({self.write(node.value)})"
+
+    @writes(DifferentValues)
+    def _different_values(self, node: DifferentValues) -> str:
+        """Texts by their MD5 with the seed before them: many texts with one `hash` can be made."""
+        value = self.write(node.value)
+        if node.type is EngineType.TEXT:
+            value = f"CASE WHEN {value} IS NOT NULL THEN md5_number(concat({SEED}, {value})) END"
+        return f"COUNT(DISTINCT {value})"
 
     @writes(KeyedOrder)
     def _keyed_order(self, node: KeyedOrder) -> str:
@@ -159,12 +205,14 @@ class DuckDB(DuckDBScalars):
         where = "" if node.where is None else f" WHERE ({self.write(node.where)})"
         return f"SELECT {columns} FROM {' '.join([self._source(source) for source in node.sources])}{where}"
 
-    def _source(self, source: TableSource) -> str:
-        table = f'"main".{quote(source.table)} AS {quote(source.relation)}'
-        if source.join is None:
+    def _source(self, source: TableSource | RowsSource) -> str:
+        read = f"({self.write(source.rows)})" if isinstance(source, RowsSource) else f'"main".{quote(source.table)}'
+        table = f"{read} AS {quote(source.relation)}"
+        join = source.join
+        if join is None:
             return table
-        kind = "LEFT JOIN" if source.join.outer else "INNER JOIN"
-        return f"{kind} {table} ON ({self.write(source.join.child)} = {self.write(source.join.parent)})"
+        kind = "LEFT JOIN" if join.outer else "INNER JOIN"
+        return f"{kind} {table} ON ({self.write(join.child)} = {self.write(join.parent)})"
 
     @writes(SharedRows)
     def _shared_rows(self, node: SharedRows) -> str:
@@ -253,6 +301,12 @@ class DuckDB(DuckDBScalars):
     def _projected(self, node: Projected) -> str:
         listed = ", ".join(self._outputs(node.outputs))
         return f'SELECT {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"'
+
+    @writes(Kept)
+    def _kept(self, node: Kept) -> str:
+        listed = ", ".join(self._outputs(node.outputs))
+        where = "" if node.where is None else f" WHERE ({self.write(node.where)})"
+        return f'SELECT {listed} FROM ({self.write(node.rows)}) AS "{node.alias}"{where}'
 
     @writes(UnitTotals)
     def _unit_totals(self, node: UnitTotals) -> str:

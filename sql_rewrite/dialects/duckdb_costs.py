@@ -145,6 +145,7 @@ DUCKDB_COSTS = EngineCosts(
     scan=25.0,
     join=60.0,
     sum=20.0,
+    pair=40.0,  # measured: 29
     unit=80.0,
     key=40.0,
     key_character=3.0,

@@ -17,10 +17,11 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.evaluate import evaluate
-from sql_rewrite.plan import Core
+from sql_rewrite.plan import Source
+from tests.audit.unit_rows import unit_rows
 from tests.audit.violation import require
 
-__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "summed", "taken_rows"]
+__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "source_rows", "summed", "taken_rows"]
 
 Key = tuple[Any, ...]
 Vector = tuple[int, ...]
@@ -66,7 +67,7 @@ def grouped_rows(
     hidden = any(domain is None for domain in bounded.domains)
     longest = KEY_CHARACTERS // texts if hidden and texts else None
     grouped: dict[Any, dict[Key, list[Mapping[tuple[str, str], Any]]]] = defaultdict(lambda: defaultdict(list))
-    for row, unit in _joined(bounded.core, rows, owners):
+    for row, unit in _joined(bounded.core.sources, rows, owners):
         if bounded.core.where is not None and evaluate(bounded.core.where, row) is not True:
             continue
         key = tuple(
@@ -88,32 +89,50 @@ def summed(parts: Contributions, units: frozenset[Any]) -> dict[Key, dict[str, V
 
 
 def _joined(
-    core: Core, rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
+    sources: Sequence[Source], rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
 ) -> list[tuple[Mapping[tuple[str, str], Any], Any]]:
-    """Rows of the first table that belong to a unit, with the columns of their parents."""
-    root = core.sources[0]
-    result: list[tuple[dict[tuple[str, str], Any], Any]] = []
-    for row, unit in zip(rows[root.table.name], owners[root.table.name], strict=True):
-        if unit is not None:
-            result.append(({(root.relation, name): stored(value) for name, value in row.items()}, unit))
-    for source in core.sources[1:]:
+    """Rows of the first source that belong to a unit, with the columns of what they are joined to."""
+    root = sources[0]
+    result: list[tuple[dict[tuple[str, str], Any], Any]] = [
+        ({(root.relation, name): value for name, value in row.items()}, unit)
+        for row, unit in source_rows(root, rows, owners)
+    ]
+    for source in sources[1:]:
         join = source.join
         assert join is not None
-        parents: dict[Any, Mapping[str, Any]] = {}
-        for parent, owner in zip(rows[source.table.name], owners[source.table.name], strict=True):
-            if (owner is not None or not source.table.protected) and parent[join.parent.name] is not None:
-                require(parent[join.parent.name] not in parents, "a join to a key that is not unique")
-                parents[parent[join.parent.name]] = parent
+        there = source_rows(source, rows, owners)
         missing = {column.name: None for column in source.table.columns}
+        partners: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+        for row, owner in there:
+            if join.on_unit:
+                partners[owner].append(row)
+            elif row[join.parent.name] is not None:
+                require(row[join.parent.name] not in partners, "a join to a key that is not unique")
+                partners[row[join.parent.name]].append(row)
         joined = []
         for values, unit in result:
-            parent = parents.get(values[join.child.relation, join.child.name])
-            if parent is None and not join.outer:
-                continue
-            found = missing if parent is None else parent
-            joined.append(({**values, **{(source.relation, n): stored(v) for n, v in found.items()}}, unit))
+            # Of an outer join's missing row the unit is missing too.
+            mine = unit if values[join.child.relation, join.child.name] is not None else None
+            found = partners.get(mine if join.on_unit else values[join.child.relation, join.child.name], [])
+            if not found and join.outer:
+                found = [missing]
+            joined += [({**values, **{(source.relation, n): v for n, v in row.items()}}, unit) for row in found]
         result = joined
     return [(values, unit) for values, unit in result]
+
+
+def source_rows(
+    source: Source, rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
+) -> list[tuple[Mapping[str, Any], Any]]:
+    """The rows of one source that an engine sees, each with its unit (None: of a public table)."""
+    if source.groups is not None:
+        return unit_rows(source.groups, rows, owners)
+    name = source.table.name
+    return [
+        ({column: stored(value) for column, value in row.items()}, unit)
+        for row, unit in zip(rows[name], owners[name], strict=True)
+        if unit is not None or not source.table.protected
+    ]
 
 
 def stored(value: Any) -> Any:

@@ -574,3 +574,27 @@ SELECT COUNT(*) FROM people WHERE century(born) IS NULL
 
 -- answered: the function has a value for every row, here and there
 SELECT COUNT(*) FROM people WHERE concat_ws(',', sex, education) IS NULL
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM people a JOIN people b ON a.person_id = b.person_id
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM people a JOIN people b USING (person_id)
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM visits a JOIN visits b ON a.person_id = b.person_id
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM people LEFT JOIN visits ON people.person_id = visits.person_id
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM people LEFT JOIN visits USING (person_id)
+
+-- answered: an aggregate within each unit is no row about anybody until it is aggregated again
+WITH a AS (SELECT person_id, SUM(cost) AS s FROM visits GROUP BY person_id) SELECT AVG(s) FROM a
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM visits a JOIN people p ON a.person_id = p.person_id JOIN visits b ON b.person_id = p.person_id
+
+-- answered: rows about people may meet where they belong to one unit
+SELECT COUNT(*) FROM visits v RIGHT JOIN people p ON v.person_id = p.person_id

@@ -38,16 +38,7 @@ SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id = p.age
 SELECT COUNT(*) FROM visits v JOIN people p ON v.cost = p.salary
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM people a JOIN people b ON a.person_id = b.person_id
-
--- refused: join_not_on_key
 SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age
-
--- refused: join_not_on_key
-SELECT COUNT(*) FROM people a JOIN people b USING (person_id)
-
--- refused: join_not_on_key
-SELECT COUNT(*) FROM visits a JOIN visits b ON a.person_id = b.person_id
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits a JOIN visits b USING (visit_id)
@@ -101,19 +92,10 @@ SELECT COUNT(*) FROM visits v LEFT JOIN people p ON TRUE
 SELECT COUNT(*) FROM visits v JOIN tests t ON v.person_id = t.test_id
 
 -- refused: join_multiplies
-SELECT COUNT(*) FROM people LEFT JOIN visits ON people.person_id = visits.person_id
-
--- refused: join_multiplies
-SELECT COUNT(*) FROM people LEFT JOIN visits USING (person_id)
-
--- refused: join_multiplies
 SELECT COUNT(*) FROM visits LEFT JOIN tests ON visits.visit_id = tests.visit_id
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id
-
--- refused: join_multiplies
-SELECT COUNT(*) FROM visits a JOIN people p ON a.person_id = p.person_id JOIN visits b ON b.person_id = p.person_id
 
 -- refused: join_multiplies
 SELECT SUM(a.cost) FROM visits a JOIN hospitals h ON a.hospital_id = h.hospital_id JOIN visits b ON b.hospital_id = h.hospital_id
@@ -144,9 +126,6 @@ SELECT COUNT(*) FROM people p ANTI JOIN visits v ON v.person_id = p.person_id
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people p SEMI JOIN visits v USING (person_id)
-
--- refused: join_multiplies
-SELECT COUNT(*) FROM visits v RIGHT JOIN people p ON v.person_id = p.person_id
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id
@@ -204,3 +183,12 @@ SELECT t.n FROM (SELECT COUNT(*) AS n FROM people) t, (SELECT COUNT(*) AS n FROM
 
 -- refused: ambiguous_column
 SELECT SUM(hospital_id % 2) FROM tests t JOIN visits v ON t.visit_id = v.visit_id JOIN visits w ON w.visit_id = t.visit_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM visits a JOIN visits b USING (person_id) JOIN visits c USING (person_id)
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM visits a LEFT JOIN visits b ON a.person_id = b.person_id LEFT JOIN visits c ON a.person_id = c.person_id
+
+-- refused: join_multiplies
+SELECT SUM(a.cost) FROM visits a, visits b, visits c WHERE a.person_id = b.person_id AND b.person_id = c.person_id

@@ -60,6 +60,20 @@ NORMED = [
     "GROUP BY 1",
 ]
 
+WITHIN_UNITS = [
+    "SELECT AVG(n), AVG(s) FROM (SELECT person_id, COUNT(*) AS n, SUM(cost) AS s, MAX(cost) AS m, BOOL_AND(cost > 5) "
+    "AS b, "
+    "COUNT(DISTINCT ward) AS w FROM visits WHERE hospital_id = 1 GROUP BY 1 HAVING COUNT(*) > 2) AS t WHERE b AND m > "
+    "7 "
+    "AND w > 1",
+    "SELECT ward, COUNT(*), SUM(n) FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits GROUP BY 1, 2) AS t GROUP "
+    "BY 1",
+    "SELECT AVG(GREATEST(0, LEAST(s, 10))) FROM (SELECT person_id, SUM(income) AS s, BOOL_OR(smoker) AS b FROM people "
+    "GROUP BY 1) AS t WHERE b",
+    "SELECT sex, COUNT(*), AVG(cost) FROM people AS p LEFT JOIN visits AS v USING (person_id) GROUP BY 1",
+    "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.person_id = b.person_id AND a.visit_id < b.visit_id",
+]
+
 SCENES = 30
 QUERIES = 6
 QUESTIONS = 40
@@ -104,7 +118,7 @@ def _normed() -> Iterator[tuple[str, BoundedCore]]:
 @functools.cache
 def cores() -> Mapping[str, Mapping[str, BoundedCore]]:
     """Bounded cores by corpus: one and several rows per unit, all bounds, public and hidden keys, joins, filters."""
-    texts = [*GOOD, *(entry.text for entry in answered())]
+    texts = [*GOOD, *(entry.text for entry in answered()), *WITHIN_UNITS]
     questions = [make_question(seed).sql for seed in range(QUESTIONS)]
     return {
         "texts that are answered": dict(_of_texts(texts, CLINIC)),

@@ -139,11 +139,6 @@ def test_a_nested_block_is_the_flat_query(nested: str, flat: str) -> None:
         ("SELECT SUM(t.age) FROM (SELECT age AS x FROM people) AS t", "unknown_column"),
         ("SELECT SUM(people.age) FROM (SELECT age FROM people) AS t", "unknown_table"),
         (
-            "SELECT COUNT(*) FROM people AS p JOIN (SELECT person_id FROM visits) AS v ON p.person_id = v.person_id "
-            "JOIN (SELECT person_id FROM visits) AS w ON p.person_id = w.person_id",
-            "join_multiplies",
-        ),
-        (
             "SELECT COUNT(*) FROM visits AS v LEFT JOIN (SELECT * FROM people WHERE age > 3) AS p USING (person_id)",
             "unsupported_sql",
         ),

@@ -1,0 +1,83 @@
+"""What rows cost that are computed within each unit, below the rows of a core: for one unit, and for each row.
+
+As in cost.py each of the unit's rows takes every branch, and its groups are apart. A row is scanned, joined, grouped by
+its unit and keys (hashed, with the salt of hidden keys), and added to each value; different values are hashed once
+more. Each group is one row above, for which columns and the condition are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from privacy.policy import ColumnType
+from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.expressions import Expression
+from sql_rewrite.plan import Source, UnitFunction, UnitGroups, constant_per_unit, rows_of_unit
+
+__all__ = ["Below", "work_below"]
+
+Lowered = Callable[[Expression], tuple[float, float, int]]
+"""Row and vector time of an expression, and its operators."""
+
+_DISTINCT_SHARE = 3
+"""Times that a value of COUNT(DISTINCT) is hashed, compared and added up more than a value of a sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """`unit` nanoseconds of one unit's rows; `row` of each row of the first table below; operators that are planned."""
+
+    unit: float = 0.0
+    row: float = 0.0
+    operators: int = 0
+
+
+def work_below(
+    sources: Sequence[Source], costs: EngineCosts, worst: Lowered, usual: Lowered, expected: Callable[[Source], int]
+) -> Below:
+    """Everything that is computed below the rows of these sources."""
+    unit = rows = 0.0
+    operators = 0
+    for source in sources:
+        if source.groups is None:
+            continue
+        inner = work_below(source.groups.sources, costs, worst, usual, expected)
+        unit += inner.unit + _unit(source.groups, costs, worst)
+        rows += inner.row + expected(source.groups.sources[0]) * _row(source.groups, costs, usual)[0]
+        operators += inner.operators + costs.plan_core + _row(source.groups, costs, worst)[2]
+        operators += sum(worst(part)[2] for part in _above(source.groups))
+    return Below(unit, rows, operators)
+
+
+def _unit(groups: UnitGroups, costs: EngineCosts, worst: Lowered) -> float:
+    stored = rows_of_unit(groups.sources)
+    vectors = 1 + -(-(stored - 1) // costs.vector_rows)
+    row, vector, _ = _row(groups, costs, worst)
+    above = [worst(part) for part in _above(groups)]
+    most = 1 if all(constant_per_unit(key, groups.sources) for _, key in groups.keys) else stored
+    total = stored * row + vectors * (vector + costs.core_vector)
+    total += most * (costs.clipped + sum(one[0] for one in above)) + sum(one[1] for one in above) * min(most, vectors)
+    # Rows of joined tables are hashed whether or not a row finds them.
+    return total + sum(source.table.rows_stored for source in groups.sources[1:] if source.table.protected) * costs.join
+
+
+def _row(groups: UnitGroups, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
+    parts = [part for value in groups.values for part in (value.argument, value.filter) if part is not None]
+    parts += [part for value in groups.values if (part := value.argument) is not None]  # steps write it twice
+    parts += [key for _, key in groups.keys]
+    parts += [] if groups.where is None else [groups.where]
+    costed = [lowered(part) for part in parts]
+    distinct = [value for value in groups.values if value.function is UnitFunction.DISTINCT]
+    own = costs.scan + costs.join * (len(groups.sources) - 1) + costs.unit
+    own += sum(costs.key + (costs.salt_text if key.type is ColumnType.TEXT else costs.salt) for _, key in groups.keys)
+    own += 2 * costs.sum * len(groups.values) + len(distinct) * (_DISTINCT_SHARE * costs.unit + costs.salt_text)
+    # A number becomes steps, and they an integer of 128 bits: three operators, and their sum twice that of another.
+    own += 5 * costs.sum * sum(value.encoding is not None for value in groups.values)
+    row = own + sum(one[0] for one in costed)
+    return row, sum(one[1] for one in costed), sum(one[2] for one in costed) + 2 * len(groups.values)
+
+
+def _above(groups: UnitGroups) -> list[Expression]:
+    having = [] if groups.having is None else [groups.having]
+    return [*having, *(column for _, column in groups.columns)]

@@ -1,0 +1,201 @@
+"""Rows that are computed within each unit, as a layer: rows -> group by unit and key -> the groups that are kept.
+
+The layer has the unit's number, its draw where it is asked for, and those of the columns that are read. Keys that are
+not public are grouped with a salt beside them, and so are different values: lower.py says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import assert_never
+
+from privacy.policy import ColumnType
+from sql_rewrite.evaluate import map_domain
+from sql_rewrite.expressions import ColumnRef, Expression, columns_of, needs_wide
+from sql_rewrite.lower_expression import ParameterList
+from sql_rewrite.lower_expression import lower as lower_expression
+from sql_rewrite.plan import GROUPS, Source, UnitFunction, UnitGroups, UnitValue
+from sql_rewrite.relations import (
+    AllTrue,
+    AnyTrue,
+    Count,
+    DifferentValues,
+    EndOf,
+    FineSteps,
+    Grouped,
+    HiddenKey,
+    JoinOn,
+    Kept,
+    NumberOf,
+    OneZero,
+    Output,
+    Relation,
+    RowsSource,
+    Salted,
+    Sum,
+    TableRows,
+    TableSource,
+)
+from sql_rewrite.scalars import (
+    Case,
+    Cast,
+    Column,
+    EngineType,
+    Holds,
+    Named,
+    Scalar,
+    TotalDivision,
+    Whole,
+    engine_type,
+)
+
+__all__ = ["DRAW", "UNIT", "lowered_sources", "read_columns"]
+
+UNIT, DRAW = "unit$id", "unit$draw"
+"""The columns of rows about people: the unit's number, and its secret draw."""
+
+_NUMBER = EngineType.NUMBER
+
+
+def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -> set[tuple[str, str]]:
+    """The columns that expressions and the joins of these sources read."""
+    read = {(ref.relation, ref.name) for item in expressions if item is not None for ref in columns_of(item)}
+    for source in sources:
+        if source.join is not None and not source.join.on_unit:
+            read |= {(end.relation, end.name) for end in (source.join.child, source.join.parent)}
+    return read
+
+
+def lowered_sources(
+    sources: tuple[Source, ...], read: Collection[tuple[str, str]], parameters: ParameterList, *, draw: bool
+) -> tuple[TableSource | RowsSource, ...]:
+    """The sources of a layer of rows, joined. With `draw` the first one has its units' draws."""
+    result: list[TableSource | RowsSource] = []
+    for place, source in enumerate(sources):
+        join = None
+        if source.join is not None:
+            child, parent = source.join.child, source.join.parent
+            ends = (UNIT, UNIT) if source.join.on_unit else (child.name, parent.name)
+            on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
+            join = JoinOn(*on, outer=source.join.outer)
+        if source.groups is None:
+            result.append(TableSource(source.table.name, source.relation, join))
+            continue
+        names = {name for relation, name in read if relation == source.relation}
+        rows = _groups(source.groups, names, parameters, draw=draw and place == 0)
+        result.append(RowsSource(rows, source.relation, join))
+    return tuple(result)
+
+
+def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
+    shown = [(name, column) for name, column in groups.columns if name in names]
+    used = {ref.name for _, column in shown for ref in columns_of(column)}
+    used |= set() if groups.having is None else {ref.name for ref in columns_of(groups.having)}
+    values = [value for value in groups.values if value.name in used]
+    root = groups.sources[0].relation
+    columns = [Output(Column(root, UNIT), "u")]
+    if draw:
+        columns.append(Output(Column(root, DRAW), "d"))
+    keys = [(name, key) for name, key in groups.keys if name in used or not _of_unit(key)]
+    for name, key in keys:
+        columns.append(Output(_key(key, parameters), name))
+    for value in values:
+        columns += _row_columns(value, parameters)
+    expressions = [groups.where, *(key for _, key in keys)]
+    expressions += [part for value in values for part in (value.argument, value.filter)]
+    read = read_columns(groups.sources, *expressions)
+    where = None if groups.where is None else lower_expression(groups.where, parameters)
+    rows: Relation = TableRows(tuple(columns), lowered_sources(groups.sources, read, parameters, draw=draw), where)
+    by = ["u", *(name for name, _ in keys)]
+    hidden = [
+        HiddenKey(name, key.type is ColumnType.TEXT)
+        for name, key in keys
+        if not _of_unit(key) and map_domain(key, 10_000) is None
+    ]
+    if any(value.function is UnitFunction.DISTINCT for value in values):
+        hidden.insert(0, HiddenKey("u", text=False))
+    if hidden:
+        rows = Salted(rows, tuple(hidden))
+        by.append("s")
+    outputs = [Output(EndOf("least", Named("d")), "d")] if draw else []
+    wide = {
+        ref.name
+        for item in (groups.having, *(c for _, c in shown))
+        if item is not None
+        for ref in columns_of(item)
+        if needs_wide(ref)
+    }
+    outputs += [Output(_value(value, wide=value.name in wide), value.name) for value in values]
+    layer = Grouped(rows, "b", tuple(name for name in by if name != "s"), tuple(by), tuple(outputs))
+    made = [Output(Named("u"), UNIT)]
+    if draw:
+        made.append(Output(Named("d"), DRAW))
+    made += [Output(lower_expression(column, parameters), name) for name, column in shown]
+    having = None if groups.having is None else lower_expression(groups.having, parameters)
+    return Kept(layer, GROUPS, having, tuple(made))
+
+
+def _of_unit(key: Expression) -> bool:
+    """Whether a key is the unit's own, which is one in each group anyway."""
+    return isinstance(key, ColumnRef) and key.is_unit and not key.nullable
+
+
+def _key(key: Expression, parameters: ParameterList) -> Scalar:
+    value = lower_expression(key, parameters)
+    return OneZero(value) if key.type is ColumnType.NUMBER else value
+
+
+def _row_columns(value: UnitValue, parameters: ParameterList) -> list[Output]:
+    """Per row of one value: what is summed or compared, `t`, and whether the row is under the filter, `f`."""
+    columns = []
+    if value.argument is not None:
+        columns.append(Output(_argument(value, value.argument, parameters), f"{value.name}t"))
+    if value.filter is not None:
+        columns.append(Output(Holds(lower_expression(value.filter, parameters)), f"{value.name}f"))
+    return columns
+
+
+def _argument(value: UnitValue, argument: Expression, parameters: ParameterList) -> Scalar:
+    found, encoding = lower_expression(argument, parameters), value.encoding
+    if encoding is not None:
+        return FineSteps(found, encoding.step, encoding.highest)
+    if argument.type is ColumnType.NUMBER:
+        return OneZero(found)
+    # Stored keys sort otherwise than text.
+    return Cast(found, EngineType.TEXT) if argument.type is ColumnType.TEXT else found
+
+
+def _value(value: UnitValue, *, wide: bool) -> Scalar:
+    """The aggregate over the columns of the rows; a sum of whole numbers that may leave 64 bits is `wide`."""
+    one = Whole(1)
+    row: Scalar = one if value.argument is None else Named(f"{value.name}t")
+    if value.filter is not None:
+        row = Case(((Named(f"{value.name}f"), row),), closed=False)
+    match value.function:
+        case UnitFunction.ROWS | UnitFunction.VALUES:
+            return Count() if row is one else Count(row)
+        case UnitFunction.DISTINCT:
+            assert value.argument is not None
+            return DifferentValues(row, engine_type(value.argument))
+        case UnitFunction.SUM:
+            if value.encoding is None:
+                return Sum(row) if wide else Cast(Sum(row), EngineType.INTEGER)
+            return _number_sum(value, row)
+        case UnitFunction.AVERAGE:
+            total = _number_sum(value, row)
+            return TotalDivision("/", total, Cast(Count(row), _NUMBER), _NUMBER, zero=True)
+        case UnitFunction.LEAST:
+            return EndOf("least", row)
+        case UnitFunction.GREATEST:
+            return EndOf("greatest", row)
+        case UnitFunction.ANY_TRUE:
+            return AnyTrue(row)
+        case UnitFunction.ALL_TRUE:
+            return AllTrue(row)
+        case _:
+            assert_never(value.function)
+
+
+def _number_sum(value: UnitValue, row: Scalar) -> Scalar:
+    """The sum of integers as a number: of steps, where the values are numbers themselves."""
+    return Cast(Sum(row), _NUMBER) if value.encoding is None else NumberOf(Sum(row), value.encoding.step)

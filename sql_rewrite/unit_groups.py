@@ -1,0 +1,386 @@
+"""Nested blocks that group rows about people by their unit: aggregation within each unit, and DISTINCT rows of one.
+
+    SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id HAVING COUNT(*) > 2) AS t
+    source:  visits, grouped by unit, a = rows, of groups with a > 2
+    core:    that source, a0 = average(a)
+
+Claim. The result is unit-local: the rows of unit u are a deterministic function of the multiset of u's own rows below,
+and each row has exactly one unit. Proof: the unit is among the keys, so every group lies within one unit's rows; each
+value is a function of the multiset of the group's rows (unit_values.py), and having and columns are total functions of
+keys and values. What is below is unit-local by the same argument, or a join of stored tables along the way to the unit.
+
+So bounding per unit above needs to know nothing of it. By the unit alone, or with keys that are constant per unit, a
+unit has one row; otherwise at most as many as it has rows below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
+from privacy.refusal import Finding, Refused
+from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.plan import (
+    Source,
+    UnitFunction,
+    UnitGroups,
+    UnitValue,
+    constant_per_unit,
+    leaves,
+    rows_bound,
+    rows_of_unit,
+)
+from sql_rewrite.refuse import refuse
+from sql_rewrite.row_condition import RowCondition
+from sql_rewrite.rows import Rows
+from sql_rewrite.select_list import SelectList
+from sql_rewrite.shell import output_name
+from sql_rewrite.sources import SourceNames, reference
+from sql_rewrite.syntax import consume, populated, select_place
+from sql_rewrite.text import Text
+from sql_rewrite.unit_values import content_name, facts_of, made, renamed, too_wide
+
+__all__ = ["UnitBlock"]
+
+_REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW"}
+
+_SIMPLE: Mapping[type[exp.Expr], UnitFunction] = {
+    exp.Sum: UnitFunction.SUM,
+    exp.Avg: UnitFunction.AVERAGE,
+    exp.Min: UnitFunction.LEAST,
+    exp.Max: UnitFunction.GREATEST,
+    exp.LogicalOr: UnitFunction.ANY_TRUE,
+    exp.LogicalAnd: UnitFunction.ALL_TRUE,
+}
+"""Aggregates of one argument."""
+
+_KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
+    UnitFunction.SUM: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
+    UnitFunction.AVERAGE: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
+    UnitFunction.ANY_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
+    UnitFunction.ALL_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
+}
+
+LEAVES_MAX = 16
+"""Most stored tables that rows computed within units read, each as often as it is written."""
+
+_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR and BOOL_AND"
+
+
+class UnitBlock:
+    """One nested block over tables, or over rows of blocks inside it, that may group by the unit."""
+
+    def __init__(
+        self,
+        node: exp.Select,
+        *,
+        dataset: Dataset,
+        names: SourceNames,
+        text: Text,
+        parameters: Mapping[str, ParameterValue],
+    ) -> None:
+        self._node = node
+        self._dataset = dataset
+        self._names = names
+        self._text = text
+        self._select = SelectList(node, names, text)
+        tables = {source.relation: source.table.name for source in names.sources}
+        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to)
+        self._reader = AggregateReader(text, self._plain, dataset.unit)
+        self._lifter = _GroupLift(self, text, parameters, tables)
+        self._keys: list[tuple[exp.Expr, Expression, str]] = []
+        self._values: dict[str, UnitValue] = {}
+
+    def by_unit(self) -> bool:
+        """Whether the unit is among the keys. Never refuses."""
+        return any(map(self._is_unit, self._key_nodes()))
+
+    def _is_unit(self, node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Column):
+            return False
+        try:
+            found = self._names.resolve(node)
+        except Refused:
+            return False
+        return isinstance(found, ColumnRef) and found.is_unit and not found.nullable
+
+    def rows(self, relation: str) -> Rows:
+        """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""
+        for clause, word in _REFUSED.items():
+            if self._node.args.get(clause):
+                raise refuse(
+                    "private_row_limit",
+                    f"{word} on private rows is refused",
+                    "The rows that it chooses, or puts in order, belong to more than one person.",
+                    "leave it out, or write it in the query that aggregates",
+                    position=self._text.position(self._node),
+                )
+        self._check()
+        self._keys, self._values = [], {}
+        sources = self._names.sources
+        if leaves(sources) > LEAVES_MAX:
+            raise refuse(
+                "too_large",
+                "a nested query is refused",
+                f"Written out it reads more than {LEAVES_MAX} tables.",
+                "compute fewer steps within each unit",
+                position=self._text.position(self._node),
+            )
+        where = RowCondition(self._text, self._names, self._select, self._reader).read(self._node.args.get("where"))
+        for node in self._key_nodes():
+            lifted = self._plain.lift(node)
+            self._keys.append((node, lifted, content_name("k", form_of(lifted))))
+        having = self._having()
+        columns: dict[str, tuple[Expression, str]] = {}
+        outputs: list[tuple[str, str]] = []
+        for written, value in zip(self._select.written, self._select.values, strict=True):
+            shown = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
+            lifted = self._lifter.lift(value)
+            name = content_name("c", form_of(lifted))
+            columns.setdefault(name, (lifted, shown))
+            outputs.append((shown, name))
+        groups = UnitGroups(
+            sources=sources,
+            where=where,
+            keys=tuple(sorted({name: key for _, key, name in self._keys}.items())),
+            values=tuple(self._values[name] for name in sorted(self._values)),
+            having=having,
+            columns=tuple((name, columns[name][0]) for name in sorted(columns)),
+        )
+        shown_as = {name: shown for name, (_, shown) in columns.items()}
+        source = Source(relation, self._table(groups, shown_as), None, groups)
+        refs = {column.name: reference(source, column, self._dataset) for column in source.table.columns}
+        return Rows((source,), None, tuple((shown, refs[name]) for shown, name in outputs))
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """What conditions and columns warn of."""
+        return [*self._plain.warnings, *self._lifter.warnings]
+
+    def _table(self, groups: UnitGroups, shown: Mapping[str, str]) -> Table:
+        """The rows as a table, with what is known of it."""
+        root = groups.sources[0].table
+        columns = []
+        unit: str | None = None
+        for name, expression in groups.columns:
+            column = Column(name, expression.type, nullable=expression.nullable, description=shown[name])
+            columns.append(column)
+            if isinstance(expression, ColumnRef) and expression.is_unit and not expression.nullable:
+                unit = name
+        one_row = all(constant_per_unit(key, groups.sources) for _, key in groups.keys)
+        known = self._dataset.unit
+        references = () if unit is None or known.key is None else (Reference(unit, known.table, known.key),)
+        if one_row:
+            # Rows without the unit's key are units themselves, as of a table in which each row is one.
+            return replace(
+                root, columns=tuple(columns), key=unit, references=references, unit_column=unit, unit_path=(),
+                rows_stored_per_unit=None,
+            )  # fmt: skip
+        return replace(
+            root, columns=tuple(columns), key=None, references=references, unit_column=unit or "", unit_path=(),
+            rows_stored_per_unit=min(rows_of_unit(groups.sources), ROWS_STORED_MOST),
+        )  # fmt: skip
+
+    # Keys
+
+    def _key_nodes(self) -> list[exp.Expr]:
+        """The keys as they are written, places and aliases replaced; those of DISTINCT are the select list."""
+        group = self._node.args.get("group")
+        if group is None:
+            return list(self._select.values) if self._node.args.get("distinct") is not None else []
+        nodes: list[exp.Expr] = []
+        if group.args.get("all"):
+            nodes += [value for value in self._select.values if not aggregate_calls([value])]
+        return nodes + [self._key_node(part) for item in group.expressions for part in _unbracketed(item)]
+
+    def _key_node(self, item: exp.Expr) -> exp.Expr:
+        place = select_place(item)
+        if place is not None and 0 <= place < len(self._select.values):
+            return self._select.values[place]
+        if isinstance(item, exp.Column) and not item.table and not self._names.knows(item.name):
+            alias = self._select.alias(item.name)
+            if alias is not None:
+                return alias
+        return self._names.qualified(item)
+
+    def _check(self) -> None:
+        """Refuses what a block that groups by the unit may not have. Errors: Refused."""
+        group = self._node.args.get("group")
+        distinct = self._node.args.get("distinct")
+        if distinct is not None:
+            consume(distinct, text=self._text, what="DISTINCT")
+        if group is not None and distinct is not None:
+            raise refuse(
+                "unsupported_sql",
+                "DISTINCT beside GROUP BY is refused",
+                "The groups are different anyway.",
+                "leave DISTINCT out",
+                position=self._text.position(self._node),
+            )
+        levels = (exp.Rollup, exp.Cube, exp.GroupingSets)
+        if group is not None and (
+            populated(group) - {"expressions", "all"} or any(isinstance(item, levels) for item in group.expressions)
+        ):
+            raise refuse(
+                "unsupported_sql",
+                "ROLLUP, CUBE and GROUPING SETS within a unit are refused",
+                "Groups without the unit would hold rows of many people.",
+                "group by the unit and other keys in one list",
+                position=self._text.position(group),
+            )
+
+    # What groups are made of
+
+    def _having(self) -> Expression | None:
+        having = self._node.args.get("having")
+        if having is None:
+            return None
+        consume(having, "this", text=self._text, what="HAVING")
+        condition = self._lifter.lift(self._with_aliases(self._names.qualified(having.this)))
+        if condition.type is not ColumnType.BOOLEAN:
+            raise refuse(
+                "unsupported_type",
+                "HAVING is refused",
+                "Its condition is not true or false.",
+                "write a comparison",
+                position=self._text.position(having),
+            )
+        return condition
+
+    def _with_aliases(self, node: exp.Expr) -> exp.Expr:
+        """The node with aliases of the select list replaced by what they stand for."""
+
+        def change(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and not part.table and not self._names.knows(part.name):
+                return self._select.alias(part.name) or part
+            return part
+
+        return node.transform(change)
+
+    def known(self, node: exp.Expr) -> ColumnRef | None:
+        """The key or value of groups that a node is, None for what is made of others. Errors: Refused."""
+        for tree, key, name in self._keys:
+            if node == tree:
+                shown = describe(key)
+                return renamed(key, name, shown, nullable=key.nullable)
+        called = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(called, exp.AggFunc) and not isinstance(called, exp.Anonymous):
+            return self._value(node)
+        return None
+
+    def _value(self, call: exp.Expr) -> ColumnRef:
+        condition: Expression | None = None
+        node = call
+        if isinstance(call, exp.Filter):
+            consume(call, "this", "expression", text=self._text, what="FILTER")
+            node, clause = call.this, call.expression
+            consume(clause, "this", text=self._text, what="FILTER")
+            condition = self._reader.condition(clause.this, "FILTER")
+        function, argument, counted = self._function(node)
+        if counted is not None:
+            condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
+        value = made(function, argument, condition)
+        rows = rows_of_unit(self._names.sources)
+        if too_wide(value, rows):
+            raise refuse(
+                "too_large",
+                f"{self._text.spelled(node) or 'a sum'} is refused",
+                "The sum of one person's rows may leave the range of exact integers (126 bits).",
+                "clip its argument: GREATEST(0, LEAST(x, 1000000))",
+                position=self._text.position(call),
+            )
+        self._values[value.name] = value
+        place = self._text.position(call)
+        shown = " ".join(place.text.split())[:60] if place is not None else function.value
+        return facts_of(value, rows=rows, bound=rows_bound(self._names.sources), shown=shown)
+
+    def _function(self, node: exp.Expr) -> tuple[UnitFunction, Expression | None, Expression | None]:
+        """The function, its argument, and a condition under which it counts. Errors: Refused."""
+        text = self._text
+        if isinstance(node, exp.CountIf):
+            consume(node, "this", text=text, what="COUNT_IF")
+            return UnitFunction.ROWS, None, self._reader.condition(node.this, "COUNT_IF")
+        if isinstance(node, exp.Count):
+            consume(node, "this", "big_int", text=text, what="COUNT")
+            operand = node.this
+            if operand is None or isinstance(operand, exp.Star):
+                if isinstance(operand, exp.Star):
+                    consume(operand, text=text, what="COUNT(*)")
+                return UnitFunction.ROWS, None, None
+            if isinstance(operand, exp.Distinct):
+                consume(operand, "expressions", text=text, what="COUNT(DISTINCT)")
+                if len(operand.expressions) == 1:
+                    return UnitFunction.DISTINCT, self._plain.lift(operand.expressions[0]), None
+                raise self._unknown(node)
+            argument = self._plain.lift(operand)
+            return (UnitFunction.VALUES, argument, None) if argument.nullable else (UnitFunction.ROWS, None, None)
+        function = _SIMPLE.get(type(node))
+        if function is None or isinstance(node.this, exp.Distinct):
+            raise self._unknown(node)
+        consume(node, "this", text=text, what=text.spelled(node) or "an aggregate")
+        summed = function in (UnitFunction.SUM, UnitFunction.AVERAGE)
+        argument = self._plain.value(node.this) if summed else self._plain.lift(node.this)
+        kinds, wanted = _KINDS.get(function, ((), ""))
+        if kinds and argument.type not in kinds:
+            raise refuse(
+                "unsupported_type",
+                f"{text.spelled(node) or 'an aggregate'} is refused",
+                f"Its argument is of type {argument.type.value}, not {wanted}.",
+                position=text.position(node),
+            )
+        return function, argument, None
+
+    def _unknown(self, node: exp.Expr) -> Refused:
+        return refuse(
+            "unsupported_function",
+            f"{self._text.spelled(node) or 'an aggregate'} within a unit is refused",
+            f"Of the rows of one person {_KNOWN} are computed; it is not answered yet.",
+            position=self._text.position(node),
+        )
+
+    def column(self, node: exp.Column) -> Expression:
+        """A column that is no key. Errors: Refused."""
+        if not node.table and not self._names.knows(node.name):
+            alias = self._select.alias(node.name)
+            if alias is not None:
+                return self._lifter.lift(alias)
+        self._names.resolve(node)
+        raise refuse(
+            "unsupported_sql",
+            f'column "{node.name[:63]}" is refused',
+            "It is neither in GROUP BY nor in an aggregate, so a group may have several values of it.",
+            f"add it to GROUP BY, or write MIN({node.name[:63]})",
+            position=self._text.position(node),
+        )
+
+
+class _GroupLift(ExpressionLift):
+    """Reads expressions over the keys and values of groups."""
+
+    def __init__(
+        self, block: UnitBlock, text: Text, parameters: Mapping[str, ParameterValue], tables: Mapping[str, str]
+    ) -> None:
+        super().__init__(text, block.column, parameters, tables)
+        self._block = block
+
+    def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
+        """A key, a value of the group, or what is made of them. Errors: Refused."""
+        known = self._block.known(node)
+        return super().lift(node, like=like) if known is None else known
+
+
+def _unbracketed(item: exp.Expr) -> Iterator[exp.Expr]:
+    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
+    if isinstance(item, exp.Paren):
+        yield from _unbracketed(item.this)
+    elif isinstance(item, exp.Tuple):
+        for part in item.expressions:
+            yield from _unbracketed(part)
+    else:
+        yield item
