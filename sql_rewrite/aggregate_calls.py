@@ -12,6 +12,7 @@ from privacy.unit import PrivacyUnit
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
+from sql_rewrite.levels import GROUPINGS
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.refuse import refuse
@@ -66,7 +67,7 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in BY_NAME
-    return isinstance(node, exp.AggFunc)
+    return isinstance(node, exp.AggFunc) and not isinstance(node, GROUPINGS)
 
 
 def aggregate_form(aggregate: Aggregate) -> str:

@@ -19,6 +19,7 @@ from sql_rewrite.core_shell import CoreShell, KeyNames
 from sql_rewrite.expressions import Expression, canonical
 from sql_rewrite.group_keys import GroupKey, GroupKeyReader
 from sql_rewrite.hints import SHORT, counted
+from sql_rewrite.levels import Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.preserved import check_preserved
@@ -48,8 +49,10 @@ class CoreBlock:
         lifter: ExpressionLift,
         nodes: ShellNodes,
         count_rows: bool = False,
+        levels: Levels | None = None,
     ) -> None:
         self.count_rows = count_rows
+        self.levels = levels
         self.text = nodes.text
         self.dataset = dataset
         self.nodes = nodes
@@ -126,6 +129,7 @@ class CoreBlock:
             names=self.names,
             lifter=self.lifter,
             nodes=self.nodes,
+            levels=self.levels,
         ).block()
 
     def _clauses(self) -> list[exp.Expr]:
@@ -173,6 +177,13 @@ class CoreBlock:
         if self.count_rows and grouped and not any(map(counts_rows, distinct.values())):
             every = Aggregate("", AggregateFunction.ROWS, argument=None, filter=None, position=None, text="COUNT(*)")
             distinct[aggregate_form(every)] = every
+        if self.levels is not None:
+            # The weights of averages at coarser levels: one noise with them, so they are free.
+            for average in [one for one in distinct.values() if one.function is AggregateFunction.AVERAGE]:
+                counted = None if average.argument is None or not average.argument.nullable else average.argument
+                function = AggregateFunction.ROWS if counted is None else AggregateFunction.VALUES
+                count = replace(average, function=function, argument=counted)
+                distinct.setdefault(aggregate_form(count), count)
         named = {form: replace(distinct[form], name=f"a{i}") for i, form in enumerate(sorted(distinct))}
         self.aggregates = {call: named[form] for form, (call, _) in zip(forms, found, strict=True)}
         if len(named) > self.dataset.limits.statistics_max:

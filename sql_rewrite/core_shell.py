@@ -13,6 +13,7 @@ from sqlglot import exp
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
 from sql_rewrite.expressions import canonical
+from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.refuse import refuse
@@ -50,7 +51,9 @@ class CoreShell:
         names: SourceNames,
         lifter: ExpressionLift,
         nodes: ShellNodes,
+        levels: Levels | None = None,
     ) -> None:
+        self._levels = levels
         self._node = node
         self._core = core
         self._select = select
@@ -112,6 +115,10 @@ class CoreShell:
             )
         if isinstance(node, NESTED):
             return node
+        if isinstance(node, GROUPINGS):
+            if self._levels is None:
+                raise self._nodes.refusal(node)
+            return column(self._grouping(node, self._levels), self._core)
         aggregate = self._aggregates.get(node)
         if aggregate is not None:
             return column(aggregate.name, self._core)
@@ -136,6 +143,25 @@ class CoreShell:
         result = rebuilt(node, lambda part: self._rewrite(part, inlined))
         result.meta.update(node.meta)
         return result
+
+    def _grouping(self, node: exp.Expr, levels: Levels) -> str:
+        """The column of GROUPING of some keys. Errors: Refused."""
+        consume(node, "expressions", text=self._text, what="GROUPING")
+        keys = [self._key(self._key_written(part)) for part in node.expressions]
+        known = [key for key in keys if key is not None]
+        if not known or len(known) < len(keys):
+            raise refuse(
+                "unsupported_sql",
+                "GROUPING is refused",
+                "It takes keys of GROUP BY, and nothing else.",
+                position=self._text.position(node),
+            )
+        return levels.grouping(known)
+
+    def _key_written(self, node: exp.Expr) -> exp.Expr:
+        """What a key stands for that GROUPING names: an alias of the select list, or an expression."""
+        alias = isinstance(node, exp.Column) and not node.table and not self._names.knows(node.name)
+        return (self._select.alias(node.name) if alias else None) or self._names.qualified(node)
 
     def _check_functions(self, node: exp.Expr) -> None:
         """Refuses the function around a column that is answered nowhere: GROUP BY would not help it."""

@@ -27,6 +27,7 @@ from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
+from sql_rewrite.levels import Levels, levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
@@ -481,6 +482,8 @@ class _Lift:
     # The private part of a block
 
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope) -> Released:
+        levels = levels_of(node, self.text)
+        grouped, node = node, node if levels is None else levels.finest(node)
         write_out(node)
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
@@ -492,6 +495,7 @@ class _Lift:
             lifter=lifter,
             nodes=self.nodes,
             count_rows=self.nonempty,
+            levels=levels,
         )
         core = block.core(len(self.cores))
         self.warnings.extend(lifter.warnings)
@@ -505,11 +509,30 @@ class _Lift:
         ]
         above = block.shell_block(known.name)
         relation = core_relation(known.name, outputs, block.numbers, cache(partial(cells_most, known, self.dataset)))
+        if levels is not None:
+            levels.check(known, public=relation.rows_most() is not None, text=self.text, node=grouped.args["group"])
+            relation = self._at_levels(levels, known, relation, [name for _, name in block.keys.trees], scope)
         result = self.blocks.block(above, [(known.name, relation)], scope)
-        as_it_is = not (populated(above) - {"expressions"})
+        as_it_is = levels is None and not (populated(above) - {"expressions"})
         if as_it_is and all(output.column is not None for output in result.outputs):
             result.bare = known.name
         return result
+
+    def _at_levels(self, levels: Levels, core: Core, relation: Released, keys: Sequence[str], scope: Scope) -> Released:
+        """All levels of a block over the relation of its core."""
+        counted = len(self.blocks.counting)
+
+        def block(tree: exp.Select, over: Released) -> Released:
+            return self.blocks.block(tree, [(core.name, over)], scope)
+
+        def united(left: Released, right: Released) -> Released:
+            read = self.nodes.instances(left.instances + right.instances, exp.Null())
+            return unite(left, right, exp.Union(distinct=False), copy=lambda node: node, ordered=False, instances=read)
+
+        found = levels.relation(core, relation, keys, block=block, unite=united)
+        # Sums of public groups: empty ones add nothing to them but noise.
+        del self.blocks.counting[counted:]
+        return found
 
 
 def _computed(output: ShellOutput) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from sqlglot import exp
 
 from privacy.release import ColumnKind
+from sql_rewrite.levels import LEVELS
 from sql_rewrite.plan import Core, Counting, ShellOutput
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.released import Form, Released, aliased, check_name, column
@@ -193,7 +194,7 @@ class ShellBlocks:
         group = node.args.get("group")
         if group is None:
             return []
-        if populated(group) - {"expressions"}:
+        if populated(group) - {"expressions"} or group.find(*LEVELS) is not None:
             return None
         keys: list[exp.Expr] = []
         for item in group.expressions:
@@ -227,7 +228,7 @@ def _identities(
 def _rows_most(node: exp.Select, sources: Sequence[tuple[str, Released]]) -> int | None:
     """The most rows of a block by public facts: those of its sources, or of any join of them, matched or not."""
     group = node.args.get("group")
-    if group is not None and populated(group) - {"expressions", "all"}:
+    if group is not None and (populated(group) - {"expressions", "all"} or group.find(*LEVELS) is not None):
         return None
     most = 1
     for _, released in sources:

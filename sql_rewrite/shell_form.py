@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from sql_rewrite.levels import GROUPINGS, LEVELS
 from sql_rewrite.plan import Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, Form, Released, aliased, column, quoted
@@ -106,6 +107,11 @@ class NodeWriter:
             return self._limit(node)
         if isinstance(node, exp.Group):
             consume(node, "expressions", "all", text=self.nodes.text, what="GROUP BY")
+        elif isinstance(node, (*LEVELS, *GROUPINGS)) or (
+            isinstance(node, exp.Tuple) and isinstance(node.parent, LEVELS)
+        ):
+            # The rows of several levels have no identity: only the plain form of such a block is built.
+            consume(node, "expressions", text=self.nodes.text, what="GROUP BY")
         elif not isinstance(node, _FILTERS):
             self.nodes.check_node(node)
         result = rebuilt(node, self.copy)

@@ -179,6 +179,39 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT kind, ROUND(AVG(cost)) AS c, CASE WHEN COUNT(*) > 10 THEN 'many' ELSE 'few' END AS size "
         "FROM visits GROUP BY kind",
         "SELECT DISTINCT n > 0 FROM (SELECT level, COUNT(*) AS n FROM people GROUP BY level)",
+        # Levels: ROLLUP, CUBE and GROUPING SETS of private blocks, of releases and of public tables
+        "SELECT sex, level, COUNT(*) AS n FROM people GROUP BY ROLLUP(sex, level)",
+        "SELECT sex, level, COUNT(*) AS n, SUM(age), GROUPING(sex) AS gs, GROUPING(sex, level) AS g FROM "
+        "people GROUP BY ROLLUP(sex, level) ORDER BY sex NULLS LAST, level NULLS LAST",
+        "SELECT sex, member, AVG(weight) AS w, AVG(age), COUNT(*) FROM people GROUP BY CUBE(sex, member)",
+        "SELECT sex, level, COUNT(weight) FROM people GROUP BY GROUPING SETS ((sex, level), (sex), ())",
+        "SELECT sex, level, SUM(weight) * 2 AS s FROM people GROUP BY GROUPING SETS ((sex), (level))",
+        "SELECT level // 2 AS half, sex, COUNT(*) AS n FROM people GROUP BY ROLLUP(half, sex) HAVING COUNT(*) > 10",
+        "SELECT sex, level, COUNT(*) FROM people GROUP BY sex, ROLLUP(level)",
+        "SELECT COALESCE(sex, 'all') AS s, COUNT(*) FROM people GROUP BY ROLLUP(sex)",
+        "SELECT CASE WHEN GROUPING(sex) = 1 THEN 'all' ELSE sex END AS s, COUNT(*) FILTER (WHERE age > 40), "
+        "AVG(age) FILTER (WHERE member) FROM people GROUP BY ROLLUP(sex)",
+        "SELECT FLOOR(level / 2) AS half, sex, COUNT(*) AS n FROM people GROUP BY ROLLUP(FLOOR(level / 2), sex)",
+        "SELECT kind, COUNT(*), SUM(cost), AVG(cost) FROM visits GROUP BY ROLLUP(kind)",
+        "SELECT kind, month(day) AS m, SUM(days) AS s FROM visits GROUP BY ROLLUP(kind, month(day))",
+        "SELECT sex, n / SUM(n) OVER () AS share FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY "
+        "ROLLUP(sex)) WHERE sex IS NOT NULL",
+        "SELECT sex, level, COUNT(*) FROM people GROUP BY ROLLUP(1, 2)",
+        "SELECT sex, COUNT(*) AS n FROM people GROUP BY ROLLUP(sex) QUALIFY RANK() OVER (ORDER BY COUNT(*) DESC) <= 2",
+        "SELECT h.region, kind, COUNT(*) FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY "
+        "ROLLUP(h.region, kind)",
+        "SELECT sex, level, member, COUNT(*) FROM people GROUP BY ROLLUP((sex, level), member)",
+        "SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP(sex), ROLLUP(level)",
+        "SELECT sex, level, GROUPING_ID(level, sex) AS g, COUNT(*) FROM people GROUP BY CUBE(sex, level) "
+        "HAVING GROUPING(sex) = 0",
+        "SELECT region, COUNT(*), GROUPING(region) FROM hospitals GROUP BY ROLLUP(region)",
+        "SELECT region, COUNT(*), GROUPING(region) AS g FROM hospitals GROUP BY ROLLUP(region)",
+        "SELECT region, hospital_id, MAX(beds) FROM hospitals GROUP BY GROUPING SETS ((region, hospital_id), "
+        "region, ())",
+        "SELECT s, SUM(n) FROM (SELECT sex AS s, level, COUNT(*) AS n FROM people GROUP BY ALL) GROUP BY ROLLUP(s)",
+        "SELECT s, SUM(n), RANK() OVER (ORDER BY GROUPING(s)) FROM (SELECT sex AS s, level, COUNT(*) AS n "
+        "FROM people GROUP BY ALL) GROUP BY ROLLUP(s) HAVING SUM(n) > 0 ORDER BY GROUPING(s)",
+        "SELECT sex, AVG(age) FROM people GROUP BY ROLLUP(sex)",
         # Public tables, VALUES, UNNEST and series: alone, and beside releases
         "SELECT * FROM hospitals",
         "SELECT COUNT(*) FROM hospitals",

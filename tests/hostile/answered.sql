@@ -598,3 +598,18 @@ SELECT COUNT(*) FROM visits a JOIN people p ON a.person_id = p.person_id JOIN vi
 
 -- answered: rows about people may meet where they belong to one unit
 SELECT COUNT(*) FROM visits v RIGHT JOIN people p ON v.person_id = p.person_id
+
+-- answered: every level follows from the finest one
+SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex)
+
+-- answered: every level follows from the finest one
+SELECT sex, COUNT(*) FROM people GROUP BY CUBE (sex, smoker)
+
+-- answered: every level follows from the finest one
+SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
+
+-- answered: every level follows from the finest one
+SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t GROUP BY ROLLUP (sex)
+
+-- answered: every level follows from the finest one
+SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t GROUP BY CUBE (sex)

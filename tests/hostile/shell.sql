@@ -365,21 +365,6 @@ SELECT sex GLOB 'm*' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 SELECT n AT TIME ZONE 'UTC' FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql
-SELECT sex, COUNT(*) FROM people GROUP BY ROLLUP (sex)
-
--- refused: unsupported_sql
-SELECT sex, COUNT(*) FROM people GROUP BY CUBE (sex, smoker)
-
--- refused: unsupported_sql
-SELECT sex, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), ())
-
--- refused: unsupported_sql
-SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t GROUP BY ROLLUP (sex)
-
--- refused: unsupported_sql
-SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t GROUP BY CUBE (sex)
-
--- refused: unsupported_sql
 SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t LIMIT (SELECT 1)
 
 -- refused: unsupported_sql

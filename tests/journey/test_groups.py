@@ -372,3 +372,25 @@ def test_counts_of_shown_groups_keep_their_promise(ages: Services) -> None:
     assert empty > 10
     assert shown > 1_000
     assert held >= 0.92 * shown
+
+
+def test_levels_add_up_and_cost_what_the_finest_does(services: Services, analyst: Callable[..., str]) -> None:
+    """Shows children that add up to their parents with real noise, intervals of parents, one price, and reuse."""
+    who = analyst()
+    sql = "SELECT sex, age > 50 AS old, GROUPING(sex, old) AS level, COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a "
+    answer = answer_to(services, question(sql + "FROM people GROUP BY ROLLUP (sex, old)", who, epsilon="0.5"))
+    assert [charge["epsilon"] for charge in answer["accounting"]["charged"]] == ["0.5"]
+    assert len(answer["provenance"]["releases"]) == 1
+    rows = answer["rows"]
+    levels = {level: [row for row in rows if row[2] == level] for level in (0, 1, 3)}
+    (total,) = levels[3]
+    for column in (3, 4):
+        assert total[column] == sum(row[column] for row in levels[1]) == sum(row[column] for row in levels[0])
+    assert len(levels[0]) == 2 * len(levels[1])
+    place = rows.index(total)
+    assert answer["lows"][place][3] < total[3] < answer["highs"][place][3]
+    averages = [row[5] for row in levels[0] if row[5] is not None]
+    assert min(averages) <= total[5] <= max(averages)
+    finest = "SELECT age > 50 AS o, sex, SUM(age), COUNT(*), AVG(age), COUNT(age) FROM people GROUP BY 1, 2"
+    again = answer_to(services, question(finest, who, epsilon="0.5"))
+    assert again["accounting"]["charged"] == []

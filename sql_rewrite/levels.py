@@ -1,0 +1,227 @@
+"""ROLLUP, CUBE and GROUPING SETS of a private block: the finest level is released, and the others follow from it.
+
+    SELECT region, sex, COUNT(*) AS n FROM patients GROUP BY ROLLUP (region, sex)
+    core c0:  patients grouped by region and sex, a0 = rows
+    shell:    the rows of c0; SUM(a0) of c0 by region; SUM(a0) of all of c0, one after another (UNION ALL)
+
+Claim. Every level is a function of one release, so all levels together cost what the finest one costs, and the children
+of every row add up to it exactly. Proof: post-processing (Dwork and Roth 2014, Proposition 2.1). The keys have to be
+public: of hidden ones, groups that are not shown would be missing from every total.
+
+What adds up: COUNT and SUM. An average of a coarser level is that of the averages below it, weighted by their noisy
+counts where these are positive. Other aggregates of a coarser level do not follow from those of the finest one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from privacy.aggregate import AggregateFunction
+from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.refuse import refuse
+from sql_rewrite.released import Released, aliased, column
+from sql_rewrite.syntax import populated
+from sql_rewrite.text import Text
+
+__all__ = ["GROUPINGS", "LEVELS", "LEVELS_MAX", "Levels", "levels_of"]
+
+LEVELS_MAX = 16
+"""Most levels of one GROUP BY."""
+
+LEVELS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+"""Parts of GROUP BY that stand for several levels."""
+
+GROUPINGS = (exp.Grouping, exp.GroupingId)
+"""The functions that say which keys a row is grouped by."""
+
+_ADDED = (AggregateFunction.ROWS, AggregateFunction.VALUES, AggregateFunction.SUM)
+
+
+@dataclass(slots=True)
+class Levels:
+    """The levels of one block: its keys, and of each level the places of those that it groups by.
+
+    `groupings` are the calls of GROUPING that the block has, by the names of their keys: columns of the relation.
+    """
+
+    keys: tuple[exp.Expr, ...]
+    sets: tuple[tuple[int, ...], ...]
+    groupings: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def finest(self, node: exp.Select) -> exp.Select:
+        """The block, grouped by all keys of all levels."""
+        copy = node.copy()
+        assert isinstance(copy, exp.Select)
+        copy.set("group", exp.Group(expressions=[key.copy() for key in self.keys]))
+        copy.parent = node.parent
+        return copy
+
+    def grouping(self, keys: Sequence[str]) -> str:
+        """The name of the column of GROUPING of some keys, by their names in the shell."""
+        return self.groupings.setdefault(tuple(keys), f"g{len(self.groupings)}")
+
+    def check(self, core: Core, *, public: bool, text: Text, node: exp.Expr) -> None:
+        """Refuses what does not follow from the finest level. Errors: Refused."""
+        if not public:
+            raise refuse(
+                "unsupported_sql",
+                "ROLLUP, CUBE and GROUPING SETS are refused here",
+                "Their keys are not public: groups that are too small to be shown would be missing from every total.",
+                "ask each level in its own query",
+                "group by columns with declared keys",
+                position=text.position(node),
+            )
+        for aggregate in core.aggregates:
+            if aggregate.function not in (*_ADDED, AggregateFunction.AVERAGE):
+                raise refuse(
+                    "unsupported_sql",
+                    f"{aggregate.text[:60]} at several levels is refused",
+                    "A coarser level is computed from the finest one, where only COUNT, SUM and AVG add up.",
+                    "ask each level in its own query",
+                    position=aggregate.position,
+                )
+
+    def relation(
+        self,
+        core: Core,
+        relation: Released,
+        keys: Sequence[str],
+        *,
+        block: Callable[[exp.Select, Released], Released],
+        unite: Callable[[Released, Released], Released],
+    ) -> Released:
+        """All levels over the relation of the core, one after another. `keys` are the shell's names of `self.keys`."""
+        counts = {
+            aggregate.name: _count_of(aggregate, core.aggregates)
+            for aggregate in core.aggregates
+            if aggregate.function is AggregateFunction.AVERAGE
+        }
+        shown = [output.name for output in relation.outputs]
+        found: Released | None = None
+        for places in self.sets:
+            grouped = {keys[place] for place in places}
+            level = block(self._level(core, shown, grouped, counts), relation)
+            found = level if found is None else unite(found, level)
+        assert found is not None
+        return found
+
+    def _level(self, core: Core, shown: Sequence[str], grouped: set[str], counts: Mapping[str, str]) -> exp.Select:
+        """The block of one level over the core's relation, whose columns are `shown`."""
+        values: list[exp.Expr] = []
+        by: list[exp.Expr] = []
+        # A key that is a number has two columns.
+        inside = {name for key in grouped for name in (key, key.removesuffix("_number"))}
+        numbers = {name.removesuffix("_number") for name in shown if name.endswith("_number")}
+        finest = {name for name in shown if name.startswith("k") and name not in numbers} <= grouped
+        aggregates = {aggregate.name for aggregate in core.aggregates}
+        for name in shown:
+            read = column(name, core.name)
+            if name not in aggregates:
+                values.append(aliased(read if name in inside else exp.Null(), name))
+                by += [read.copy()] if name in inside else []
+            elif finest:
+                values.append(aliased(read, name))
+            elif name in counts:
+                values.append(aliased(_weighted(read, column(counts[name], core.name)), name))
+            else:
+                values.append(aliased(exp.Sum(this=read), name))
+        for wanted, name in self.groupings.items():
+            bits = int("".join("0" if key in grouped else "1" for key in wanted), 2)
+            values.append(aliased(exp.Literal.number(bits), name))
+        tree = exp.Select(expressions=values)
+        if not finest and by:
+            tree.set("group", exp.Group(expressions=by))
+        return tree
+
+
+def _weighted(average: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """The average of averages, weighted by their counts where these are positive; NULL where none is."""
+    weight = exp.Case(
+        ifs=[exp.If(this=exp.Is(this=average.copy(), expression=exp.Null()), true=exp.Literal.number(0))],
+        default=exp.Greatest(this=count, expressions=[exp.Literal.number(0)]),
+    )
+    whole = exp.Sum(this=exp.Mul(this=average.copy(), expression=weight))
+    return exp.Div(
+        this=whole, expression=exp.Nullif(this=exp.Sum(this=weight.copy()), expression=exp.Literal.number(0))
+    )
+
+
+def _count_of(average: Aggregate, aggregates: Iterable[Aggregate]) -> str:
+    """The name of the aggregate that counts the values of an average."""
+    same = [
+        other.name
+        for other in aggregates
+        if other.function in (AggregateFunction.VALUES, AggregateFunction.ROWS)
+        and (other.argument == average.argument or _counts_all(other, average))
+        and other.filter == average.filter
+    ]
+    return same[0]
+
+
+def _counts_all(other: Aggregate, average: Aggregate) -> bool:
+    """Whether a count of rows counts the values of an average, which are never NULL."""
+    return other.argument is None and average.argument is not None and not average.argument.nullable
+
+
+def levels_of(node: exp.Select, text: Text) -> Levels | None:
+    """The levels of a block's GROUP BY; None where it has one level. Errors: Refused (too_large)."""
+    group = node.args.get("group")
+    if group is None or populated(group) - {"expressions"}:
+        return None
+    if not any(isinstance(item, LEVELS) for item in group.expressions):
+        return None
+    parts = [_sets(item) for item in group.expressions]
+    number = 1
+    for part in parts:
+        number *= len(part)
+    if number > LEVELS_MAX:
+        raise refuse(
+            "too_large",
+            "GROUP BY is refused",
+            f"It has more than {LEVELS_MAX} levels.",
+            "ask them in several queries",
+            position=text.position(group),
+        )
+    keys: list[exp.Expr] = []
+    sets: list[tuple[int, ...]] = []
+    for chosen in itertools.product(*parts):
+        places: list[int] = []
+        for key in itertools.chain.from_iterable(chosen):
+            if key not in keys:
+                keys.append(key)
+            places.append(keys.index(key))
+        sets.append(tuple(dict.fromkeys(places)))
+    return Levels(tuple(keys), tuple(sets))
+
+
+def _sets(item: exp.Expr) -> list[list[exp.Expr]]:
+    """The sets of keys that a part of GROUP BY stands for."""
+    if isinstance(item, exp.GroupingSets):
+        return [keys for part in item.expressions for keys in _sets(part)]
+    if isinstance(item, exp.Rollup):
+        parts = [_listed(part) for part in item.expressions]
+        return [[key for part in parts[:length] for key in part] for length in range(len(parts), -1, -1)]
+    if isinstance(item, exp.Cube):
+        parts = [_listed(part) for part in item.expressions]
+        if len(parts) > LEVELS_MAX.bit_length():
+            # Too many, and not written out to say so.
+            return [[]] * (LEVELS_MAX + 1)
+        return [
+            [key for part in chosen for key in part]
+            for length in range(len(parts), -1, -1)
+            for chosen in itertools.combinations(parts, length)
+        ]
+    return [_listed(item)]
+
+
+def _listed(item: exp.Expr) -> list[exp.Expr]:
+    """The keys of a bracketed list of keys, or of one."""
+    if isinstance(item, exp.Paren):
+        return _listed(item.this)
+    if isinstance(item, exp.Tuple):
+        return [key for part in item.expressions for key in _listed(part)]
+    return [item]
