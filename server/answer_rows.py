@@ -296,6 +296,8 @@ def _at(values: Sequence[Number | None], place: int) -> Number | None:
 
 def _plain(value: Cell) -> Plain:
     """A value as JSON holds it: dates as ISO text, decimals as numbers, infinities as null."""
+    if value is None or type(value) is int or type(value) is str:  # nearly all of them
+        return value
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, Decimal):

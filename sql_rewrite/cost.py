@@ -27,7 +27,7 @@ from typing import assert_never
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
 from privacy.statistic import StatisticKind
 from privacy.wording import shortened
-from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost_below import Below, work_below
 from sql_rewrite.dialects.costs import EngineCosts
@@ -233,7 +233,8 @@ def work_of(
         unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
         normed = isinstance(bounded.contribution, NormedContribution)
         celled = normed and passes > 0 and shape_of(bounded) is Shape.CELLS
-        rows += (root.rows_expected or ROWS_ASSUMED) * (usual.row + celled * costs.cell) * USUAL_SHARE
+        of_cell = _cell_nanoseconds(bounded, costs) if celled else 0.0
+        rows += (root.rows_expected or ROWS_ASSUMED) * (usual.row + of_cell) * USUAL_SHARE
         operators += worst.operators
         meter = _Meter(costs)
         for call in _calls(bounded):
@@ -267,6 +268,37 @@ def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
         bounded.core.sources, costs, partial(lowered, worst), partial(lowered, usual),
         lambda source: source.table.rows_expected or ROWS_ASSUMED,
     )  # fmt: skip
+
+
+_ROWS_TOGETHER = 8
+"""Rows of a unit, where it is predicted how many of its rows are in one cell: a usual number of visits."""
+
+
+def _cell_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
+    """What the cells of units take for each row, if each unit's rows are spread evenly over all groups.
+
+    A prediction alone: it is in no bound.
+    """
+    domain = bounded.described.keys.domain
+    share = 1.0
+    if domain:
+        share = len(domain) * (1 - (1 - 1 / len(domain)) ** _ROWS_TOGETHER) / _ROWS_TOGETHER
+    return share * (costs.cell + costs.cell_sum * sum(map(_numbers, bounded.statistics)))
+
+
+def _numbers(item: BoundedStatistic) -> int:
+    """How many numbers of 64 bits a cell keeps for a statistic; one of 128 bits takes as long as three, a square ten."""
+    match item.statistic.kind:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS:
+            return 0
+        case StatisticKind.COUNT:
+            return 0 if item.present is None else 1
+        case StatisticKind.SUM:
+            return 3
+        case StatisticKind.MOMENTS:
+            return 2 if item.statistic.degree == 1 else 12
+        case _:
+            assert_never(item.statistic.kind)
 
 
 def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:

@@ -73,6 +73,8 @@ class EngineCosts:
     """Choosing groups, or adding up a unit's rows over its groups."""
     cell: float
     """One cell of a unit: written to a table, read for the unit's norm, and joined with its factor."""
+    cell_sum: float
+    """One number of 64 bits in it beside the number of its rows."""
     salt: float
     """One hidden key in the number that decides where its groups lie; a text adds what follows."""
     salt_text: float

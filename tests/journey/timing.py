@@ -285,20 +285,27 @@ def shift(services: Services, text: Text, runs: int, *, salt: int = 0) -> float 
     seen: list[list[float]] = [[], []]
     for _ in range(runs):
         for world, prepared in enumerate(asked):
-            start = time.perf_counter()
-            for statement in statements_of(prepared):
-                journey.running._private.run(snapshots[world], statement, timeout_seconds=60)
-            seen[world].append(time.perf_counter() - start)
+            with journey.running._private.lease(owner="search") as lease:
+                start = time.perf_counter()
+                for statement in statements_of(prepared):
+                    journey.running._private.run(snapshots[world], statement, timeout_seconds=60, lease=lease)
+                seen[world].append(time.perf_counter() - start)
     here, there = map(statistics.median, seen)
     return (here - there) / float(tick)
 
 
 def statements_of(prepared: Prepared) -> tuple[Statement, ...]:
-    """All that a run of a question may send to the engine, at norms that scale the one person down."""
-    values = () if prepared.values is None else prepared.values.statements
-    of_norms = tuple(histogram.statement for histogram in prepared.histograms if histogram is not None)
-    sums = tuple(lower(at_norms(core, {item.norm.name: Fraction(3) for item in core.norms})) for core in prepared.cores)
-    return (*values, *of_norms, *sums)
+    """All that a run of a question sends to the engine in one lease, at norms that scale the one person down.
+
+    The sums of a core follow its histogram of norms, whose tables they read where they share some.
+    """
+    found = [] if prepared.values is None else [*prepared.values.statements]
+    for core, histogram in zip(prepared.cores, prepared.histograms, strict=True):
+        if histogram is not None:
+            found.append(histogram.statement)
+        norms = {item.norm.name: Fraction(3) for item in core.norms}
+        found.append(lower(at_norms(core, norms), shared=histogram is not None and histogram.shared))
+    return tuple(found)
 
 
 def search(services: Services, *, texts: int, seed: int, runs: int = 5, again: int = 41) -> tuple[Text, float, int]:
