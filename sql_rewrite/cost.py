@@ -287,7 +287,7 @@ def _cell_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
 
 
 def _numbers(item: BoundedStatistic) -> int:
-    """How many numbers of 64 bits a cell keeps for a statistic; one of 128 bits takes as long as three, a square ten."""
+    """How many numbers of 64 bits a cell keeps for a statistic; one of 128 bits takes as long as three, squares ten."""
     match item.statistic.kind:
         case StatisticKind.UNITS | StatisticKind.WEIGHTS:
             return 0
