@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,7 +35,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from tests.audit.recorder import FixedBits
 
-__all__ = ["PEOPLE", "Clinic", "declared", "open_clinic"]
+__all__ = ["DELTA", "EPSILON", "PEOPLE", "Clinic", "declared", "open_clinic", "open_plain"]
 
 EPSILON = Fraction(10**9)
 DELTA = Fraction(1, 10**7)
@@ -105,7 +105,8 @@ def declared() -> Dataset:
 def write_rows(path: Path) -> None:
     """The plain tables."""
     r = random.Random(11)
-    people, visits = [], []
+    people: list[tuple[object, ...]] = []
+    visits: list[tuple[object, ...]] = []
     for person in range(PEOPLE):
         weight = None if r.random() < 0.1 else round(r.uniform(40, 130), 2)
         born = datetime.date(1950 + r.randrange(50), 1 + person % 12, 1 + r.randrange(28))
@@ -188,9 +189,15 @@ def _plain(value: Any) -> Any:
 @contextmanager
 def open_clinic(folder: Path) -> Iterator[Clinic]:
     """The clinic in a folder: plain rows, their snapshot and one worker of each kind."""
+    with open_plain(folder, declared(), write_rows) as opened:
+        yield opened
+
+
+@contextmanager
+def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) -> Iterator[Clinic]:
+    """A dataset in a folder, whose plain rows `write` puts into a file of DuckDB."""
     source = folder / "plain.duckdb"
-    write_rows(source)
-    dataset = declared()
+    write(source)
     sources = [TableSource(table.name, source, "duckdb", table.name) for table in dataset.tables]
     snapshot = build_snapshot(dataset, sources, directory=folder / "snapshots", draw_key=bytes(range(32)))
     with ExitStack() as stack:

@@ -1,0 +1,70 @@
+"""What becomes of a text in a world: the answer beside DuckDB's own, or the code of its refusal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from privacy.refusal import Refused
+from tests.plain_clinic import Clinic
+
+__all__ = ["code_of", "difference"]
+
+
+def code_of(world: Clinic, text: str) -> str:
+    """The code of the first finding with which a text is refused; empty for one that is answered."""
+    try:
+        world.answer(text, {}, gaussian=True)
+    except Refused as refused:
+        return refused.findings[0].code
+    return ""
+
+
+def difference(world: Clinic, text: str) -> str:
+    """The first difference between the answer and DuckDB's; empty where there is none. Errors: Refused.
+
+    Groups of declared keys in which nobody is are shown with a count or sum of 0, which DuckDB leaves out. Hidden groups
+    with few people are not shown: then the groups that are shown are compared, which are most of them.
+    """
+    ordered = "LIMIT" in text.upper()
+    answer = world.answer(text, {}, gaussian=True)
+    plain = world.directly(text, {})
+    if not ordered:
+        answer, plain = sorted(answer, key=_place), sorted(plain, key=_place)
+    if len(answer) > len(plain):
+        answer = [row for row in answer if not _empty(row)]
+    if 0 < len(answer) < len(plain) and not ordered:
+        plain = _shown(plain, answer)
+    if len(answer) != len(plain):
+        return f"{len(answer)} rows, DuckDB has {len(plain)}"
+    for ours, theirs in zip(answer, plain, strict=True):
+        if len(ours) != len(theirs) or not all(map(_same, ours, theirs)):
+            return f"{ours}, DuckDB has {theirs}"
+    return ""
+
+
+def _shown(plain: list[list[Any]], answer: list[list[Any]]) -> list[list[Any]]:
+    """The rows of DuckDB whose first column is one of the answer's, where most of them are."""
+    keys = [row[0] for row in answer]
+    kept = [row for row in plain if any(_same(key, row[0]) for key in keys)]
+    return kept if len(kept) * 3 > len(plain) else plain
+
+
+def _empty(row: Sequence[Any]) -> bool:
+    numbers = [value for value in row if isinstance(value, int | float) and not isinstance(value, bool)]
+    return None in row or (bool(numbers) and all(abs(value) < 0.1 for value in numbers[-1:]))
+
+
+def _place(row: Sequence[Any]) -> list[tuple[bool, str]]:
+    return [(value is None, f"{value:.2f}" if isinstance(value, float) else str(value)) for value in row]
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if theirs is None and isinstance(ours, int | float):
+        return abs(ours) < 0.01  # the sum of no rows is 0, as its noise has no NULL
+    if isinstance(ours, bool) or isinstance(theirs, bool):
+        return bool(ours == theirs)
+    if isinstance(ours, int | float) and isinstance(theirs, int | float):
+        return math.isclose(ours, theirs, rel_tol=1e-4, abs_tol=1e-3)
+    return bool(ours == theirs) or f"{ours}T00:00:00" == theirs  # a day, where DuckDB says midnight

@@ -1,0 +1,413 @@
+-- answered
+SELECT COUNT(*) FROM customers
+
+-- answered
+SELECT COUNT(*) AS orders, SUM(total) AS revenue, AVG(total) AS basket FROM orders
+
+-- answered
+SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment ORDER BY n DESC
+
+-- answered
+SELECT segment, newsletter, COUNT(*) FROM customers GROUP BY segment, newsletter
+
+-- answered
+SELECT r.region, COUNT(*) AS n FROM customers c JOIN regions r ON c.region_id = r.region_id GROUP BY r.region
+
+-- answered
+SELECT region, COUNT(*) AS n FROM customers JOIN regions USING (region_id) GROUP BY region
+
+-- not yet: unsupported_sql
+SELECT region, COUNT(*) AS n FROM customers NATURAL JOIN regions GROUP BY region
+
+-- answered
+SELECT r.region, COUNT(c.customer_id) AS n FROM regions r LEFT JOIN customers c ON c.region_id = r.region_id
+GROUP BY r.region
+
+-- answered
+SELECT r.region, SUM(o.total) FROM orders o, customers c, regions r WHERE o.customer_id = c.customer_id AND
+c.region_id = r.region_id GROUP BY r.region
+
+-- answered
+SELECT date_trunc('month', ordered) AS month, SUM(total) AS revenue FROM orders WHERE ordered >= DATE
+'2023-01-01' AND ordered < DATE '2025-01-01' GROUP BY month ORDER BY month
+
+-- answered
+SELECT YEAR(ordered) AS y, MONTH(ordered) AS m, COUNT(*) AS n FROM orders WHERE ordered BETWEEN DATE
+'2023-01-01' AND DATE '2024-12-31' GROUP BY y, m ORDER BY y, m
+
+-- answered
+SELECT status, COUNT(*) AS n, ROUND(100.0 * COUNT(*) / SUM(COUNT(*)) OVER (), 1) AS share FROM orders GROUP BY
+status
+
+-- answered
+SELECT status, AVG(total), STDDEV(total) FROM orders GROUP BY status
+
+-- answered
+SELECT COUNT(DISTINCT customer_id) FROM orders
+
+-- answered
+SELECT COUNT(DISTINCT customer_id) FROM orders WHERE status = 'paid'
+
+-- answered
+SELECT COUNT(*) * 1.0 / COUNT(DISTINCT customer_id) AS orders_per_customer FROM orders
+
+-- not yet: unsupported_sql
+SELECT COUNT(DISTINCT product_id) FROM items
+
+-- not yet: unsupported_sql
+SELECT COUNT(DISTINCT channel) FROM orders
+
+-- not yet: unsupported_sql
+SELECT segment, COUNT(DISTINCT region_id) FROM customers GROUP BY segment
+
+-- answered
+SELECT SUM(quantity * price) AS revenue FROM items
+
+-- answered
+SELECT p.category, SUM(i.quantity * i.price) AS revenue FROM items i JOIN products p ON i.product_id =
+p.product_id GROUP BY p.category ORDER BY revenue DESC LIMIT 3
+
+-- answered
+SELECT p.category, COUNT(*) AS n FROM items i JOIN products p USING (product_id) JOIN orders o USING
+(order_id) WHERE o.status = 'paid' GROUP BY p.category
+
+-- answered
+SELECT p.category, c.segment, SUM(i.quantity) FROM items i JOIN products p ON i.product_id = p.product_id JOIN
+orders o ON i.order_id = o.order_id JOIN customers c ON o.customer_id = c.customer_id GROUP BY p.category,
+c.segment
+
+-- answered
+SELECT AVG(CASE WHEN returned THEN 1.0 ELSE 0.0 END) AS return_rate FROM items
+
+-- answered
+SELECT p.category, AVG(CASE WHEN i.returned THEN 1 ELSE 0 END) AS return_rate FROM items i JOIN products p ON
+i.product_id = p.product_id GROUP BY p.category
+
+-- answered
+SELECT COUNT(*) FILTER (WHERE returned) * 100.0 / COUNT(*) AS pct FROM items
+
+-- answered
+SELECT FLOOR(age / 10) * 10 AS decade, COUNT(*) FROM customers GROUP BY decade ORDER BY decade
+
+-- answered
+SELECT age // 10 AS decade, COUNT(*) FROM customers WHERE age BETWEEN 18 AND 90 GROUP BY 1
+
+-- answered
+SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS band, COUNT(*) FROM
+customers GROUP BY band
+
+-- not yet: unsupported_function
+SELECT WIDTH_BUCKET(age, 18, 90, 6) AS bucket, COUNT(*) FROM customers GROUP BY bucket
+
+-- not yet: unsupported_function
+SELECT MEDIAN(age) FROM customers
+
+-- not yet: unsupported_function
+SELECT segment, MEDIAN(age) FROM customers GROUP BY segment
+
+-- not yet: unsupported_function
+SELECT QUANTILE_CONT(total, 0.9) FROM orders
+
+-- not yet: unsupported_function
+SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY total) FROM orders
+
+-- not yet: unsupported_function
+SELECT QUANTILE_CONT(age, 0.25) AS q1, QUANTILE_CONT(age, 0.75) AS q3 FROM customers
+
+-- not yet: unsupported_function
+SELECT MIN(age), MAX(age) FROM customers
+
+-- not yet: unsupported_function
+SELECT MAX(total) FROM orders
+
+-- not yet: unsupported_function
+SELECT MODE(segment) FROM customers
+
+-- not yet: unsupported_function
+SELECT CORR(age, region_id) FROM customers
+
+-- not yet: unsupported_function
+SELECT REGR_SLOPE(price, quantity) FROM items
+
+-- not yet: unsupported_function
+SELECT COVAR_POP(quantity, price) FROM items
+
+-- not yet: unsupported_function
+SELECT SKEWNESS(age), KURTOSIS(age) FROM customers
+
+-- answered
+SELECT VAR_SAMP(total) FROM orders
+
+-- not yet: unsupported_sql
+SELECT SUM(DISTINCT region_id) FROM customers
+
+-- not yet: private_row_limit
+SELECT DISTINCT segment FROM customers
+
+-- not yet: unsupported_sql
+SELECT segment FROM customers GROUP BY segment
+
+-- not yet: unsupported_function
+SELECT BOOL_OR(newsletter) FROM customers
+
+-- not yet: unsupported_sql
+SELECT segment, SUM(total) FROM orders JOIN customers USING (customer_id) GROUP BY ROLLUP (segment)
+
+-- not yet: unsupported_sql
+SELECT segment, newsletter, COUNT(*) FROM customers GROUP BY CUBE (segment, newsletter)
+
+-- not yet: unsupported_sql
+SELECT segment, newsletter, COUNT(*) FROM customers GROUP BY GROUPING SETS ((segment), (newsletter), ())
+
+-- answered
+SELECT region, COUNT(*) FROM (SELECT c.customer_id, r.region FROM customers c JOIN regions r USING
+(region_id)) t GROUP BY region
+
+-- answered
+WITH paid AS (SELECT * FROM orders WHERE status = 'paid') SELECT COUNT(*), SUM(total) FROM paid
+
+-- answered
+WITH big AS (SELECT customer_id, total FROM orders WHERE total > 1000), c AS (SELECT customer_id, segment FROM
+customers WHERE age > 30) SELECT segment, COUNT(*) FROM big JOIN c USING (customer_id) GROUP BY segment
+
+-- not yet: group_by_unit
+SELECT AVG(n) FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) t
+
+-- not yet: group_by_unit
+SELECT n, COUNT(*) AS customers FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) t
+GROUP BY n ORDER BY n
+
+-- not yet: group_by_unit
+SELECT COUNT(*) FROM (SELECT customer_id FROM orders GROUP BY customer_id HAVING COUNT(*) > 3) t
+
+-- not yet: group_by_unit
+SELECT AVG(spent) FROM (SELECT customer_id, SUM(total) AS spent FROM orders WHERE status = 'paid' GROUP BY
+customer_id) t
+
+-- not yet: group_by_unit
+WITH per AS (SELECT customer_id, SUM(total) AS spent, MAX(ordered) AS latest FROM orders GROUP BY customer_id)
+SELECT COUNT(*) FROM per WHERE latest < DATE '2024-01-01'
+
+-- not yet: group_by_unit
+SELECT c.segment, AVG(t.n) FROM customers c JOIN (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY
+customer_id) t ON c.customer_id = t.customer_id GROUP BY c.segment
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM customers WHERE customer_id IN (SELECT customer_id FROM orders WHERE total > 1500)
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND
+o.status = 'cancelled')
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id)
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders)
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM items WHERE product_id IN (SELECT product_id FROM products WHERE category = 'toys')
+
+-- not yet: join_not_on_key
+SELECT COUNT(*) FROM orders a JOIN orders b ON a.customer_id = b.customer_id WHERE a.ordered < b.ordered
+
+-- not yet: join_not_on_key
+SELECT COUNT(DISTINCT a.customer_id) FROM orders a JOIN orders b ON a.customer_id = b.customer_id AND
+a.order_id < b.order_id
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM orders WHERE total > (SELECT AVG(total) FROM orders)
+
+-- answered
+SELECT status, COUNT(*) FROM orders GROUP BY status HAVING COUNT(*) > 10
+
+-- answered
+SELECT status, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM orders GROUP BY status
+
+-- answered
+SELECT 'paid' AS what, COUNT(*) FROM orders WHERE status = 'paid' UNION ALL SELECT 'open', COUNT(*) FROM
+orders WHERE status = 'open'
+
+-- not yet: raw_rows
+SELECT COUNT(*) FROM (SELECT customer_id FROM orders UNION ALL SELECT customer_id FROM customers) t
+
+-- not yet: private_row_limit
+SELECT COUNT(*) FROM (SELECT DISTINCT customer_id, status FROM orders) t
+
+-- answered
+SELECT category, COUNT(*) FROM products GROUP BY category
+
+-- answered
+SELECT * FROM regions ORDER BY region
+
+-- answered
+SELECT region, n, n * 100.0 / SUM(n) OVER () AS pct FROM (SELECT region, COUNT(*) AS n FROM customers JOIN
+regions USING (region_id) GROUP BY region) t
+
+-- answered
+SELECT t.region_id, r.region, t.n FROM (SELECT region_id, COUNT(*) AS n FROM customers GROUP BY region_id) t
+JOIN regions r ON t.region_id = r.region_id
+
+-- answered
+SELECT referrer_opt, COUNT(*) FROM customers GROUP BY referrer_opt
+
+-- answered
+SELECT COALESCE(referrer_opt, 'none') AS referrer, COUNT(*) FROM customers GROUP BY referrer
+
+-- answered
+SELECT COUNT(*) - COUNT(referrer_opt) AS missing FROM customers
+
+-- answered
+SELECT AVG(discount_opt), COUNT(discount_opt) FROM orders
+
+-- answered
+SELECT SUM(total * (1 - COALESCE(discount_opt, 0))) FROM orders
+
+-- answered
+SELECT DAYNAME(ordered) AS day, COUNT(*) FROM orders GROUP BY day
+
+-- answered
+SELECT EXTRACT(DOW FROM ordered) AS d, COUNT(*) FROM orders GROUP BY d ORDER BY d
+
+-- not yet: unsupported_function
+SELECT STRFTIME(ordered, '%Y-%m') AS month, COUNT(*) FROM orders WHERE ordered BETWEEN DATE '2023-01-01' AND
+DATE '2024-12-31' GROUP BY month
+
+-- answered
+SELECT QUARTER(ordered) AS q, SUM(total) FROM orders GROUP BY q
+
+-- answered
+SELECT COUNT(*) FROM orders WHERE ordered >= DATE '2024-06-30' - INTERVAL 90 DAY
+
+-- answered
+SELECT COUNT(*) FROM customers WHERE joined + INTERVAL '1' YEAR < DATE '2024-06-01'
+
+-- not yet: column_without_bounds
+SELECT AVG(date_diff('day', c.joined, o.ordered)) FROM orders o JOIN customers c ON o.customer_id =
+c.customer_id WHERE date_diff('day', c.joined, o.ordered) BETWEEN 0 AND 800
+
+-- not yet: volatile_function
+SELECT COUNT(*) FROM orders WHERE ordered > CURRENT_DATE
+
+-- answered
+SELECT SUM(CASE WHEN status = 'paid' THEN total ELSE 0 END) AS paid, SUM(CASE WHEN status = 'open' THEN total
+ELSE 0 END) AS open FROM orders
+
+-- answered
+SELECT segment, SUM(CASE WHEN newsletter THEN 1 ELSE 0 END) AS readers, COUNT(*) AS n FROM customers GROUP BY
+segment
+
+-- answered
+SELECT COUNT(*) FROM orders WHERE channel LIKE '%apple%'
+
+-- not yet: unsupported_function
+SELECT COUNT(*) FROM orders WHERE REGEXP_MATCHES(channel, '^B.*#[0-9]+')
+
+-- not yet: unsupported_function
+SELECT SPLIT_PART(channel, ' ', 1) AS first, COUNT(*) FROM orders WHERE SPLIT_PART(channel, ' ', 1) = 'green'
+GROUP BY ALL
+
+-- answered
+SELECT UPPER(segment) AS s, COUNT(*) FROM customers GROUP BY UPPER(segment)
+
+-- answered
+SELECT ROUND(AVG(total), 2) AS a, CAST(COUNT(*) AS INTEGER) AS n FROM orders
+
+-- answered
+SELECT LOG10(SUM(total)) FROM orders
+
+-- answered
+SELECT GREATEST(COUNT(*), 0) FROM orders
+
+-- answered
+SELECT segment, COUNT(*) FROM customers WHERE segment IN ('home', 'school') GROUP BY segment
+
+-- not yet: unsupported_sql
+SELECT COUNT(*) FROM (VALUES ('home'), ('school')) v(segment) JOIN customers USING (segment)
+
+-- not yet: unsupported_sql
+SELECT v.segment, COUNT(c.customer_id) FROM (VALUES ('home'), ('school')) v(segment) LEFT JOIN customers c ON
+c.segment = v.segment GROUP BY v.segment
+
+-- not yet: unsupported_sql
+SELECT s.segment, COUNT(*) FROM customers c JOIN (SELECT unnest(['home', 'school']) AS segment) s ON c.segment
+= s.segment GROUP BY s.segment
+
+-- not yet: private_row_limit
+SELECT AVG(gap) FROM (SELECT customer_id, date_diff('day', LAG(ordered) OVER (PARTITION BY customer_id ORDER
+BY ordered), ordered) AS gap FROM orders) t WHERE gap BETWEEN 0 AND 800
+
+-- not yet: private_row_limit
+SELECT COUNT(*) FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered) AS r
+FROM orders) t WHERE r = 1
+
+-- not yet: group_by_unit
+WITH first AS (SELECT customer_id, MIN(ordered) AS first_order FROM orders GROUP BY customer_id) SELECT
+date_trunc('year', first_order) AS cohort, COUNT(*) FROM first GROUP BY cohort
+
+-- answered
+SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment ORDER BY COUNT(*) DESC LIMIT 1
+
+-- answered
+SELECT a.segment, a.n, b.revenue FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment) a JOIN
+(SELECT segment, SUM(total) AS revenue FROM orders JOIN customers USING (customer_id) GROUP BY segment) b
+USING (segment)
+
+-- answered
+SELECT (SELECT COUNT(*) FROM orders WHERE status = 'paid') * 1.0 / (SELECT COUNT(*) FROM orders) AS paid_share
+
+-- answered
+SELECT AVG(total) FROM orders WHERE total BETWEEN 100 AND 900
+
+-- answered
+SELECT SUM(price) FROM items WHERE NOT returned AND quantity > 1
+
+-- answered
+SELECT COUNT(*) FROM customers WHERE age > 40 AND (segment = 'home' OR newsletter)
+
+-- answered
+SELECT COUNT(*) FROM customers WHERE age BETWEEN 20 AND 29 OR age BETWEEN 60 AND 69
+
+-- not yet: unsupported_function
+SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM customers
+
+-- not yet: unsupported_function
+SELECT APPROX_QUANTILE(age, 0.5) FROM customers
+
+-- answered
+SELECT ARG_MAX(segment, n) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment) t
+
+-- not yet: unsupported_function
+SELECT STRING_AGG(segment, ', ' ORDER BY n DESC) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY
+segment) t
+
+-- not yet: unsupported_function
+SELECT HISTOGRAM(region_id) FROM customers
+
+-- answered
+SELECT SUM(total) FROM orders WHERE YEAR(ordered) = 2023
+
+-- answered
+SELECT SUM(total) FILTER (WHERE YEAR(ordered) = 2024) / SUM(total) FILTER (WHERE YEAR(ordered) = 2023) AS
+growth FROM orders
+
+-- not yet: unsupported_function
+SELECT CORR(x, y) FROM (SELECT quantity AS x, price AS y FROM items) t
+
+-- not yet: unsupported_sql
+SELECT AVG(DISTINCT age) FROM customers
+
+-- answered
+SELECT newsletter, AVG(age), COUNT(*) FROM customers GROUP BY newsletter HAVING AVG(age) > 20
+
+-- answered
+SELECT TRUNC(AVG(total)) FROM orders
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM customers TABLESAMPLE 10%
+
+-- answered
+SELECT EXP(AVG(LN(total + 1))) FROM orders
+
+-- answered
+SELECT GEOMEAN(total + 1) FROM orders
