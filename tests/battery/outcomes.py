@@ -24,8 +24,8 @@ def code_of(world: Clinic, text: str) -> str:
 def difference(world: Clinic, text: str) -> str:
     """The first difference between the answer and DuckDB's; empty where there is none. Errors: Refused.
 
-    Groups of declared keys in which nobody is are shown with a count or sum of 0, which DuckDB leaves out. Hidden groups
-    with few people are not shown: then the groups that are shown are compared, which are most of them.
+    Groups of declared keys in which nobody is are shown with a count or sum of 0, which DuckDB leaves out. Hidden
+    groups with few people are not shown: then the groups that are shown are compared, which are most of them.
     """
     ordered = "LIMIT" in text.upper()
     answer = world.answer(text, {}, gaussian=True)
