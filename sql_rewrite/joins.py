@@ -25,7 +25,7 @@ from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import Entry, SourceNames, View, reference, tables_of
+from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, reference, tables_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
@@ -33,8 +33,6 @@ __all__ = ["SOURCES_MAX", "conjuncts", "resolve_sources"]
 
 _Place = Callable[[], Position | None]
 """Looks up where something is in the text, which only a refusal needs."""
-
-SOURCES_MAX = 8
 
 PAIRS_MAX = 2**20
 """Most rows of one unit after joins on the unit: as many as two tables of a thousand rows each make."""

@@ -28,8 +28,9 @@ from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
 from sql_rewrite.levels import Levels, levels_of
-from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.membership import Membership
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
@@ -42,7 +43,7 @@ from sql_rewrite.shell import ShellNodes, generate
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
-from sql_rewrite.sources import base_table
+from sql_rewrite.sources import SourceNames, base_table
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
@@ -262,7 +263,14 @@ class _Lift:
             names = resolve_sources(node, tables, self.dataset, self.text)
         except Refused:
             return None  # read as any other block it is refused for the same reason
-        block = UnitBlock(node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters)
+        block = UnitBlock(
+            node,
+            dataset=self.dataset,
+            names=names,
+            text=self.text,
+            parameters=self.parameters,
+            member=self._member(names, scope),
+        )
         return block if block.by_unit() else None
 
     def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
@@ -282,10 +290,32 @@ class _Lift:
         if released:
             raise self._mixed(node)
         names = resolve_sources(node, tables, self.dataset, self.text, first=first)
-        block = RowsBlock(node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters)
+        block = RowsBlock(
+            node,
+            dataset=self.dataset,
+            names=names,
+            text=self.text,
+            parameters=self.parameters,
+            member=self._member(names, scope),
+        )
         rows = block.rows()
         self.warnings.extend(block.warnings)
         return rows
+
+    def _member(self, names: SourceNames, scope: Scope) -> Member:
+        """What reads IN and EXISTS over rows about people in a block with these names."""
+        inside = Scope(scope.ctes)
+
+        def rows(node: exp.Expr) -> Rows | None:
+            return self.rows(node, inside, 0) if self.seeker.of_rows(node, inside) else None
+
+        def inner(node: exp.Select) -> SourceNames | None:
+            if not all(self.seeker.reads_rows(item, inside) for item in listed(node)):
+                return None
+            tables, _ = self._listed(node, inside, 0, people=True)
+            return resolve_sources(node, tables, self.dataset, self.text)
+
+        return Membership(names, self.dataset, self.text, rows=rows, inner=inner).read
 
     def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
         alias = node.args["alias"]
@@ -487,7 +517,9 @@ class _Lift:
         write_out(node)
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
-        lifter = ExpressionLift(self.text, names.resolve, self.parameters, named, names.joins_to)
+        lifter = ExpressionLift(
+            self.text, names.resolve, self.parameters, named, names.joins_to, self._member(names, scope)
+        )
         block = CoreBlock(
             node,
             dataset=self.dataset,

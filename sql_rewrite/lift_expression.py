@@ -28,9 +28,12 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 
-__all__ = ["ExpressionLift"]
+__all__ = ["ExpressionLift", "Member"]
 
 Resolver = Callable[[exp.Column], Expression]
+
+Member = Callable[["ExpressionLift", exp.Expr], Expression | None]
+"""Reads IN and EXISTS over nested queries (sql_rewrite/membership.py); None for what it does not read."""
 
 _DATES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_not_distinct_from", "is_distinct_from"})
@@ -74,12 +77,14 @@ class ExpressionLift:
         parameters: Mapping[str, ParameterValue],
         tables: Mapping[str, str] = MappingProxyType({}),
         joins_to: Callable[[str], tuple[str, ...] | None] = lambda table: None,
+        member: Member | None = None,
     ) -> None:
         self.text = text
         self.column = resolve
         self.parameters = parameters
         self._tables = tables
         self.joins_to = joins_to
+        self._member = member
         self.warnings: list[Finding] = []
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:
@@ -96,6 +101,11 @@ class ExpressionLift:
                 "An argument is missing.",
                 position=self.text.position(node),
             )
+        if self._member is not None and isinstance(node, exp.In | exp.Exists):
+            nested = isinstance(node, exp.Exists) or node.args.get("query") is not None
+            found = self._member(self, node) if nested else None
+            if found is not None:
+                return found
         reader = _READERS.get(type(node))
         if reader is None:
             raise unread(self, node)

@@ -10,7 +10,7 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.expressions import Expression
-from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import check_name
@@ -159,6 +159,7 @@ class RowsBlock:
         names: SourceNames,
         text: Text,
         parameters: Mapping[str, ParameterValue],
+        member: Member | None = None,
     ) -> None:
         self._node = node
         self._names = names
@@ -166,8 +167,8 @@ class RowsBlock:
         self._select = SelectList(node, names, text)
         self._aliases: dict[str, Expression] = {}
         tables = {source.relation: source.table.name for source in names.sources}
-        self.lifter = ExpressionLift(text, self._resolve, parameters, tables, names.joins_to)
-        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to)
+        self.lifter = ExpressionLift(text, self._resolve, parameters, tables, names.joins_to, member)
+        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
         self._reader = AggregateReader(text, self._plain, dataset.unit)
 
     def rows(self) -> Rows:

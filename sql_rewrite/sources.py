@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
 from sql_rewrite.unit_values import renamed
 
-__all__ = ["Entry", "SourceNames", "View", "ambiguous_column", "base_table", "reference", "tables_of"]
+__all__ = ["SOURCES_MAX", "Entry", "SourceNames", "View", "ambiguous_column", "base_table", "reference", "tables_of"]
 
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
@@ -76,6 +76,10 @@ Entry = Source | View
 """What FROM lists: a table of the dataset, or rows of a nested block."""
 
 
+SOURCES_MAX = 8
+"""Most tables that one block joins."""
+
+
 class SourceNames:
     """What FROM lists in a private block, and the resolution of column names against it.
 
@@ -107,11 +111,34 @@ class SourceNames:
         self._text = text
         self._dataset = dataset
         self._written = 0
+        self._added: list[Source] = []
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """The tables of all entries, in the order of the entries."""
-        return tuple(source for entry in self.entries for source in tables_of(entry))
+        return (*(source for entry in self.entries for source in tables_of(entry)), *self._added)
+
+    def add(self, make: Callable[[str], Source], node: exp.Expr) -> Source:
+        """A source that no name means, under a new relation; one with the same rows and join is there once.
+
+        Errors: Refused (too_large).
+        """
+        number = 1 + max(int(source.relation[1:]) for source in self.sources)
+        source = make(f"r{number}")
+        for known in self._added:
+            assert known.join is not None
+            assert source.join is not None
+            if known.groups == source.groups and known.join.child == source.join.child:
+                return known
+        if number >= SOURCES_MAX:
+            raise refuse(
+                "too_large",
+                "the query is refused",
+                f"It reads more than {SOURCES_MAX} tables, nested queries in its conditions included.",
+                position=self._text.position(node),
+            )
+        self._added.append(source)
+        return source
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -24,7 +24,7 @@ from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Refere
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
-from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import (
     Source,
@@ -46,7 +46,7 @@ from sql_rewrite.syntax import consume, populated, select_place
 from sql_rewrite.text import Text
 from sql_rewrite.unit_values import content_name, facts_of, made, renamed, too_wide
 
-__all__ = ["UnitBlock"]
+__all__ = ["LEAVES_MAX", "UnitBlock", "described"]
 
 _REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW"}
 
@@ -84,6 +84,7 @@ class UnitBlock:
         names: SourceNames,
         text: Text,
         parameters: Mapping[str, ParameterValue],
+        member: Member | None = None,
     ) -> None:
         self._node = node
         self._dataset = dataset
@@ -91,7 +92,7 @@ class UnitBlock:
         self._text = text
         self._select = SelectList(node, names, text)
         tables = {source.relation: source.table.name for source in names.sources}
-        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to)
+        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
         self._reader = AggregateReader(text, self._plain, dataset.unit)
         self._lifter = _GroupLift(self, text, parameters, tables)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
@@ -123,8 +124,7 @@ class UnitBlock:
                 )
         self._check()
         self._keys, self._values = [], {}
-        sources = self._names.sources
-        if leaves(sources) > LEAVES_MAX:
+        if leaves(self._names.sources) > LEAVES_MAX:
             raise refuse(
                 "too_large",
                 "a nested query is refused",
@@ -146,7 +146,7 @@ class UnitBlock:
             columns.setdefault(name, (lifted, shown))
             outputs.append((shown, name))
         groups = UnitGroups(
-            sources=sources,
+            sources=self._names.sources,
             where=where,
             keys=tuple(sorted({name: key for _, key, name in self._keys}.items())),
             values=tuple(self._values[name] for name in sorted(self._values)),
@@ -154,7 +154,7 @@ class UnitBlock:
             columns=tuple((name, columns[name][0]) for name in sorted(columns)),
         )
         shown_as = {name: shown for name, (_, shown) in columns.items()}
-        source = Source(relation, self._table(groups, shown_as), None, groups)
+        source = Source(relation, described(groups, shown_as, self._dataset), None, groups)
         refs = {column.name: reference(source, column, self._dataset) for column in source.table.columns}
         return Rows((source,), None, tuple((shown, refs[name]) for shown, name in outputs))
 
@@ -162,30 +162,6 @@ class UnitBlock:
     def warnings(self) -> list[Finding]:
         """What conditions and columns warn of."""
         return [*self._plain.warnings, *self._lifter.warnings]
-
-    def _table(self, groups: UnitGroups, shown: Mapping[str, str]) -> Table:
-        """The rows as a table, with what is known of it."""
-        root = groups.sources[0].table
-        columns = []
-        unit: str | None = None
-        for name, expression in groups.columns:
-            column = Column(name, expression.type, nullable=expression.nullable, description=shown[name])
-            columns.append(column)
-            if isinstance(expression, ColumnRef) and expression.is_unit and not expression.nullable:
-                unit = name
-        one_row = all(constant_per_unit(key, groups.sources) for _, key in groups.keys)
-        known = self._dataset.unit
-        references = () if unit is None or known.key is None else (Reference(unit, known.table, known.key),)
-        if one_row:
-            # Rows without the unit's key are units themselves, as of a table in which each row is one.
-            return replace(
-                root, columns=tuple(columns), key=unit, references=references, unit_column=unit, unit_path=(),
-                rows_stored_per_unit=None,
-            )  # fmt: skip
-        return replace(
-            root, columns=tuple(columns), key=None, references=references, unit_column=unit or "", unit_path=(),
-            rows_stored_per_unit=min(rows_of_unit(groups.sources), ROWS_STORED_MOST),
-        )  # fmt: skip
 
     # Keys
 
@@ -358,6 +334,31 @@ class UnitBlock:
             f"add it to GROUP BY, or write MIN({node.name[:63]})",
             position=self._text.position(node),
         )
+
+
+def described(groups: UnitGroups, shown: Mapping[str, str], dataset: Dataset) -> Table:
+    """The rows as a table, with what is known of it; `shown` is what people call its columns."""
+    root = groups.sources[0].table
+    columns = []
+    unit: str | None = None
+    for name, expression in groups.columns:
+        column = Column(name, expression.type, nullable=expression.nullable, description=shown[name])
+        columns.append(column)
+        if isinstance(expression, ColumnRef) and expression.is_unit and not expression.nullable:
+            unit = name
+    one_row = all(constant_per_unit(key, groups.sources) for _, key in groups.keys)
+    known = dataset.unit
+    references = () if unit is None or known.key is None else (Reference(unit, known.table, known.key),)
+    if one_row:
+        # Rows without the unit's key are units themselves, as of a table in which each row is one.
+        return replace(
+            root, columns=tuple(columns), key=unit, references=references, unit_column=unit, unit_path=(),
+            rows_stored_per_unit=None,
+        )  # fmt: skip
+    return replace(
+        root, columns=tuple(columns), key=None, references=references, unit_column=unit or "", unit_path=(),
+        rows_stored_per_unit=min(rows_of_unit(groups.sources), ROWS_STORED_MOST),
+    )  # fmt: skip
 
 
 class _GroupLift(ExpressionLift):

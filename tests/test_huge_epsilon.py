@@ -118,6 +118,15 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "p.member",
         "SELECT COUNT(*) FROM people AS p, visits AS v, visits AS w WHERE v.person_id = p.person_id AND "
         "w.person_id = p.person_id AND v.days > 35 AND w.days < 5",
+        # IN and EXISTS on the unit
+        "SELECT sex, COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE cost > 2000) GROUP "
+        "BY sex",
+        "SELECT COUNT(*), AVG(age) FROM people AS p WHERE NOT EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = "
+        "p.person_id AND kind = 'urgent')",
+        "SELECT kind, COUNT(*) FROM visits WHERE person_id NOT IN (SELECT person_id FROM people WHERE member) OR "
+        "person_id IN (SELECT person_id FROM visits GROUP BY person_id HAVING COUNT(*) > 5) GROUP BY kind",
+        "SELECT EXISTS (SELECT * FROM visits WHERE visits.person_id = people.person_id) AS seen, COUNT(*) FROM people "
+        "GROUP BY seen",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

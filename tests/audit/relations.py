@@ -59,10 +59,24 @@ class _Relations(_Grammar):
             self.columns = found
         keys = [self._key() for _ in range(self.r.choice([0, 0, 1, 1, 2]))]
         aggregates = [self._aggregate() for _ in range(self.r.choice([1, 2, 3]))]
-        where = f" WHERE {self.truth(1)}" if self.r.random() < 0.4 else ""
+        conditions = [f"({self.truth(1)})"] if self.r.random() < 0.4 else []
+        if self.r.random() < 0.35:
+            conditions.append(self._member({"pairs": "v", "left": "p", "stored": "v"}.get(shape, "t")))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         listed = [f"{key} AS g{i}" for i, key in enumerate(keys)] + [f"{a} AS m{i}" for i, a in enumerate(aggregates)]
         group = f" GROUP BY {', '.join(f'g{i}' for i in range(len(keys)))}" if keys else ""
         return Query(f"SELECT {', '.join(listed)} FROM {source}{where}{group}", self.parameters)
+
+    def _member(self, letter: str) -> str:
+        """A condition on the unit's rows elsewhere."""
+        outside, self.columns = self.columns, []
+        self._see("visits", "e")
+        inside = self.truth(1)
+        self.columns = outside
+        negated = self.r.choice(["", "NOT "])
+        if self.r.random() < 0.5:
+            return f"{letter}.person_id {negated}IN (SELECT e.person_id FROM visits AS e WHERE {inside})"
+        return f"{negated}EXISTS (SELECT 1 FROM visits AS e WHERE e.person_id = {letter}.person_id AND {inside})"
 
     def _on(self, other: str) -> str:
         return self.r.choice([f"ON t.person_id = {other}.person_id", "USING (person_id)"])

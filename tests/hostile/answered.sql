@@ -613,3 +613,9 @@ SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t G
 
 -- answered: every level follows from the finest one
 SELECT sex, SUM(n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t GROUP BY CUBE (sex)
+
+-- answered: whether a unit has such rows follows from its own
+SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits)
+
+-- answered: whether a unit has such rows follows from its own
+SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE visits.person_id = people.person_id)

@@ -5,12 +5,6 @@ SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 SELECT COUNT(*) FROM people WHERE age NOT IN (SELECT age FROM people)
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits)
-
--- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE visits.person_id = people.person_id)
-
--- refused: correlated_subquery
 SELECT COUNT(*) FROM people WHERE NOT EXISTS (SELECT 1 FROM visits)
 
 -- refused: correlated_subquery

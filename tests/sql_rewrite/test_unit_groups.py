@@ -138,6 +138,20 @@ def test_names_and_unread_columns_are_no_matter() -> None:
     assert core_key(core(texts[0], changed), changed) not in keys
 
 
+def test_membership_adds_no_rows_and_is_there_once() -> None:
+    """Shows that a unit's rows elsewhere are one row at most, joined once, however they are asked for."""
+    inside = "(SELECT person_id FROM visits WHERE cost > 5)"
+    asked = core(f"SELECT COUNT(*) FROM people WHERE person_id IN {inside} OR age > 3 AND person_id NOT IN {inside}")
+    assert asked.one_row
+    assert [source.relation for source in asked.core.sources] == ["r0", "r1"]
+    exists = "EXISTS (SELECT 1 FROM visits AS v WHERE p.person_id = v.person_id AND v.cost > 5)"
+    one, two = (
+        core(f"SELECT COUNT(*) FROM people WHERE person_id IN {inside}"),
+        core(f"SELECT COUNT(*) FROM people AS p WHERE {exists}"),
+    )
+    assert core_key(one, CLINIC) == core_key(two, CLINIC)
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
@@ -164,6 +178,19 @@ def test_names_and_unread_columns_are_no_matter() -> None:
         (
             "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY ROLLUP (person_id)) AS t",
             "unsupported_sql",
+        ),
+        ("SELECT COUNT(*) FROM people WHERE person_id IN (SELECT visit_id FROM visits)", "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE age IN (SELECT hospital_id FROM visits)", "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE cost > 5)", "correlated_subquery"),
+        (
+            "SELECT COUNT(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = p.person_id "
+            "AND v.cost > p.age)",
+            "correlated_subquery",
+        ),
+        (
+            "SELECT COUNT(*) FROM people AS p LEFT JOIN visits AS v USING (person_id) WHERE v.person_id IN "
+            "(SELECT person_id FROM visits)",
+            "correlated_subquery",
         ),
         ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.visit_id = b.visit_id", "join_not_on_key"),
         ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.hospital_id = b.person_id", "join_not_on_key"),
