@@ -17,7 +17,7 @@ from sql_rewrite.levels import LEVELS
 from sql_rewrite.plan import Core, Counting, ShellOutput
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.released import Form, Released, aliased, check_name, column
-from sql_rewrite.scope import Names, Scope
+from sql_rewrite.scope import Names, Scope, unknown_column
 from sql_rewrite.shell import ShellNodes, has_aggregate, output_name
 from sql_rewrite.shell_form import Block, NestedQueries, write_block
 from sql_rewrite.shell_trace import shifted, trace_block
@@ -130,7 +130,7 @@ class ShellBlocks:
         for projection in node.expressions:
             star = projection.this if isinstance(projection, exp.Column) else projection
             if isinstance(star, exp.Star):
-                consume(star, text=self.text, what="*")
+                left_out = self._left_out(star)
                 wanted = projection.table.lower() if isinstance(projection, exp.Column) else None
                 if wanted in (None, "") and any(join.args.get("using") for join in node.args.get("joins") or []):
                     raise refuse(
@@ -150,8 +150,11 @@ class ShellBlocks:
                         *did_you_mean(wanted or "", [alias for alias, _ in sources]),
                         position=self.text.position(projection),
                     )
-                for alias, released in meant:
-                    result += [aliased(column(o.name, alias), o.name) for o in released.outputs]
+                shown = [(alias, o.name) for alias, released in meant for o in released.outputs]
+                unknown = left_out - {name.lower() for _, name in shown}
+                if unknown:
+                    raise unknown_column(exp.column(min(unknown)), [name for _, name in shown], self.text)
+                result += [aliased(column(name, alias), name) for alias, name in shown if name.lower() not in left_out]
                 continue
             name = projection.alias if isinstance(projection, exp.Alias) else output_name(self.text, projection)
             inner = projection.this if isinstance(projection, exp.Alias) else projection
@@ -165,6 +168,21 @@ class ShellBlocks:
                 position=self.text.position(node),
             )
         return result
+
+    def _left_out(self, star: exp.Expr) -> set[str]:
+        """The folded names that * EXCLUDE leaves out. Errors: Refused."""
+        consume(star, "except_", text=self.text, what="*")
+        names = star.args.get("except_") or []
+        if not all(
+            isinstance(name, exp.Identifier) or (isinstance(name, exp.Column) and not name.table) for name in names
+        ):
+            raise refuse(
+                "unsupported_sql",
+                "* EXCLUDE is refused",
+                "It takes names of columns.",
+                position=self.text.position(star),
+            )
+        return {name.name.lower() for name in names}
 
     def _output(self, projection: exp.Expr, sources: Sequence[tuple[str, Released]], names: Names) -> ShellOutput:
         name = projection.alias

@@ -84,6 +84,7 @@ _STEPS = (
     exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week,
     exp.WeekOfYear, exp.Hour, exp.Minute, exp.Second, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff,
     exp.IgnoreNulls, exp.RespectNulls,
+    exp.Reverse, exp.ConcatWs, exp.StrPosition, exp.TimeToStr, exp.Monthname, exp.Dayname, exp.LastDay, exp.Pi,
 )  # fmt: skip
 """Functions of one row that go in steps, or whose direction is not known, and nothing worse."""
 
@@ -95,6 +96,8 @@ _OVER_ROWS = (
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont,
     exp.PercentileDisc, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.ArgMax,
     exp.ArgMin, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Corr, exp.CovarPop, exp.CovarSamp,
+    exp.GroupConcat, exp.Mode, exp.Skewness, exp.Kurtosis, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount,
+    exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy,
 )  # fmt: skip
 _VALUES = (exp.Column, exp.Literal, exp.Boolean, exp.Null, exp.Case, exp.If, exp.Window, exp.Filter, exp.WithinGroup)
 _PARTS = (

@@ -221,6 +221,26 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT s, SUM(n), RANK() OVER (ORDER BY GROUPING(s)) FROM (SELECT sex AS s, level, COUNT(*) AS n "
         "FROM people GROUP BY ALL) GROUP BY ROLLUP(s) HAVING SUM(n) > 0 ORDER BY GROUPING(s)",
         "SELECT sex, AVG(age) FROM people GROUP BY ROLLUP(sex)",
+        # Functions of released numbers
+        "SELECT sex, STRING_AGG(CAST(level AS VARCHAR), ',' ORDER BY level) AS s "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t GROUP BY sex",
+        "SELECT STRING_AGG(DISTINCT sex, ', ' ORDER BY sex) "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
+        "SELECT sex, LISTAGG(level, '-' ORDER BY level DESC) FILTER (WHERE level > 0) "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t GROUP BY sex",
+        "SELECT * EXCLUDE (a) FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
+        "SELECT t.* EXCLUDE (a, n) "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
+        "SELECT sex, MODE(level % 2) "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t WHERE "
+        "level > 0 GROUP BY sex",
+        "SELECT ROUND(SKEWNESS(n), 4), ROUND(KURTOSIS(n), 4), ROUND(REGR_SLOPE(n, level), 4), "
+        "ROUND(REGR_R2(n, level), 4), REGR_COUNT(n, level) "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
+        "SELECT CONCAT_WS('-', sex, level), REVERSE(sex), POSITION('e' IN sex), INSTR(sex, 'a'), PI() * level "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
+        "SELECT STRFTIME(DATE '2024-05-06', '%Y-%m'), MONTHNAME(DATE '2024-05-06'), LAST_DAY(DATE '2024-02-06'), n "
+        "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
         # Public tables, VALUES, UNNEST and series: alone, and beside releases
         "SELECT * FROM hospitals",
         "SELECT COUNT(*) FROM hospitals",

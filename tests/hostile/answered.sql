@@ -524,6 +524,15 @@ SELECT COUNT(*) FROM people WHERE last_day(born) IS NULL
 -- answered: the function has a value for every row, here and there
 SELECT COUNT(*) FROM people WHERE born + 1 > DATE '2020-01-01'
 
+-- answered: free post-processing of released numbers
+SELECT string_agg(sex, ',' ORDER BY sex) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
+-- answered: free post-processing of released numbers
+SELECT kurtosis(n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
+-- answered: free post-processing of released numbers
+SELECT * EXCLUDE (n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
 -- answered: everybody knows what is in it
 SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, unnest([1, 2]) u
 
