@@ -74,6 +74,9 @@ def words(value: str) -> Literal:
 
 _DAYS = tuple(Literal(datetime.date(2001, 1, day), DATE) for day in (1, 2, 9))
 
+REGULAR = ("a", "[ab]*a[ab]{20}c", "(a|b)+c", "(?:a|b|ab|ba)+(c|d)$", "a.{20}b", "[^a-m]+")
+"""Regular expressions, some of which make large automata."""
+
 Sample = tuple[Expression, Sequence[Expression]]
 """An expression, and the parts of it whose cost is subtracted."""
 
@@ -139,6 +142,8 @@ def samples(name: str) -> list[Sample]:
         "add_days": [(build("add_days", (D, I)), ()), (build("add_days", (D, whole(9))), ()), (build("add_days", (D, WIDE)), wide)],  # noqa: E501
         **{op: [(build(op, (words(k), T, U)), ()) for k in ("year", "month", "day")] for op in ("date_sub", "age_part")},  # noqa: E501
         "make_date": [(build("make_date", (build("add", (J, whole(1990))), build("add", (build("modulo", (I, whole(12))), whole(1))), J)), (J, build("add", (build("modulo", (I, whole(12))), whole(1)))))],  # noqa: E501
+        **{op: [(build(op, (S, words(k))), ()) for k in REGULAR] for op in ("regexp_matches", "regexp_full_match", "regexp_extract")},  # noqa: E501
+        "regexp_replace": [(build("regexp_replace", (S, words(k), words(""), words("g"))), ()) for k in REGULAR],
         "split_part": [(build("split_part", (S, words(k), whole(n))), ()) for k, n in (("a", 1), ("b", 50), ("a", -50), ("ab", 1), ("aa", 50))],  # noqa: E501
         **{op: [(build(op, (S, whole(200), words("ab"))), ()), (build(op, (S, whole(3), words("ab"))), ())] for op in ("lpad", "rpad")},  # noqa: E501
         **{op: [(build(op, (S, words(k))), ()) for k in ("a", "bcdefghijklmnoa", "ß ")] for op in ("trim_of", "ltrim_of", "rtrim_of")},  # noqa: E501

@@ -7,6 +7,7 @@ A call that has a syntax of its own (`EXTRACT(year FROM d)`), or means several o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -143,6 +144,38 @@ def _trim(lifter: Lifter, node: exp.Expr) -> Expression:
     return lifter.make(node, operator, lifter.lift(node.this))
 
 
+def _pi(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, text=lifter.text, what="PI")
+    return Literal(math.pi, ColumnType.NUMBER)
+
+
+def _regular(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", text=lifter.text, what=worded(node))
+    operator = "regexp_matches" if isinstance(node, exp.RegexpLike) else "regexp_full_match"
+    return lifter.make(node, operator, lifter.lift(node.this), lifter.lift(node.expression))
+
+
+def _regexp_extract(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(node, "this", "expression", "group", "null_if_pos_overflow", text=lifter.text, what="REGEXP_EXTRACT")
+    parts = [node.this, node.expression, node.args.get("group")]
+    return lifter.make(node, "regexp_extract", *[lifter.lift(part) for part in parts if part is not None])
+
+
+def _regexp_replace(lifter: Lifter, node: exp.Expr) -> Expression:
+    consume(
+        node,
+        "this",
+        "expression",
+        "replacement",
+        "modifiers",
+        "single_replace",
+        text=lifter.text,
+        what="REGEXP_REPLACE",
+    )
+    parts = [node.this, node.expression, node.args.get("replacement"), node.args.get("modifiers")]
+    return lifter.make(node, "regexp_replace", *[lifter.lift(part) for part in parts if part is not None])
+
+
 def _concat_ws(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "expressions", "coalesce", "safe", text=lifter.text, what="CONCAT_WS")
     separator, *parts = node.expressions
@@ -260,6 +293,12 @@ READERS: Mapping[type[exp.Expr], Reader] = {
     exp.ConcatWs: _concat_ws,
     exp.ArrayToString: _array_to_string,
     exp.Chr: _chr,
+    exp.Pi: _pi,
+    exp.RegexpLike: _regular,
+    exp.RegexpFullMatch: _regular,
+    exp.SimilarTo: _regular,
+    exp.RegexpExtract: _regexp_extract,
+    exp.RegexpReplace: _regexp_replace,
     exp.Pad: _pad,
     exp.DPipe: _pipe,
     exp.Extract: _extract,

@@ -13,7 +13,7 @@ from privacy.refusal import Position, Refused
 from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
 from sql_rewrite.refuse import refuse
-from sql_rewrite.syntax import consume, rendered
+from sql_rewrite.syntax import consume, rendered, whole_number
 from sql_rewrite.text import Text
 
 __all__ = ["READERS", "check_parameter", "literal_value", "missing_parameter", "moment", "typed"]
@@ -23,6 +23,11 @@ _TYPES: dict[exp.DType, ColumnType] = {
     exp.DType.SMALLINT: ColumnType.INTEGER,
     exp.DType.INT: ColumnType.INTEGER,
     exp.DType.BIGINT: ColumnType.INTEGER,
+    exp.DType.INT128: ColumnType.INTEGER,
+    exp.DType.UTINYINT: ColumnType.INTEGER,
+    exp.DType.USMALLINT: ColumnType.INTEGER,
+    exp.DType.UINT: ColumnType.INTEGER,
+    exp.DType.UBIGINT: ColumnType.INTEGER,
     exp.DType.FLOAT: ColumnType.NUMBER,
     exp.DType.DOUBLE: ColumnType.NUMBER,
     exp.DType.VARCHAR: ColumnType.TEXT,
@@ -32,6 +37,9 @@ _TYPES: dict[exp.DType, ColumnType] = {
     exp.DType.TIMESTAMP: ColumnType.TIMESTAMP,
     exp.DType.TIMESTAMPNTZ: ColumnType.TIMESTAMP,
 }
+
+_UNSIGNED = frozenset((exp.DType.UTINYINT, exp.DType.USMALLINT, exp.DType.UINT, exp.DType.UBIGINT))
+_DIGITS_MAX, _DECIMALS_MAX = 38, 15
 
 
 def missing_parameter(name: object, text: Text) -> Refused:
@@ -154,13 +162,16 @@ def moment(lifter: Lifter, node: exp.Expr, value: str, type_: ColumnType) -> Lit
 def _cast(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "to", "safe", text=lifter.text, what="CAST")
     to = node.args["to"]
+    decimal = _decimal(to)
+    if decimal is not None:
+        return _as_decimal(lifter, node, *decimal)
     type_ = _TYPES.get(to.this) if isinstance(to, exp.DataType) and not to.expressions else None
     if type_ is None:
         written = rendered(to)[:60] if isinstance(to, exp.Expr) else "this type"
         raise refuse(
             "unsupported_type",
             f"a cast to {written} is refused",
-            "Only BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP are types of this language.",
+            "Only BIGINT, DOUBLE, DECIMAL, VARCHAR, BOOLEAN, DATE and TIMESTAMP are types of this language.",
             "cast to one of these",
             position=lifter.text.position(node),
         )
@@ -172,7 +183,33 @@ def _cast(lifter: Lifter, node: exp.Expr) -> Expression:
         return lifter.make(node, f"cast_{type_.value}", literal)
     if isinstance(source, exp.Null):
         return Literal(None, type_)
-    return lifter.make(node, f"cast_{type_.value}", lifter.lift(node.this))
+    made = lifter.make(node, f"cast_{type_.value}", lifter.lift(node.this))
+    if to.this in _UNSIGNED:
+        zero, null = Literal(0, ColumnType.INTEGER), Literal(None, ColumnType.INTEGER)
+        return lifter.make(node, "case", lifter.make(node, ">=", made, zero), made, null)
+    return made
+
+
+def _decimal(to: object) -> tuple[int, int] | None:
+    """The digits of a DECIMAL, and how many of them are decimals; None for any other type, and for too many."""
+    if not isinstance(to, exp.DataType) or to.this is not exp.DType.DECIMAL:
+        return None
+    numbers = [whole_number(part.this) if isinstance(part, exp.DataTypeParam) else None for part in to.expressions]
+    if not numbers:
+        return 18, 3
+    digits, decimals = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    if digits is None or decimals is None or len(numbers) > 2:
+        return None
+    return (digits, decimals) if 0 < digits <= _DIGITS_MAX and decimals <= min(digits, _DECIMALS_MAX) else None
+
+
+def _as_decimal(lifter: Lifter, node: exp.Expr, digits: int, decimals: int) -> Expression:
+    """The NUMBER rounded to that many decimals, NULL where it has more digits than the type."""
+    number = lifter.make(node, "cast_number", lifter.lift(node.this))
+    rounded = lifter.make(node, "round", number, Literal(decimals, ColumnType.INTEGER))
+    limit = Literal(10.0 ** (digits - decimals), ColumnType.NUMBER)
+    fits = lifter.make(node, "<", lifter.make(node, "abs", rounded), limit)
+    return lifter.make(node, "case", fits, rounded, Literal(None, ColumnType.NUMBER))
 
 
 READERS: Mapping[type[exp.Expr], Reader] = {

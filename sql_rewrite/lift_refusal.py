@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+
 from sqlglot import exp
 
 from privacy.refusal import Refused
+from sql_rewrite.functions import REGISTRY
 from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
 from sql_rewrite.lifter import Lifter
 from sql_rewrite.refuse import refuse
@@ -73,7 +76,7 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "unsupported_function",
             f"{name} is refused",
             "It is not in the list of functions that are proved to give a value for every row.",
-            *instead_of(name, FUNCTIONS, lifter.about(node)),
+            *_instead(lifter, node, name),
             position=position,
         )
     if isinstance(node, exp.Interval):
@@ -118,9 +121,21 @@ def unlisted(lifter: Lifter, node: exp.Anonymous) -> Refused:
         "unsupported_function",
         f"{lifter.text.spelled(node) or name[:60] + '()'} is refused",
         "It is not in the list of functions that are proved to give a value for every row.",
-        *instead_of(name, FUNCTIONS, lifter.about(node)),
+        *_instead(lifter, node, name),
         position=lifter.text.position(node),
     )
+
+
+def _instead(lifter: Lifter, node: exp.Expr, name: str) -> tuple[str, ...]:
+    """What to write instead of a function: what is known of it, else the accepted form whose name is nearest."""
+    hints = instead_of(name, FUNCTIONS, lifter.about(node))
+    if len(hints) > 1:
+        return hints
+    near = difflib.get_close_matches(name.removesuffix("()").lower(), _FORMS, n=1, cutoff=0.6)
+    return (*(f"the nearest one is {_FORMS[found]}" for found in near), *hints)
+
+
+_FORMS = {name: operator.forms for operator in REGISTRY.values() for name in (*operator.names, operator.name)}
 
 
 def _volatile(lifter: Lifter, name: str, node: exp.Expr) -> Refused:

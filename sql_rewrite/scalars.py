@@ -69,6 +69,8 @@ __all__ = [
     "Power",
     "PowerDomain",
     "ReadText",
+    "RegularExpression",
+    "RegularUse",
     "RoundDigits",
     "RoundUnits",
     "Scalar",
@@ -114,8 +116,11 @@ ArithmeticSymbol = Literal["+", "-", "*", "//"]
 
 DivisionSymbol = Literal["/", "//", "%"]
 
-GuardedName = Literal["sqrt", "ln", "log10", "log2"]
-"""Functions of a number that are defined on a half-line."""
+GuardedName = Literal["sqrt", "ln", "log10", "log2", "asin", "acos"]
+"""Functions of a number that are defined on a half-line, or from -1 to 1."""
+
+
+RegularUse = Literal["search", "full", "extract", "replace"]
 
 
 class PowerDomain(enum.Enum):
@@ -426,7 +431,7 @@ class RoundUnits(Scalar):
 
 @node
 class Guarded(Scalar):
-    """A root or a logarithm of a finite number, NULL where it is not defined (`guarded` says that this can be)."""
+    """A root, logarithm or angle of a finite number, NULL where it is not defined (`guarded` says that this can be)."""
 
     function: GuardedName
     value: Scalar
@@ -596,3 +601,19 @@ class SplitPart(Scalar):
     value: Scalar
     separator: str
     place: int
+
+
+@node
+class RegularExpression(Scalar):
+    """A regular expression of RE2's syntax in a text: whether it fits a part or all of it, what fits, or that replaced.
+
+    `extract` is the group, or all for 0, of the first part that fits, empty where there is none. `replacement` has no
+    backslash, and takes the place of the first part, or of each with `every`.
+    """
+
+    use: RegularUse
+    value: Scalar
+    pattern: str
+    group: int
+    replacement: Scalar | None
+    every: bool

@@ -49,6 +49,7 @@ from sql_rewrite.scalars import (
     Power,
     PowerDomain,
     ReadText,
+    RegularExpression,
     RoundDigits,
     RoundUnits,
     Scalar,
@@ -294,8 +295,10 @@ class DuckDBScalars(Dialect, part=True):
     def _guarded(self, node: Guarded) -> str:
         value = self.write(node.value)
         text = f"{node.function}({value})"
-        test = ">= 0" if node.function == "sqrt" else "> 0"
-        return f"(CASE WHEN ({value} {test}::DOUBLE) THEN {text} END)" if node.guarded else text
+        test = f"{value} {'>=' if node.function == 'sqrt' else '>'} {_ZERO}"
+        if node.function in ("asin", "acos"):
+            test = f"{value} BETWEEN -1::DOUBLE AND 1::DOUBLE"
+        return f"(CASE WHEN ({test}) THEN {text} END)" if node.guarded else text
 
     @writes(Power)
     def _power(self, node: Power) -> str:
@@ -403,3 +406,14 @@ class DuckDBScalars(Dialect, part=True):
         else:
             pattern = f"(?:^|{separator})([^{separator}]*)(?:{separator}[^{separator}]*){{{-place - 1}}}\\z"
         return f"regexp_extract({self.write(node.value)}, '{pattern}', 1)"
+
+    @writes(RegularExpression)
+    def _regular_expression(self, node: RegularExpression) -> str:
+        value, pattern = self.write(node.value), f"'{node.pattern}'"
+        if node.use == "extract":
+            return f"regexp_extract({value}, {pattern}, {node.group})"
+        if node.use == "replace":
+            assert node.replacement is not None
+            every = ", 'g'" if node.every else ""
+            return f"regexp_replace({value}, {pattern}, {self.write(node.replacement)}{every})"
+        return f"{'regexp_matches' if node.use == 'search' else 'regexp_full_match'}({value}, {pattern})"

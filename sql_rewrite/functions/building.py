@@ -18,6 +18,7 @@ from sql_rewrite.expressions import (
     interval_of,
 )
 from sql_rewrite.functions import (
+    angles,
     arithmetic,
     casts,
     choices,
@@ -28,6 +29,7 @@ from sql_rewrite.functions import (
     patterns,
     powers,
     ranges,
+    regular,
     rounding,
     spans,
     text_pieces,
@@ -53,7 +55,9 @@ REGISTRY: Mapping[str, Operator] = MappingProxyType(
             *arithmetic.OPERATORS,
             *rounding.OPERATORS,
             *powers.OPERATORS,
+            *angles.OPERATORS,
             *patterns.OPERATORS,
+            *regular.OPERATORS,
             *texts.OPERATORS,
             *text_pieces.OPERATORS,
             *date_parts.OPERATORS,

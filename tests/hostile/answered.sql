@@ -628,3 +628,69 @@ SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits)
 
 -- answered: whether a unit has such rows follows from its own
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE visits.person_id = people.person_id)
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE education SIMILAR TO 'a'
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE education ~ 'a'
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE regexp_extract(education, 'a') IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE regexp_replace(education, 'a', 'b') IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE regexp_full_match(education, 'a') IS NULL
+
+-- answered, unlike DuckDB: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE acos(income) IS NULL
+
+-- answered, unlike DuckDB: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE asin(income) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE atan2(age, hours) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE degrees(income) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE tan(income) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE sin(income) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE cos(income) IS NULL
+
+-- answered: the function has a value for every row, here and there
+SELECT regexp_matches(education, 'a'), COUNT(*) FROM people GROUP BY 1
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FILTER (WHERE regexp_matches(education, 'a') IS NULL) FROM people
+
+-- answered: the function has a value for every row, here and there
+SELECT SUM(CASE WHEN regexp_matches(education, 'a') IS NULL THEN 1 ELSE 0 END) FROM people
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(regexp_matches(education, 'a')) FROM people
+
+-- answered, unlike DuckDB: the function has a value for every row, here and there
+SELECT sex, COUNT(*) FROM people GROUP BY sex, regexp_matches(education, 'a')
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT_IF(regexp_matches(education, 'a') IS NOT NULL) FROM people
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN regexp_matches(education, 'a') IS NULL ELSE TRUE END
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE CAST(age AS DECIMAL(10, 2)) = 1
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE CAST(age AS HUGEINT) = 1
+
+-- answered: the function has a value for every row, here and there
+SELECT COUNT(*) FROM people WHERE CAST(age AS UBIGINT) = 1

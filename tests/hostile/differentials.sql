@@ -101,9 +101,6 @@ SELECT COUNT(*) FROM people WHERE age <=> 1
 SELECT COUNT(*) FROM people WHERE age DIV 2 = 1
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people WHERE education SIMILAR TO 'a'
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE education GLOB 'a*'
 
 -- refused: unsupported_sql
@@ -159,9 +156,6 @@ SELECT COUNT(*) FROM people WHERE education ->> 'x' IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE 1 = '{"a":1}'::json -> 'a'
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE education ~ 'a'
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE education ~* 'a'

@@ -23,15 +23,6 @@ SELECT COUNT(*) FROM people WHERE try_strptime(education, '%Y') IS NULL
 SELECT COUNT(*) FROM people WHERE regexp_matches(education, education) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE regexp_extract(education, 'a') IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE regexp_replace(education, 'a', 'b') IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE regexp_full_match(education, 'a') IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE repeat('x', age) IS NULL
 
 -- refused: unsupported_function
@@ -146,28 +137,7 @@ SELECT COUNT(*) FROM people WHERE gamma(income) IS NULL
 SELECT COUNT(*) FROM people WHERE lgamma(income) IS NULL
 
 -- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE acos(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE asin(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE atan2(age, hours) IS NULL
-
--- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE cot(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE degrees(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE tan(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE sin(income) IS NULL
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE cos(income) IS NULL
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE levenshtein(education, 'a') IS NULL
@@ -474,27 +444,6 @@ SELECT COUNT_IF(strptime(education, '%Y') IS NOT NULL) FROM people
 
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN strptime(education, '%Y') IS NULL ELSE TRUE END
-
--- refused: unsupported_function
-SELECT regexp_matches(education, 'a'), COUNT(*) FROM people GROUP BY 1
-
--- refused: unsupported_function
-SELECT COUNT(*) FILTER (WHERE regexp_matches(education, 'a') IS NULL) FROM people
-
--- refused: unsupported_function
-SELECT SUM(CASE WHEN regexp_matches(education, 'a') IS NULL THEN 1 ELSE 0 END) FROM people
-
--- refused: unsupported_function
-SELECT COUNT(regexp_matches(education, 'a')) FROM people
-
--- refused: unsupported_function
-SELECT sex, COUNT(*) FROM people GROUP BY sex, regexp_matches(education, 'a')
-
--- refused: unsupported_function
-SELECT COUNT_IF(regexp_matches(education, 'a') IS NOT NULL) FROM people
-
--- refused: unsupported_function
-SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN regexp_matches(education, 'a') IS NULL ELSE TRUE END
 
 -- refused: unsupported_function
 SELECT sleep_ms(700), COUNT(*) FROM people GROUP BY 1

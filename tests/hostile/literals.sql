@@ -230,15 +230,6 @@ SELECT age / 2, COUNT(*) FROM people GROUP BY 1
 SELECT COUNT(*) FROM people GROUP BY income * 2
 
 -- refused: unsupported_type
-SELECT COUNT(*) FROM people WHERE CAST(age AS DECIMAL(10, 2)) = 1
-
--- refused: unsupported_type
-SELECT COUNT(*) FROM people WHERE CAST(age AS HUGEINT) = 1
-
--- refused: unsupported_type
-SELECT COUNT(*) FROM people WHERE CAST(age AS UBIGINT) = 1
-
--- refused: unsupported_type
 SELECT COUNT(*) FROM people WHERE CAST(education AS BLOB) IS NULL
 
 -- refused: unsupported_type

@@ -85,6 +85,34 @@ _CLOCK = ["hour", "minute", "second"]
 _POWERS = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 1 / 3, -0.5, 100.0, 400.0]
 _KNOWN = build("greatest", (integer(0), build("least", (J, integer(200)))))
 _SMALL = build("greatest", (number(-3.0), build("least", (Y, number(4.0)))))
+_REGULAR = [
+    "",
+    "a",
+    "^a",
+    "a$",
+    "^$",
+    "a|b|",
+    "(a+)b",
+    "(a|b)*?b",
+    r"\d+",
+    r"(\d{4})-\d{2}",
+    r"^\s*\w+\s*$",
+    "[^a-c]",
+    r"\bb",
+]
+_REGULAR += [
+    "é",
+    "[é-日]",
+    ".",
+    "^..$",
+    r"\.",
+    "a{2}b",
+    "(?:ab|b){1,3}$",
+    "(a??)(b)",
+    r"\x{0}",
+    "[]a-]".replace("]a", r"\]a"),
+]
+_REGULAR += [r"^(\S+) (\S+)", "^(.*)$", "(a|ab)(c|bcd)?", "x*", r"(\w)$", "[%_]", r"^[+-]?[0-9]+(?:\.[0-9]*)?$"]
 _FORMATS = ["%Y-%m", "%d.%-m.%y %H:%M:%S", "é%A%B%a%b%%", "%j %-d %-H %I %f %g %p", "%u %w %G-W%V", "no date"]
 _CLIPPED_DAY = build("clip", (D, Literal(datetime.date(1970, 1, 1), DATE), Literal(datetime.date(2024, 2, 29), DATE)))
 _INTERVALS = [(1, 0, 0), (-1, 0, 0), (12, -1, 0), (0, 30, 0), (0, 0, 90_000_000_000), (-14, 3, -1), (0, 0, 0)]
@@ -202,6 +230,9 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     "ln": [*_NUMBERS, (_KNOWN,), (_SMALL,), (build("add", (_KNOWN, integer(1))),)],
     "log10": [*_NUMBERS, (_KNOWN,), (_SMALL,)],
     "log2": [*_NUMBERS, (_KNOWN,), (_SMALL,)],
+    **{name: [*_NUMBERS, (_KNOWN,), (_SMALL,)] for name in ("sin", "cos", "tan", "atan", "degrees", "radians")},
+    **{name: [*_NUMBERS, (_SMALL,), (build("sin", (Y,)),)] for name in ("asin", "acos")},
+    "atan2": [(X, Y), (J, K), (Y, X), (_SMALL, _KNOWN), (Y, number(0.0))],
     "exp": [*_NUMBERS, (_KNOWN,), (_SMALL,)],
     "power": [
         (X, Y),
@@ -243,6 +274,25 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
         (S, text(""), text("")),
         (S, text("日"), text("a")),
         (S, text("aa"), text("a")),
+    ],
+    **{name: [(S, text(p)) for p in _REGULAR] for name in ("regexp_matches", "regexp_full_match")},
+    "regexp_extract": [
+        *((S, text(p)) for p in _REGULAR),
+        *((S, text(p), integer(1)) for p in _REGULAR if "(" in p.replace("(?:", "")),
+        (S, text("(a)|(b)"), integer(2)),
+    ],
+    "regexp_replace": [
+        (S, text(p), text(new), *every)
+        for p, new in (
+            ("a", "b"),
+            ("[0-9]", "#"),
+            (r"\s+", " "),
+            ("[^a-z]", ""),
+            ("ab|a", ""),
+            ("日", "&"),
+            (r"\d{2}", "é"),
+        )
+        for every in ((), (text("g"),))
     ],
     "split_part": [
         (S, text(separator), integer(place))
