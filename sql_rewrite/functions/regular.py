@@ -213,7 +213,7 @@ class _Reader:
         return None if sign in _CLASSES else self._character(sign)
 
     def repeated(self, part: _Part) -> _Part:
-        """The item with what stands behind it: how often, and whether as seldom as can be."""
+        """The item with its repeats behind it: how often, and whether as seldom as can be."""
         sign = self._peek()
         if sign not in ("*", "+", "?", "{") or sign == "":
             return part

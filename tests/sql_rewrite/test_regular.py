@@ -92,8 +92,22 @@ def test_random_patterns_mean_the_same_in_the_engine() -> None:
         "a**",
         "a{51}",
         "a{2,1}",
-    ]
-    + ["(", "a)", "[", "[]", "*a", "a{", r"\Z", "\\", "a" * 301, "(?:a{50}){50}", "(" * 11 + ")" * 11, "x{,3}", r"\C"],
+        *(
+            "(",
+            "a)",
+            "[",
+            "[]",
+            "*a",
+            "a{",
+            r"\Z",
+            "\\",
+            "a" * 301,
+            "(?:a{50}){50}",
+            "(" * 11 + ")" * 11,
+            "x{,3}",
+            r"\C",
+        ),
+    ],
 )
 def test_what_is_read_differently_or_without_bound_is_refused(written: str) -> None:
     """Shows that the parts of regular expressions outside the subset are not read."""
