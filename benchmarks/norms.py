@@ -5,9 +5,10 @@
 For each question and power: the plain text under DuckDB's defaults; `both`, what a question that chooses its norm
 runs: the tables that its statements share, the histogram and the sums at a norm that about half of the units are
 beyond; the sums and the histogram by themselves, as where a stored histogram serves; and the statement of declared
-counts. Prints one JSON object: milliseconds of processor time of the plain text, and ratios to it (the least of the
-runs each). Processor time, of two threads together, because other work on the machine counts little in it. Engines
-only.
+counts. Then the floor of all these: the bare aggregate by unit (where the question has groups, also by unit and key)
+that no shape goes without, as private connections run it and under DuckDB's defaults. Prints one JSON object:
+milliseconds of processor time of the plain text, and ratios to it (the least of the runs each). Processor time, of two
+threads together, because other work on the machine counts little in it. Engines only.
 """
 
 from __future__ import annotations
@@ -44,6 +45,14 @@ QUESTIONS = {
     "COUNT, 1,000 groups": "SELECT k1000, COUNT(*) AS n FROM visits GROUP BY k1000",
     "SUM, 1,000 groups": "SELECT k1000, SUM(amount) AS s FROM visits GROUP BY k1000",
 }
+
+FLOORS = {
+    "by unit": 'SELECT COUNT(*) FROM (SELECT "unit$id", {aggregate} FROM visits GROUP BY "unit$id")',
+    "by unit and key": (
+        'SELECT COUNT(*) FROM (SELECT "unit$id", {key}, {aggregate} FROM visits GROUP BY "unit$id", {key})'
+    ),
+}
+"""What every shape begins with. The count around it keeps the result in the engine."""
 
 COUNTED = ContributionBound(rows_per_unit=20, groups_per_unit=20, rows_per_unit_and_group=5)
 
@@ -115,8 +124,12 @@ def together(connection: duckdb.DuckDBPyConnection, statements: Sequence[Stateme
 def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
     """One question in all its ways."""
     sql = QUESTIONS[name]
+    selected = sql.removeprefix("SELECT ").split(" AS ")[0].split(", ")
+    needed = ["by unit"] if len(selected) == 1 else list(FLOORS)
+    floors = {shown: FLOORS[shown].format(key=selected[0], aggregate=selected[-1]) for shown in needed}
     with duckdb.connect(str(path), read_only=True, config={"threads": 2}) as plain:
         least = milliseconds(plain, sql, (), runs)
+        defaults = {shown: milliseconds(plain, floor, (), runs) for shown, floor in floors.items()}
     found = {"plain_ms": round(least, 1)}
     with duckdb.connect(str(path), read_only=True, config=private_settings(threads=2, memory_limit_mb=4096)) as private:
         statements = {}
@@ -132,6 +145,9 @@ def ratios(name: str, path: Path, runs: int) -> dict[str, float]:
             statements[f"{power.value} histogram"] = lower_norms(core)
         (counted,) = bound(lift(sql, dataset(COUNTED), {}))
         statements["counts"] = lower(counted)
+        for shown, floor in floors.items():
+            found[f"floor {shown}"] = round(milliseconds(private, floor, (), runs) / least, 1)
+            found[f"floor {shown}, defaults"] = round(defaults[shown] / least, 1)
         for shown, statement in statements.items():
             took = milliseconds(private, statement.sql, statement.parameters, runs)
             found[shown] = round(took / least, 1)
