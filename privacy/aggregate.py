@@ -67,6 +67,9 @@ class Described:
     written: tuple[str, ...] = ()
     """How it is written, where that is not NAME(x) for each name."""
 
+    distinct: tuple[str, ...] = ()
+    """How it is written of the different values of x, each once (mechanisms/distinct.md); empty where it cannot be."""
+
     elsewhere: tuple[str, ...] = ()
     """Names of other systems that are refused with `hint`."""
 
@@ -116,6 +119,9 @@ class AggregateFunction(enum.Enum):
         statistic=StatisticKind.COUNT,
         result=ResultType.WHOLE,
         meaning="rows where x is not NULL, bounded per privacy unit",
+        distinct=("COUNT(DISTINCT x)", "APPROX_COUNT_DISTINCT(x)"),
+        elsewhere=("approx_distinct",),
+        hint="COUNT(DISTINCT x) counts different values, COUNT(DISTINCT unit) people",
     )
     UNITS = Described(
         stored="units",
@@ -125,8 +131,6 @@ class AggregateFunction(enum.Enum):
         statistic=StatisticKind.UNITS,
         result=ResultType.WHOLE,
         meaning="privacy units, where `unit` is the declared key of the unit",
-        elsewhere=("approx_count_distinct", "approx_distinct"),
-        hint="COUNT(DISTINCT unit) counts people, where unit is the key of the privacy unit",
     )
     SUM = Described(
         stored="sum",
@@ -135,6 +139,7 @@ class AggregateFunction(enum.Enum):
         statistic=StatisticKind.SUM,
         result=ResultType.ARGUMENT,
         meaning="x is clipped to its range; the range follows from declared bounds through the expression",
+        distinct=("SUM(DISTINCT x)",),
         short="SUM",
     )
     AVERAGE = Described(
@@ -145,6 +150,7 @@ class AggregateFunction(enum.Enum):
         degree=1,
         result=ResultType.NUMBER,
         meaning="the mean of x, clipped as for SUM",
+        distinct=("AVG(DISTINCT x)", "MEAN(DISTINCT x)"),
         short="AVG",
     )
     VARIANCE_POPULATION = Described(
@@ -155,6 +161,7 @@ class AggregateFunction(enum.Enum):
         degree=2,
         result=ResultType.NUMBER,
         meaning="the variance of x, clipped as for SUM, over n rows",
+        distinct=("VAR_POP(DISTINCT x)",),
     )
     VARIANCE_SAMPLE = Described(
         stored="variance_sample",
@@ -164,6 +171,7 @@ class AggregateFunction(enum.Enum):
         degree=2,
         result=ResultType.NUMBER,
         meaning="the same over n - 1",
+        distinct=("VARIANCE(DISTINCT x)", "VAR_SAMP(DISTINCT x)"),
         elsewhere=("var", "varp", "variance_samp", "variance_pop", "var_sample"),
         hint="VARIANCE(x) or VAR_POP(x)",
         short="VARIANCE",
@@ -176,6 +184,7 @@ class AggregateFunction(enum.Enum):
         degree=2,
         result=ResultType.NUMBER,
         meaning="the root of VAR_POP",
+        distinct=("STDDEV_POP(DISTINCT x)",),
     )
     DEVIATION_SAMPLE = Described(
         stored="deviation_sample",
@@ -185,6 +194,7 @@ class AggregateFunction(enum.Enum):
         degree=2,
         result=ResultType.NUMBER,
         meaning="the root of VARIANCE",
+        distinct=("STDDEV(DISTINCT x)", "STDDEV_SAMP(DISTINCT x)"),
         elsewhere=("std", "stdev", "stdevp", "std_dev", "standard_deviation", "stddevp"),
         hint="STDDEV(x) or STDDEV_POP(x)",
         short="STDDEV",

@@ -104,6 +104,8 @@ class Statistic:
     """The argument as text for people: the clip bounds and expression that the answer reports."""
     norm: str | None = None
     """The norm of its core to which a unit's whole vector is scaled; None where bounds hold it."""
+    distinct: bool = False
+    """Whether a row of it is a different value of a cell, which any of the units that have it brings in."""
 
     GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
     """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases

@@ -70,6 +70,8 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
         asked = StatisticKind.UNITS  # under a FILTER units are counted as rows, one of each
     if asked is StatisticKind.UNITS:
         return "units" if contribution.one_row or not core.core.keys else "units, each in the groups where it counts"
+    if _distinct(core, estimate):
+        return _of_values(contribution, asked, grouped=bool(core.core.keys))
     if contribution.one_row:
         return "plain: each unit has one row"
     bound = f"{contribution.rows:,} {_rows(contribution.rows)}"
@@ -86,6 +88,21 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
             raise AssertionError("no aggregate is computed from weights")
         case _:
             assert_never(asked)
+
+
+def _distinct(core: BoundedCore, estimate: Estimate) -> bool:
+    """Whether an estimate is one of different values."""
+    return any(one.statistic.distinct for one in core.statistics if one.statistic.name == estimate.statistic)
+
+
+def _of_values(contribution: Contribution, asked: StatisticKind, *, grouped: bool) -> str:
+    """What an estimate of different values is of."""
+    what = {StatisticKind.COUNT: "different values", StatisticKind.SUM: "the sum of different values"}
+    said = what.get(asked, "over different values")
+    if contribution.one_row:
+        return f"{said}: each unit has one row"
+    total = f", {contribution.total:,} over all groups" if contribution.scaled else ""
+    return f"{said}, of which each unit brings in at most {contribution.rows:,}{' in a group' * grouped}{total}"
 
 
 def counts_of(core: BoundedCore) -> dict[str, int | None]:
@@ -215,7 +232,8 @@ def _rows_cut(core: BoundedCore, contribution: Contribution) -> str | None:
         return None
     cells = core.described.keys.domain
     # Units that are counted as such are all there, however many rows they have.
-    rows = any(bounded.statistic.argument != UNITS for bounded in core.statistics)
+    rows = any(bounded.statistic.argument != UNITS and bounded.distinct is None for bounded in core.statistics)
+    values = _values_cut(core, contribution)
     parts: list[str] = []
     if contribution.choose_groups:
         of = ("group" if contribution.groups == 1 else "groups") if cells is None else f"of the {len(cells):,} groups"
@@ -234,13 +252,29 @@ def _rows_cut(core: BoundedCore, contribution: Contribution) -> str | None:
         name = "rows_per_unit" if contribution.rows == contribution.total else "rows_per_unit_and_group"
         parts.append(f"{verb}with at most {contribution.rows:,} {_rows(contribution.rows)} ({name})")
     if not parts:
-        return None
+        return values
     text = f"A unit {', '.join(parts)}: where units have more, counts and sums are too low."
     if contribution.choose_groups and cells is not None:
         text += f" {len(cells):,} groups: groups_per_unit {len(cells)} covers them."
     elif contribution.choose_groups:
         text += " A larger groups_per_unit covers groupings in which units have more groups."
-    return text
+    return text if values is None else f"{text} {values}"
+
+
+def _values_cut(core: BoundedCore, contribution: Contribution) -> str | None:
+    """The same of different values; None where none are asked for."""
+    if all(bounded.distinct is None for bounded in core.statistics):
+        return None
+    most = f"{contribution.rows:,}"
+    if contribution.rows == contribution.total:
+        most += f"{' in each group' * bool(core.core.keys)} (rows_per_unit)"
+    else:
+        most += f"{' in each group' * bool(core.core.keys)} (rows_per_unit_and_group)"
+        most += f", {contribution.total:,} over all groups (rows_per_unit)" * contribution.scaled
+    return (
+        f"Of its different values a unit brings in at most {most}, chosen by a keyed hash: where units have more, "
+        "values that few units have may be missing."
+    )
 
 
 def _rows(number: int) -> str:

@@ -15,7 +15,10 @@ def sql_matrix() -> Mapping[str, object]:
     """Aggregates, scalar functions, shell constructs, what is refused always, and the limits of a text."""
     return {
         "dialect": "duckdb",
-        "aggregates": [form for function in AggregateFunction for form in function.described.forms],
+        "aggregates": [
+            *(form for function in AggregateFunction for form in function.described.forms),
+            *(form for function in AggregateFunction for form in function.described.distinct),
+        ],
         "clauses": ["FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN"],
         "functions": sorted(name for name in REGISTRY if name not in INTERNAL),
         "shell": [

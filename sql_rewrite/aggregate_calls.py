@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
-from privacy.unit import PrivacyUnit
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
@@ -33,6 +32,9 @@ _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
 
 NESTED = (exp.Query, exp.Subquery)
 """Queries inside a block's expressions, which are not part of it."""
+
+_APPROXIMATE = "approx_count_distinct"
+"""What counts different values about, and here as exactly as noise lets it."""
 
 _WITHOUT_CALLS = (*NESTED, exp.Column, exp.Literal, exp.Identifier)
 _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
@@ -72,16 +74,21 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def aggregate_form(aggregate: Aggregate) -> str:
     """A string that is equal for equal aggregates."""
-    return repr((aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)))
+    form = aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)
+    return repr((*form, "distinct") if aggregate.distinct else form)
+
+
+def _spelled_so(text: Text, node: exp.ApproxDistinct) -> bool:
+    """Whether it is written as in DuckDB: the parser reads names of other systems as the same node."""
+    return (text.spelled(node) or "").removesuffix("()").lower() in ("", _APPROXIMATE)
 
 
 class AggregateReader:
     """Reads the aggregate calls of one block."""
 
-    def __init__(self, text: Text, lifter: ExpressionLift, unit: PrivacyUnit) -> None:
+    def __init__(self, text: Text, lifter: ExpressionLift) -> None:
         self._text = text
         self._lifter = lifter
-        self._unit = unit
         self.counted: dict[int, Expression] = {}
         """What COUNT(x) counts, by the identity of its node: where x is never NULL the aggregate counts rows."""
 
@@ -114,19 +121,24 @@ class AggregateReader:
             consume(clause, "this", text=text, what="FILTER")
             condition = self.condition(clause.this, "FILTER")
         described = position.text if position else rendered(node)
-        function, argument = self._function(node)
+        function, argument, distinct = self._function(node)
         if isinstance(node, exp.CountIf):
             count_if = self.condition(node.this, text.spelled(node) or "COUNT_IF")
             condition = count_if if condition is None else self._lifter.make(node, "and", condition, count_if)
         return Aggregate(
-            name="", function=function, argument=argument, filter=condition, position=position, text=described[:120]
-        )
+            name="", function=function, argument=argument, filter=condition, position=position,
+            text=described[:120], distinct=distinct,
+        )  # fmt: skip
 
-    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None]:
+    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
+        """The function of a call, its argument, and whether each different value of that counts once."""
         text = self._text
         if isinstance(node, exp.CountIf):
             consume(node, "this", text=text, what="COUNT_IF")
-            return AggregateFunction.ROWS, None
+            return AggregateFunction.ROWS, None, False
+        if isinstance(node, exp.ApproxDistinct) and _spelled_so(text, node):
+            consume(node, "this", text=text, what=_APPROXIMATE.upper())
+            return self._counted_once(node.this)
         if isinstance(node, exp.Count):
             consume(node, "this", "big_int", text=text, what="COUNT")
             return self._count(node)
@@ -143,14 +155,17 @@ class AggregateReader:
         function, operand = found
         if not isinstance(node, exp.Anonymous):
             consume(node, "this", text=text, what=type(node).__name__.upper())
+        distinct = isinstance(operand, exp.Distinct)
         if isinstance(operand, exp.Distinct):
-            raise refuse(
-                "unsupported_sql",
-                f"DISTINCT inside {text.spelled(node) or 'an aggregate'} is refused",
-                "Only COUNT(DISTINCT ...) of the privacy unit is answered.",
-                "leave DISTINCT out",
-                position=text.position(node),
-            )
+            operand = self._different(node, operand)
+            if not function.described.distinct:
+                raise refuse(
+                    "unsupported_sql",
+                    f"DISTINCT inside {text.spelled(node) or 'an aggregate'} is refused",
+                    "It is answered in counts, sums, averages and variances only.",
+                    "leave DISTINCT out",
+                    position=text.position(node),
+                )
         argument = self._lifter.value(operand)
         if argument.type not in function.arguments:
             raise refuse(
@@ -160,27 +175,38 @@ class AggregateReader:
                 *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER.get(argument.type, ())),
                 position=text.position(node),
             )
-        return function, argument
+        return function, argument, distinct
 
-    def _count(self, node: exp.Count) -> tuple[AggregateFunction, Expression | None]:
+    def _different(self, node: exp.Expr, operand: exp.Distinct) -> exp.Expr:
+        """The one expression whose different values are meant. Errors: Refused."""
+        consume(operand, "expressions", text=self._text, what="DISTINCT")
+        if len(operand.expressions) == 1:
+            found: exp.Expr = operand.expressions[0]
+            return found
+        raise refuse(
+            "unsupported_sql",
+            f"DISTINCT of several expressions inside {self._text.spelled(node) or 'an aggregate'} is refused",
+            "Different values of one expression are counted.",
+            "join the expressions to one text: a || '|' || b",
+            position=self._text.position(node),
+        )
+
+    def _counted_once(self, operand: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
+        """A count of different values; of the key of the privacy unit a count of units."""
+        argument = self._lifter.lift(operand)
+        if isinstance(argument, ColumnRef) and argument.is_unit:
+            return AggregateFunction.UNITS, None, False
+        return AggregateFunction.VALUES, argument, True
+
+    def _count(self, node: exp.Count) -> tuple[AggregateFunction, Expression | None, bool]:
         operand = node.this
         if operand is None or isinstance(operand, exp.Star):
             if isinstance(operand, exp.Star):
                 consume(operand, text=self._text, what="COUNT(*)")
-            return AggregateFunction.ROWS, None
+            return AggregateFunction.ROWS, None, False
         if isinstance(operand, exp.Distinct):
-            consume(operand, "expressions", text=self._text, what="COUNT(DISTINCT)")
-            if len(operand.expressions) == 1:
-                argument = self._lifter.lift(operand.expressions[0])
-                if isinstance(argument, ColumnRef) and argument.is_unit:
-                    return AggregateFunction.UNITS, None
-            unit = self._unit
-            raise refuse(
-                "unsupported_sql",
-                "COUNT(DISTINCT ...) is refused",
-                "Only different privacy units are counted so far; values may be shared between people.",
-                "COUNT(*): each row is a unit" if unit.key is None else f"COUNT(DISTINCT {unit.key})",
-                position=self._text.position(node),
-            )
+            return self._counted_once(self._different(node, operand))
         argument = self.counted[id(node)] = self._lifter.lift(operand)
-        return (AggregateFunction.VALUES, argument) if argument.nullable else (AggregateFunction.ROWS, None)
+        if argument.nullable:
+            return AggregateFunction.VALUES, argument, False
+        return AggregateFunction.ROWS, None, False

@@ -14,6 +14,7 @@ What a statistic is, per aggregate:
     AVG(x), with or without COUNT    Bernstein sums of degree 1, scaled
     AVG(x) with SUM(x)               both in one vector, at the same price
     VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2, scaled: COUNT and AVG share them
+    any of them of DISTINCT x        the same sums over different values, of which a unit brings in some (distinct.py)
 
 What an aggregate means does not depend on its company: SUM clips the sum of a unit, COUNT its rows, averages
 and variances weigh a unit by its rows. Where a unit owns one row all of that is the same, and all share one vector.
@@ -48,6 +49,7 @@ from sql_rewrite.contribution import (
     NormedContribution,
     contribution_of,
 )
+from sql_rewrite.distinct import different_values
 from sql_rewrite.encodings import moment_encoding, refined, stepped_encoding, sum_encoding
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
 from sql_rewrite.functions import build, clip_columns
@@ -224,6 +226,27 @@ class _Builder(Builder):
             estimates[aggregate.name] = Estimate(aggregate.name, aggregate.function, holds, integer=whole)
         return name
 
+    def different(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """Statistics of the different values of one argument: mechanisms/distinct.md. A row of them is a value."""
+        for part in different_values(family):
+            name = f"s{len(self.statistics)}"
+            self._add(
+                name,
+                part.kind,
+                per_row=part.per_value,
+                argument=part.argument,
+                condition=family.filter,
+                text=part.text,
+                encoding=part.encoding,
+                degree=part.degree,
+                distinct=part.distinct,
+            )
+            for aggregate in part.aggregates:
+                # A statistic of its own holds nothing but the number of values.
+                shown = AggregateFunction.ROWS if part.kind is StatisticKind.COUNT else aggregate.function
+                whole = aggregate.function.whole(part.distinct.type)
+                estimates[aggregate.name] = Estimate(aggregate.name, shown, name, integer=whole)
+
     def _moments(
         self,
         family: Family,
@@ -282,6 +305,7 @@ class _Builder(Builder):
         raised: bool = False,
         lowered: bool = False,
         units: bool = False,
+        distinct: Expression | None = None,
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
@@ -290,7 +314,8 @@ class _Builder(Builder):
         """
         contribution = self.contribution
         groups, rows = contribution.groups, 1 if units else contribution.rows
-        scaled = contribution.scaled and not units
+        # Of different values a unit brings in some, whole: it is never scaled.
+        scaled = contribution.scaled and not units and distinct is None
         l1_rows = groups if units else contribution.l1_rows
         l2_squared_rows = groups if units else contribution.l2_squared_rows
         match kind:
@@ -320,6 +345,7 @@ class _Builder(Builder):
                     lowered=lowered,
                     fractional=scaled,
                     argument=text,
+                    distinct=distinct is not None,
                 ),
                 argument=argument,
                 filter=condition,
@@ -327,6 +353,7 @@ class _Builder(Builder):
                 bounding=bounding,
                 present=present,
                 scaled=scaled,
+                distinct=distinct,
             )
         )
 

@@ -41,6 +41,8 @@ class BoundedStatistic:
     bounding: Bounding = Bounding.SCALED
     present: Expression | None = None
     scaled: bool = False
+    distinct: Expression | None = None
+    """Of different values the value that distinguishes them: each counts once in a cell, whoever has it."""
     parts: int = 0
     """Binary places of the factor by which a unit is scaled to a norm: one row is 2^parts integer units more."""
 

@@ -30,6 +30,8 @@ class Family:
     argument: Expression | None
     filter: Expression | None
     aggregates: list[Aggregate]
+    distinct: bool = False
+    """Whether each different value of the argument counts once."""
 
     def needs(self, kind: StatisticKind) -> bool:
         """Whether an aggregate of the family is computed from this kind of sums."""
@@ -66,16 +68,22 @@ class Builder(ABC):
     def argument(self, family: Family, estimates: dict[str, Estimate], *, carries: bool) -> str | None:
         """Statistics of one argument. Returns the name of the moments that also count all rows, if there are any."""
 
+    @abstractmethod
+    def different(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """Statistics of the different values of one argument."""
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False
 
     def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
         """All aggregates as estimates; adds the statistics that they need."""
-        families: dict[tuple[Canonical | None, Canonical | None], Family] = {}
+        families: dict[tuple[Canonical | None, Canonical | None, bool], Family] = {}
         for aggregate in self.core.aggregates:
-            forms = form_of(aggregate.argument), form_of(aggregate.filter)
-            families.setdefault(forms, Family(aggregate.argument, aggregate.filter, [])).aggregates.append(aggregate)
+            distinct = aggregate.distinct
+            forms = form_of(aggregate.argument), form_of(aggregate.filter), distinct
+            family = families.setdefault(forms, Family(aggregate.argument, aggregate.filter, [], distinct))
+            family.aggregates.append(aggregate)
         estimates: dict[str, Estimate] = {}
         findings = Collector()
         carriers: Carriers = {}
@@ -86,6 +94,10 @@ class Builder(ABC):
         }
         for family in families.values():
             if family.argument is None:
+                continue
+            if family.distinct:
+                with findings:
+                    self.different(family, estimates)
                 continue
             filter_form = form_of(family.filter)
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.

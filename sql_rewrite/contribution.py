@@ -135,7 +135,9 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
     alone = all(constant_per_unit(key, core.sources) for _, key in core.keys)
     stored = rows_of_unit(core.sources)
     weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
-    if isinstance(bound, AutomaticContribution) and (cells is not None or alone or weighed):
+    # A value that several units share keeps its weight when one of them is scaled: only counts bound different values.
+    chosen = isinstance(bound, AutomaticContribution) and not any(a.distinct for a in core.aggregates)
+    if chosen and (cells is not None or alone or weighed):
         most = stored if cells is None else min(cells, stored)
         return NormedContribution(power=power, cells=1 if alone else most, rows=stored, norms=())
     if alone:

@@ -60,7 +60,7 @@ class CoreBlock:
         self.names = names
         self.lifter = lifter
         self.select = SelectList(node, names, self.text)
-        self.reader = AggregateReader(self.text, lifter, dataset.unit)
+        self.reader = AggregateReader(self.text, lifter)
         self.keys = KeyNames()
         self.numbers: dict[str, str] = {}
         """Keys that are whole numbers: their names in the core, and in the shell, where they are doubles."""

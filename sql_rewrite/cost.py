@@ -219,18 +219,22 @@ def work_of(
         unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
         if not bounded.one_row and passes:
             unit += cells * _held_nanoseconds(bounded, costs)
+        if not bounded.one_row:
+            # Values of the unit do not lie together once they are grouped.
+            unit += stored * costs.clipped * sum(1 for b in bounded.statistics if b.distinct is not None)
         if isinstance(bounded.contribution, NormedContribution):
             # Totals of the unit over its cells, its factors, and these beside its cells: for each statement.
             unit += cells * (costs.choice + 2 * costs.join) + len(bounded.norms) * costs.scattered
         # Rows of joined tables are hashed whether or not a row finds them.
+        reads = passes * scans_of(bounded)
         paired = paired_rows(bounded.core.sources)
-        unit += passes * paired * (costs.scan + costs.join + costs.unit)
+        unit += reads * paired * (costs.scan + costs.join + costs.unit)
         below = _below(bounded, costs)
-        unit += passes * below.unit
-        rows += passes * below.row * USUAL_SHARE
-        operators += passes * below.operators
+        unit += reads * below.unit
+        rows += reads * below.row * USUAL_SHARE
+        operators += reads * below.operators
         joined = (source.table for source in bounded.core.sources[1:])
-        unit += sum(table.rows_stored for table in joined if table.protected) * costs.join
+        unit += sum(table.rows_stored for table in joined if table.protected) * costs.join * max(1, reads)
         normed = isinstance(bounded.contribution, NormedContribution)
         celled = normed and passes > 0 and shape_of(bounded) is Shape.CELLS
         of_cell = _cell_nanoseconds(bounded, costs) if celled else 0.0
@@ -326,16 +330,23 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     return total
 
 
+def scans_of(bounded: BoundedCore) -> int:
+    """How often one statement reads the rows for its sums: once, and once more for the values of each DISTINCT."""
+    values = sum(1 for b in bounded.statistics if b.distinct is not None)
+    return values + (values < len(bounded.statistics))
+
+
 def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
     """The expressions of a core, and how often the statement holds each of them at most."""
     parts: list[tuple[Expression, int]] = []
+    scans = scans_of(bounded)
     if bounded.core.where is not None:
-        parts.append((bounded.core.where, 1))
-    parts += [(key, 3) for _, key in bounded.core.keys]
+        parts.append((bounded.core.where, scans))
+    parts += [(key, 3 * scans) for _, key in bounded.core.keys]
     for statistic in bounded.statistics:
         if statistic.argument is not None:
             parts.append((statistic.argument, 3))
-        parts += [(part, 1) for part in (statistic.filter, statistic.present) if part is not None]
+        parts += [(part, 1) for part in (statistic.filter, statistic.present, statistic.distinct) if part]
     return parts
 
 
@@ -384,10 +395,35 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
                 row += costs.join if shape_of(bounded) is Shape.ROWS else 0.0
             case _:
                 assert_never(bounded.contribution)
-    once = total.plus(_Sum(row, costs.core_vector, costs.plan_core + len(keys) + 2 * sums))
+    base = row
+    operators = costs.plan_core + len(keys) + 2 * sums
+    vectors = costs.core_vector
+    for _ in range(scans_of(bounded) - 1):
+        # The same rows, keys and groups once more; what a value takes is beside it.
+        row += base
+        operators += costs.plan_core
+        vectors += costs.core_vector
+    for b in bounded.statistics:
+        if b.distinct is not None:
+            row += _value_row(b.distinct, bounded, meter, costs)
+    once = total.plus(_Sum(row, vectors, operators))
     if not passes:
         return _Sum(operators=costs.plan_core + 2 * len(bounded.norms))
     return _Sum().plus(once, passes)
+
+
+def _value_row(value: Expression, bounded: BoundedCore, meter: _Meter, costs: EngineCosts) -> float:
+    """What a row's value adds to its scan: grouped by, with those of its unit and with all, salted, ranked twice."""
+    keys = len(bounded.core.keys)
+    text = value.type is ColumnType.TEXT
+    length = meter.characters(value) if text else 0
+    grouped = costs.key * (1 + keys) + costs.key_character * length
+    if bounded.one_row:
+        return grouped
+    hidden = sum(1 for domain in bounded.domains if domain is None)
+    salted = costs.salt * (1 + hidden) + text * (costs.salt_text + costs.salt_character * length)
+    ranked = costs.choice + costs.key * (2 + keys) + costs.key_character * length
+    return 2 * grouped + 2 * costs.unit + salted + 2 * ranked
 
 
 def passes_of(bounded: BoundedCore) -> int:

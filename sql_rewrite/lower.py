@@ -7,6 +7,7 @@ unit and group, C = groups per unit):
     units are scaled      as lower_normed.py says: no choice of groups
     no choice of groups   rows -> group by unit and key, bound what the unit adds (lower_units.py) -> group by key
     choice of groups      rows -> keep C groups of each unit by a keyed hash -> as above
+    different values      beside the others, as lower_distinct.py says
 
 The window of the choice ranks groups (dense_rank) by a hash of the unit's secret draw and the key, with the key
 itself as tie-break: two keys with one hash must not share a rank. The choice is a function of the unit's own rows
@@ -32,6 +33,7 @@ from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
+from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
@@ -113,10 +115,10 @@ def lower_histogram(bounded: BoundedCore, bin_name: str, dialect: Dialect, *, sh
 
 
 class _Lowering:
-    def __init__(self, bounded: BoundedCore) -> None:
+    def __init__(self, bounded: BoundedCore, parameters: ParameterList | None = None) -> None:
         self.bounded = bounded
         self.core = bounded.core
-        self.parameters = ParameterList()
+        self.parameters = ParameterList() if parameters is None else parameters
         self.keys = tuple([name for name, _ in self.core.keys])
 
     def statement(self, dialect: Dialect, *, shared: bool) -> Statement:
@@ -143,22 +145,56 @@ class _Lowering:
 
     def tree(self, shared: Relation | None = None) -> Relation:
         """Keys and exact sums, each as two halves; with `shared`, over the tables that are made of these rows."""
-        sums: Relation
-        match self.bounded.contribution:
-            case NormedContribution():
-                sums = self._norms_summed(shared)
-            case Contribution() as counted:
-                sums = self._rows_summed() if counted.one_row else self._units_summed(counted)
-            case _:
-                assert_never(self.bounded.contribution)
+        apart = tuple([b for b in self.bounded.statistics if b.distinct is not None])
+        sums = self._merged(apart) if apart else self._summed(shared)
         columns = [
             Output(Cast(Column("g", name), EngineType.TEXT) if self._listed(key) else Column("g", name), name)
             for name, key in self.core.keys
         ]
         for b in self.bounded.statistics:
             for i in range(b.statistic.coordinates):
-                columns += self._split(f"{b.statistic.name}_{i}", count=self._is_count(b))
+                columns += self._split(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
         return Projected(sums, "g", tuple(columns))
+
+    def _summed(self, shared: Relation | None = None) -> Relation:
+        """The sums of every statistic by group."""
+        match self.bounded.contribution:
+            case NormedContribution():
+                return self._norms_summed(shared)
+            case Contribution() as counted:
+                return self._rows_summed() if counted.one_row else self._units_summed(counted)
+            case _:
+                assert_never(self.bounded.contribution)
+
+    def _merged(self, apart: tuple[BoundedStatistic, ...]) -> Relation:
+        """The sums of rows in one pass, and those of different values in one for each, side by side."""
+        contribution = self.bounded.contribution
+        assert isinstance(contribution, Contribution)
+        parts: list[tuple[Relation, tuple[str, ...]]] = []
+        plain = tuple([b for b in self.bounded.statistics if b.distinct is None])
+        if plain:
+            ordinary = _Lowering(replace(self.bounded, statistics=plain), self.parameters)
+            parts.append((ordinary._summed(), _coordinates(plain)))
+        for item in apart:
+            alone = _Lowering(replace(self.bounded, statistics=(item,)), self.parameters)
+            summed = values_summed(
+                alone._valued(item, contribution), item, contribution,
+                keys=self.keys, hidden=self.hidden, vector=self._vector, encoded=self._encoded,
+            )  # fmt: skip
+            parts.append((summed, _coordinates((item,))))
+        return merged(tuple(parts), self.keys, () if contribution.one_row else self.hidden)
+
+    def _valued(self, item: BoundedStatistic, contribution: Contribution) -> Relation:
+        """Rows with their unit and its draw, their keys, and the value of which each different one counts."""
+        assert item.distinct is not None
+        several = not contribution.one_row
+        columns = self._placed(with_unit=several, with_draw=several, as_text=several)
+        value = told_apart(lower_expression(item.distinct, self.parameters), item.distinct)
+        if item.filter is not None:
+            value = Case(((Holds(lower_expression(item.filter, self.parameters)), value),), closed=False)
+        columns.append(Output(value, f"{item.statistic.name}v"))
+        where = self._where()
+        return TableRows(tuple(columns), self._sources(draw=several), where)
 
     def _is_count(self, bounded: BoundedStatistic) -> bool:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
@@ -191,34 +227,44 @@ class _Lowering:
         No row is left out for its key: all its values are in the public domain (`map_domain` says why), and the
         release refuses a group that is not.
         """
-        columns = []
-        root = self.core.sources[0].relation
         contribution = self.bounded.contribution
-        draw = with_unit and isinstance(contribution, Contribution) and contribution.choose_groups
-        if with_unit:
-            columns.append(Output(Column(root, UNIT), "u"))
-        if draw:
-            columns.append(Output(Column(root, DRAW), "d"))
-        for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
-            columns.append(Output(self._key(key, public=domain is not None), name))
+        chosen = isinstance(contribution, Contribution) and contribution.choose_groups
+        draw = with_unit and chosen
+        columns = self._placed(with_unit=with_unit, with_draw=draw)
         for bounded in self.bounded.statistics:
             columns += self._row_columns(bounded)
-        where = None if self.core.where is None else lower_expression(self.core.where, self.parameters)
+        where = self._where()
         return TableRows(tuple(columns), self._sources(draw=draw), where)
+
+    def _placed(self, *, with_unit: bool, with_draw: bool, as_text: bool = False) -> list[Output]:
+        """The unit of a row, its draw, and its keys; with `as_text` these never as places in a list."""
+        columns = []
+        root = self.core.sources[0].relation
+        if with_unit:
+            columns.append(Output(Column(root, UNIT), "u"))
+        if with_draw:
+            columns.append(Output(Column(root, DRAW), "d"))
+        for (name, key), domain in zip(self.core.keys, self.bounded.domains, strict=True):
+            columns.append(Output(self._key(key, public=domain is not None, as_text=as_text), name))
+        return columns
 
     def _sources(self, *, draw: bool) -> tuple[TableSource | RowsSource, ...]:
         if all(source.groups is None for source in self.core.sources):
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
         parts = [self.core.where, *(key for _, key in self.core.keys)]
-        parts += [part for item in self.bounded.statistics for part in (item.argument, item.filter, item.present)]
+        for item in self.bounded.statistics:
+            parts += [item.argument, item.filter, item.present, item.distinct]
         return lowered_sources(self.core.sources, read_columns(self.core.sources, *parts), self.parameters, draw=draw)
 
-    def _key(self, key: Expression, *, public: bool) -> Scalar:
+    def _where(self) -> Scalar | None:
+        return None if self.core.where is None else lower_expression(self.core.where, self.parameters)
+
+    def _key(self, key: Expression, *, public: bool, as_text: bool = False) -> Scalar:
         value = lower_expression(key, self.parameters)
         if key.type is ColumnType.TEXT and not public:
             texts = sum(1 for _, other in self.core.keys if other.type is ColumnType.TEXT)
             return KeyText(value, KEY_CHARACTERS_MAX // texts, cheap=isinstance(key, ColumnRef))
-        if self._listed(key):
+        if self._listed(key) and not as_text:
             return value
         return Cast(value, EngineType(key.type.value), safe=needs_wide(key))
 
@@ -334,6 +380,11 @@ class _Lowering:
                 if domain is None
             ]
         )
+
+
+def _coordinates(statistics: tuple[BoundedStatistic, ...]) -> tuple[str, ...]:
+    """The names of their sums."""
+    return tuple([f"{b.statistic.name}_{i}" for b in statistics for i in range(b.statistic.coordinates)])
 
 
 def _bernstein(left: Scalar, t: Scalar) -> list[Scalar]:

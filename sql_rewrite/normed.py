@@ -120,6 +120,10 @@ class NormedBuilder(Builder):
             )
         return moments
 
+    def different(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """Nothing: scaling does not bound what a value adds that several units share (mechanisms/distinct.md)."""
+        raise AssertionError("counts bound the different values of a unit")
+
     def _count(self, condition: Expression | None, present: Expression | None, text: str) -> str:
         key = (NormOf.ROWS, form_of(condition), form_of(present))
         if key not in self._shared:

@@ -183,7 +183,10 @@ def _multiplied(sources: Sequence[Source]) -> list[Source]:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate call of a core. `argument` is unclipped; `filter` is the FILTER clause or COUNT_IF's condition."""
+    """One aggregate call of a core. `argument` is unclipped; `filter` is the FILTER clause or COUNT_IF's condition.
+
+    With `distinct` each different value of the argument in a group counts once, whoever has it.
+    """
 
     name: str
     function: AggregateFunction
@@ -191,6 +194,7 @@ class Aggregate:
     filter: Expression | None
     position: Position | None
     text: str
+    distinct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

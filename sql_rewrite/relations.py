@@ -17,6 +17,7 @@ __all__ = [
     "AnyTrue",
     "Binned",
     "ChosenGroups",
+    "ChosenValues",
     "Count",
     "DifferentValues",
     "Distinct",
@@ -33,6 +34,7 @@ __all__ = [
     "KeyedOrder",
     "LeastPlace",
     "Listed",
+    "Merged",
     "NormBin",
     "NumberOf",
     "OneZero",
@@ -281,6 +283,31 @@ class ChosenGroups(Relation):
 
 
 @node
+class ChosenValues(Relation):
+    """The rows of at most `values` values of each unit and group, and of `total` of each unit (None: of all).
+
+    The rows are one for each unit, group and value; those whose value is NULL are left out. Values are ranked by a hash
+    that is keyed with the unit's draw, with the values themselves as tie-break, so that the choice is a function of the
+    unit's own values and its draw alone. However ranks come about, no more rows of a unit are left.
+    """
+
+    rows: Relation
+    keys: tuple[str, ...]
+    value: str
+    values: int
+    total: int | None
+
+
+@node
+class Merged(Relation):
+    """The rows of several relations, each with the keys and with columns of its own, NULL in rows of the others."""
+
+    parts: tuple[tuple[Relation, tuple[str, ...]], ...]
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@node
 class HiddenKey:
     """A key whose values are not public: a unit may have chosen all of its own."""
 
@@ -290,13 +317,14 @@ class HiddenKey:
 
 @node
 class Salted(Relation):
-    """The rows with a column `s` that follows from their hidden keys and a number that is drawn for each run.
+    """The rows with a column that follows from their hidden keys and a number that is drawn for each run.
 
     With it as one more key, the place of a group cannot be computed in advance (sql_rewrite/lower.py says why).
     """
 
     rows: Relation
     keys: tuple[HiddenKey, ...]
+    name: str = "s"
 
 
 @node

@@ -169,7 +169,7 @@ class RowsBlock:
         tables = {source.relation: source.table.name for source in names.sources}
         self.lifter = ExpressionLift(text, self._resolve, parameters, tables, names.joins_to, member)
         self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
-        self._reader = AggregateReader(text, self._plain, dataset.unit)
+        self._reader = AggregateReader(text, self._plain)
 
     def rows(self) -> Rows:
         """What the block stands for. Errors: Refused."""

@@ -93,7 +93,7 @@ class UnitBlock:
         self._select = SelectList(node, names, text)
         tables = {source.relation: source.table.name for source in names.sources}
         self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
-        self._reader = AggregateReader(text, self._plain, dataset.unit)
+        self._reader = AggregateReader(text, self._plain)
         self._lifter = _GroupLift(self, text, parameters, tables)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}

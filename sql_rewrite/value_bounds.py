@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from privacy.policy import ColumnType
@@ -39,7 +40,7 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
             "column_without_bounds",
             f"{aggregate.text} is refused",
             why,
-            f"{name}(GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>)))",
+            f"{name}({'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>)))",
             *instead,
             "use COUNT(*), which needs no bounds",
             position=aggregate.position,
@@ -59,6 +60,8 @@ def _written(aggregate: Aggregate) -> str:
     """The argument as the analyst wrote it, with the tables of its columns, where it stands whole in the text."""
     assert aggregate.argument is not None
     depth, inside = 0, aggregate.text.partition("(")[2]
+    if aggregate.distinct:
+        inside = re.sub(r"^\s*DISTINCT\b\s*", "", inside, flags=re.IGNORECASE)
     for place, sign in enumerate(inside):
         depth += (sign == "(") - (sign == ")")
         if depth < 0 and not {"'", '"'} & set(inside[:place]):

@@ -23,11 +23,17 @@ from tests.sql_rewrite.datasets import CLINIC
 CHECKOUT = Path(__file__).resolve().parents[1]
 SAMPLES = ((), (3.0,), (3.0, 3.0), (1.0, 2.5, -4.0), tuple(range(100)))
 FORMS = [(function, form) for function in AggregateFunction for form in function.described.forms]
+DISTINCT = [(function, form) for function in AggregateFunction for form in function.described.distinct]
 
 
 def asked(form: str) -> str:
     """A question with the call, over a column that may be NULL."""
-    for placeholder, written in (("(x)", "(hours)"), ("(condition)", "(age > 30)"), ("unit)", "person_id)")):
+    for placeholder, written in (
+        ("(x)", "(hours)"),
+        ("DISTINCT x)", "DISTINCT hours)"),
+        ("(condition)", "(age > 30)"),
+        ("unit)", "person_id)"),
+    ):
         form = form.replace(placeholder, written)
     return f"SELECT {form} AS n FROM people"
 
@@ -46,6 +52,19 @@ def test_every_form_is_read_as_its_aggregate(function: AggregateFunction, form: 
     assert linear is (function.statistic is not StatisticKind.MOMENTS)
     argument = None if aggregate.argument is None else aggregate.argument.type
     assert estimate.integer is function.whole(argument)
+
+
+@pytest.mark.parametrize(("function", "form"), DISTINCT, ids=lambda value: getattr(value, "name", value))
+def test_every_form_of_different_values_is_read(function: AggregateFunction, form: str) -> None:
+    """Each way to write it is lifted to the aggregate of different values, and to sums of such."""
+    plan = lift(asked(form), CLINIC)
+    ((aggregate,),) = [core.aggregates for core in plan.cores]
+    assert function is aggregate.function
+    assert aggregate.distinct
+    (core,) = bound(plan)
+    (statistic,) = core.described.statistics
+    assert statistic.distinct
+    assert f"`{form}`" in (CHECKOUT / "docs" / "sql.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(("function", "form"), FORMS, ids=lambda value: getattr(value, "name", value))
@@ -76,7 +95,7 @@ def test_names_of_other_systems_lead_to_it(function: AggregateFunction, name: st
 
 def test_capabilities_and_hints_are_the_list() -> None:
     """What is announced, and what is suggested, is every aggregate in its order."""
-    assert sql_matrix()["aggregates"] == [form for _, form in FORMS]
+    assert sql_matrix()["aggregates"] == [form for _, form in (*FORMS, *DISTINCT)]
     assert AGGREGATES == "use COUNT, SUM, AVG, VARIANCE or STDDEV"
 
 

@@ -18,6 +18,7 @@ from sql_rewrite.relations import (
     AnyTrue,
     Binned,
     ChosenGroups,
+    ChosenValues,
     Count,
     DifferentValues,
     Distinct,
@@ -32,6 +33,7 @@ from sql_rewrite.relations import (
     KeyText,
     LeastPlace,
     Listed,
+    Merged,
     NormBin,
     NumberOf,
     OneZero,
@@ -230,6 +232,33 @@ class DuckDB(DuckDBScalars):
             f'FROM ({self.write(node.rows)}) AS "b") AS "w" WHERE "rank" <= {node.groups}'
         )
 
+    @writes(ChosenValues)
+    def _chosen_values(self, node: ChosenValues) -> str:
+        """Numbers rows, whose order is strict: two values with one hash are ordered by themselves."""
+        keys, value = _names(node.keys), f'"{node.value}"'
+        hashed = f"hash({', '.join([*_names(('d', *node.keys)), value])})"
+        text = (
+            f"SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {', '.join(_names(('u', *node.keys)))} "
+            f'ORDER BY {hashed}, {value}) AS "place" FROM ({self.write(node.rows)}) AS "i" WHERE {value} IS NOT NULL) '
+            f'AS "j" WHERE "place" <= {node.values}'
+        )
+        if node.total is None:
+            return text
+        order = ", ".join([hashed, *keys, value])
+        return (
+            f'SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY "u" ORDER BY {order}) AS "all" '
+            f'FROM ({text}) AS "l") AS "o" WHERE "all" <= {node.total}'
+        )
+
+    @writes(Merged)
+    def _merged(self, node: Merged) -> str:
+        parts = []
+        for place, (rows, own) in enumerate(node.parts):
+            listed = _names(node.keys)
+            listed += [f'"{name}"' if name in own else f'CAST(NULL AS HUGEINT) AS "{name}"' for name in node.names]
+            parts.append(f'SELECT {", ".join(listed)} FROM ({self.write(rows)}) AS "x{place}"')
+        return " UNION ALL ".join(parts)
+
     @writes(Salted)
     def _salted(self, node: Salted) -> str:
         """Texts go through MD5 with the seed before them, because texts with equal `hash` can be made.
@@ -240,7 +269,7 @@ class DuckDB(DuckDBScalars):
         for key in node.keys:
             value = f'md5_number(concat({SEED}, "{key.name}"))' if key.text else f'"{key.name}"'
             salt = f"hash({salt}, {value}, {SEED})" if salt else f"hash({value}, {SEED})"
-        return f'SELECT *, {salt} AS "s" FROM ({self.write(node.rows)}) AS "h"'
+        return f'SELECT *, {salt} AS "{node.name}" FROM ({self.write(node.rows)}) AS "h"'
 
     @writes(Grouped)
     def _grouped(self, node: Grouped) -> str:

@@ -45,6 +45,7 @@ from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Bounding
 from sql_rewrite.plan import Plan
+from tests.audit.different import Kept, kept_values, summed_values
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
 from tests.audit.interpreter import Contributions, contributions, stored, summed
 from tests.audit.recorder import Call, FixedBits, recorded
@@ -121,9 +122,10 @@ class Store:
                 raise Violation(f"the engine raised {type(error).__name__} on {statement.sql}") from None
         return private_engine._parse(Frame(header, tuple(memoryview(buffer) for buffer in buffers)), statement)
 
-    def hashes(self, bounded: BoundedCore) -> Any:
-        """The engine's hash of (unit, group), which ranks the groups of a unit."""
+    def hashes(self, bounded: BoundedCore, value: ColumnType | None = None) -> Any:
+        """The engine's hash of (unit, group), which ranks the groups of a unit; its values, with a value of a type."""
         kinds = [key.type.sql for _, key in bounded.core.keys]
+        kinds += [] if value is None else [value.sql]
 
         def hasher(pairs: Sequence[tuple[Any, tuple[Any, ...]]]) -> list[int]:
             values: list[list[Any]] = [[self.draws[unit] for unit, _ in pairs]]
@@ -243,11 +245,14 @@ def _check_price(calibration: Calibration, price: Price) -> None:
 # One side
 
 
-def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]) -> None:
+def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any], kept: Sequence[Kept] = ()) -> None:
     """The sums are those of the reference, within the statement's bounds; the noise is that of the event."""
-    for core, statement, found, part in zip(side.cores, side.statements, side.sides, parts, strict=True):
+    kept = kept or [{}] * len(parts)
+    for core, statement, found, part, values in zip(side.cores, side.statements, side.sides, parts, kept, strict=True):
         described = core.described
         expected = summed(part, units)
+        for key, sums in summed_values(core, values, units).items():
+            expected.setdefault(key, {}).update(sums)
         require(
             [call.event for call in found.calls] == list(side.calibration.events_of(described.name)),
             "the gateway was called with other events than were charged",
@@ -384,6 +389,7 @@ def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally
     if statistic.kind is StatisticKind.MOMENTS and bounding is not Bounding.SCALED:
         kind += f" {bounding.value}{' raised' * statistic.raised}{' lowered' * statistic.lowered}"
     kind += " of parts" * statistic.fractional
+    kind += " of values" * statistic.distinct
     parts = {name: Fraction(value) / limit for name, (value, limit) in found.items() if name != "l0"}
     tally.saw(kind, **parts)
 
@@ -451,6 +457,15 @@ class _Reference:
     def __init__(self, audit: Audit, store: Store) -> None:
         self._audit, self._store = audit, store
         self._parts: list[Contributions] | None = None
+        self._kept: list[Kept] | None = None
+
+    def kept(self, side: Side) -> list[Kept]:
+        """The different values that each unit brings in."""
+        if self._kept is None:
+            scene = self._audit.scene
+            owners = {table.name: owner_of(scene, table.name) for table in scene.dataset.tables}
+            self._kept = [kept_values(core, scene.rows, owners, self._store.hashes) for core in side.cores]
+        return self._kept
 
     def parts(self, side: Side) -> list[Contributions]:
         if self._parts is None:
@@ -476,8 +491,8 @@ def _check_triple(
         tally.refused.update(base)
         return
     check_pair(base, other, tally)
-    check_side(base, reference.parts(base), one.units)
-    check_side(other, reference.parts(base), two.units)
+    check_side(base, reference.parts(base), one.units, reference.kept(base))
+    check_side(other, reference.parts(base), two.units, reference.kept(base))
 
 
 def neighbours_of(scene: Scene, seed: int, count: int) -> list[frozenset[Any]]:

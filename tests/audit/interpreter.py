@@ -21,7 +21,17 @@ from sql_rewrite.plan import Source
 from tests.audit.unit_rows import unit_rows
 from tests.audit.violation import require
 
-__all__ = ["Contributions", "Hasher", "contributions", "encoder", "grouped_rows", "source_rows", "summed", "taken_rows"]
+__all__ = [
+    "Contributions",
+    "Hasher",
+    "choose_groups",
+    "contributions",
+    "encoder",
+    "grouped_rows",
+    "source_rows",
+    "summed",
+    "taken_rows",
+]
 
 Key = tuple[Any, ...]
 Vector = tuple[int, ...]
@@ -46,11 +56,13 @@ def contributions(
     assert isinstance(contribution, Contribution)
     grouped = grouped_rows(bounded, rows, owners)
     if contribution.choose_groups:
-        _choose(grouped, contribution.groups, hasher)
+        choose_groups(grouped, contribution.groups, hasher)
     result: Contributions = {}
     for unit, groups in grouped.items():
         result[unit] = {key: {} for key in groups}
         for statistic in bounded.statistics:
+            if statistic.distinct is not None:
+                continue  # what units share does not add up: tests/audit/different.py
             allotted = _allotments(contribution, statistic, groups)
             for key, members in groups.items():
                 result[unit][key][statistic.statistic.name] = _vector(statistic, members, allotted[key])
@@ -149,7 +161,8 @@ def _key(value: Any, kind: ColumnType, *, longest: int | None) -> Any:
     return value
 
 
-def _choose(grouped: Mapping[Any, dict[Key, Any]], groups: int, hasher: Hasher) -> None:
+def choose_groups(grouped: Mapping[Any, dict[Key, Any]], groups: int, hasher: Hasher) -> None:
+    """Leaves each unit its groups that come first by their hashes."""
     pairs = [(unit, key) for unit, members in grouped.items() if len(members) > groups for key in members]
     ranked: dict[Any, list[tuple[int, Key]]] = defaultdict(list)
     for (unit, key), digest in zip(pairs, hasher(pairs) if pairs else [], strict=True):

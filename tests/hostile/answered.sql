@@ -1,6 +1,36 @@
 -- answered: NOT IN binds tighter than a comparison with a truth value, here and there
 SELECT COUNT(*) FROM people WHERE age NOT IN (0, 1) >= FALSE
 
+-- answered: different values count once, whoever has them
+SELECT COUNT(DISTINCT age) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT COUNT(DISTINCT sex) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT COUNT(DISTINCT person_id + 0) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT COUNT(DISTINCT visit_id) FROM visits
+
+-- answered: different values count once, whoever has them
+SELECT SUM(DISTINCT age) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT AVG(DISTINCT age) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT STDDEV(DISTINCT age) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT APPROX_COUNT_DISTINCT(age) FROM people
+
+-- answered: different values count once, whoever has them
+SELECT ward, COUNT(DISTINCT day), AVG(DISTINCT cost) FILTER (WHERE cost > 3) AS a, COUNT(*) FROM visits GROUP BY ward
+
+-- answered: different values count once, whoever has them
+SELECT COUNT(DISTINCT ward || 'x') AS n, SUM(DISTINCT cost) AS s, STDDEV(DISTINCT cost) AS d FROM visits WHERE cost > 1
+
 -- answered: NOT IN binds tighter than a comparison with a truth value, here and there
 SELECT COUNT(*) FROM people WHERE age NOT IN (0, 1) = TRUE
 

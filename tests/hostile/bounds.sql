@@ -116,31 +116,28 @@ SELECT CASE WHEN age < 3 THEN hours END, hours, DAY(born), COUNT(*) FROM people 
 SELECT COUNT(*) FROM people GROUP BY DAYOFYEAR(born), age % 180
 
 -- refused: unsupported_sql
-SELECT COUNT(DISTINCT age) FROM people
-
--- refused: unsupported_sql
-SELECT COUNT(DISTINCT sex) FROM people
-
--- refused: unsupported_sql
-SELECT COUNT(DISTINCT person_id + 0) FROM people
-
--- refused: unsupported_sql
 SELECT COUNT(DISTINCT person_id, age) FROM people
 
 -- refused: unsupported_sql
 SELECT COUNT(DISTINCT *) FROM people
 
 -- refused: unsupported_sql
-SELECT COUNT(DISTINCT visit_id) FROM visits
+SELECT COUNT(DISTINCT) FROM people
 
 -- refused: unsupported_sql
-SELECT SUM(DISTINCT age) FROM people
+SELECT SUM(DISTINCT age, hours) FROM people
 
 -- refused: unsupported_sql
-SELECT AVG(DISTINCT age) FROM people
+SELECT AVG(DISTINCT age ORDER BY age) FROM people
 
--- refused: unsupported_sql
-SELECT STDDEV(DISTINCT age) FROM people
+-- refused: column_without_bounds
+SELECT SUM(DISTINCT income) FROM people
+
+-- refused: unsupported_type
+SELECT SUM(DISTINCT education) FROM people
+
+-- refused: private_row_limit
+SELECT COUNT(DISTINCT age) OVER () FROM people
 
 -- refused: unsupported_sql
 SELECT COUNT(1, 2) FROM people

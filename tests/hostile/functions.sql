@@ -592,8 +592,6 @@ SELECT GROUP_CONCAT(sex) FROM people
 -- refused: unsupported_function
 SELECT HISTOGRAM(age) FROM people
 
--- refused: unsupported_function
-SELECT APPROX_COUNT_DISTINCT(age) FROM people
 
 -- refused: unsupported_function
 SELECT APPROX_QUANTILE(age, 0.5) FROM people

@@ -126,8 +126,8 @@ def test_a4_an_aggregate_of_having_is_measured() -> None:
 @pytest.mark.parametrize(
     ("plain", "altered"),
     [
-        ("SELECT COUNT(age) FROM people", "SELECT COUNT(DISTINCT age) FROM people"),
-        ("SELECT SUM(age) FROM people", "SELECT SUM(DISTINCT age) FROM people"),
+        ("SELECT COUNT(DISTINCT age) FROM people", "SELECT COUNT(DISTINCT age, hours) FROM people"),
+        ("SELECT SUM(DISTINCT age) FROM people", "SELECT SUM(DISTINCT age ORDER BY age) FROM people"),
         ("SELECT COUNT(*) FROM people", "SELECT COUNT(*) FROM people TABLESAMPLE 10%"),
         ("SELECT COUNT(*) FROM people", "SELECT COUNT(*) FROM people USING SAMPLE 5"),
         ("SELECT COUNT(*) FROM people", "SELECT COUNT(*) FROM people; SELECT 1"),
@@ -157,6 +157,8 @@ def test_a6_filters_are_part_of_the_question() -> None:
         "SELECT COUNT(*) FILTER (WHERE smoker) FROM people",
         "SELECT COUNT(*) FROM people WHERE smoker",
         "SELECT COUNT_IF(NOT smoker) FROM people",
+        "SELECT COUNT(hours) FROM people",
+        "SELECT COUNT(DISTINCT hours) FROM people",
     )
     assert len({core_key(bound(lift(text, CLINIC))[0], CLINIC) for text in texts}) == len(texts)
 
@@ -213,7 +215,7 @@ def test_b12_names_do_not_overwrite_each_other(clinic: Clinic) -> None:
 def test_f38_all_findings_come_at_once() -> None:
     """Shows that every clause reports its own finding in one refusal, each with a way out or a near name."""
     found = findings(
-        "SELECT sexx, MEDIAN(age), SUM(incom), AVG(education), COUNT(DISTINCT age) FROM people "
+        "SELECT sexx, MEDIAN(age), SUM(incom), AVG(education), COUNT(DISTINCT age, hours) FROM people "
         "WHERE born < now() GROUP BY agee"
     )
     assert sorted(f.code for f in found) == [

@@ -44,6 +44,7 @@ ENGINE_WORDS = re.compile(r"HUGEINT|BIGINT|VARCHAR|TRY_CAST|CAST\(|CASE WHEN|SEL
 SQL_ROOM = Path(__file__).resolve().parents[2] / "sql_rewrite"
 WRITERS_OF_TREES = (
     "lower.py",
+    "lower_distinct.py",
     "lower_normed.py",
     "lower_units.py",
     "lower_expression.py",
