@@ -19,6 +19,7 @@ import hashlib
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log2
+from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statistic import Encoding
@@ -116,6 +117,8 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
             return renamed(argument, value.name, shown, nullable=nullable)
         case UnitFunction.ANY_TRUE | UnitFunction.ALL_TRUE:
             return _column(value.name, BOOLEAN, shown, nullable=nullable)
+        case _:
+            assert_never(value.function)
 
 
 def _count(name: str, shown: str, *, least: int, most: int, bound: int) -> ColumnRef:
