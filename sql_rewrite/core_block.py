@@ -165,7 +165,10 @@ class CoreBlock:
             if key.written.type is ColumnType.NUMBER:
                 name = self.numbers.setdefault(name, f"{name}_number")
             self.keys.trees.append((key.node, name))
-            self.keys.forms[repr(canonical(key.written))] = name
+            if key.divisor == 1:
+                self.keys.forms[repr(canonical(key.written))] = name
+            else:
+                self.keys.divisors.append((key.node, key.divisor))
         return tuple((name, distinct[form]) for form, name in names.items())
 
     def _name_aggregates(self, found: list[tuple[exp.Expr, Aggregate]], *, grouped: bool) -> tuple[Aggregate, ...]:

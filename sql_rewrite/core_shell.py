@@ -13,6 +13,7 @@ from sqlglot import exp
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
 from sql_rewrite.expressions import canonical
+from sql_rewrite.fraction_keys import divided
 from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
@@ -35,6 +36,8 @@ class KeyNames:
 
     trees: list[tuple[exp.Expr, str]] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
+    divisors: list[tuple[exp.Expr, int]] = field(default_factory=list)
+    """The trees that stand for a key divided by a constant (`fraction_keys`)."""
 
 
 class CoreShell:
@@ -124,7 +127,8 @@ class CoreShell:
             return column(aggregate.name, self._core)
         key = self._key(node)
         if key is not None:
-            return column(key, self._core)
+            divisor = next((number for tree, number in self._keys.divisors if tree == node), 1)
+            return column(key, self._core) if divisor == 1 else divided(column(key, self._core), divisor)
         if isinstance(node, exp.Column):
             if not node.table and self._names.knows(node.name):
                 self._names.resolve(node)  # an ambiguous one says so: an alias of that name does not hide the columns

@@ -10,6 +10,7 @@ from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
+from sql_rewrite.fraction_keys import whole_part
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.gather import gathered
 from sql_rewrite.identifying import identifying_column
@@ -30,11 +31,16 @@ _UNITS = ("day", "hour")
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """A key of GROUP BY: its tree, what was written, and what the core groups by: `written`, gathered and whole."""
+    """A key of GROUP BY: its tree, what was written, and what the core groups by: `written`, gathered and whole.
+
+    Where the text says a number with a fraction, `written` is the whole number in it, and `node` its tree; with a
+    `divisor`, `node` stands for the released key divided by it (`fraction_keys`).
+    """
 
     node: exp.Expr
     written: Expression
     expression: Expression
+    divisor: int = 1
 
 
 class GroupKeyReader:
@@ -66,13 +72,17 @@ class GroupKeyReader:
         nodes += [self._group_item(part) for item in group.expressions for part in _unbracketed(item)]
         result = []
         for node in nodes:
-            written = self._lifter.lift(node)
+            written, divisor = self._lifter.lift(node), 1
+            if written.type is ColumnType.NUMBER and not whole(written):
+                part = whole_part(self._lifter, node)
+                if part is not None:
+                    node, written, divisor = part.node, part.written, part.divisor
             key = self._gathered(node, written)
             self._check_key(node, written, key)
             self._warn_of_moments(node, key)
             if key.type is ColumnType.NUMBER:
                 key = self._lifter.make(node, "cast_integer", key)
-            result.append(GroupKey(node, written, key))
+            result.append(GroupKey(node, written, key, divisor))
         return result
 
     def _gathered(self, node: exp.Expr, key: Expression) -> Expression:

@@ -31,6 +31,11 @@ GOOD: tuple[str, ...] = (
     "SELECT COUNT(*) FROM people WHERE born + INTERVAL 20 YEAR < DATE '2010-01-31' - INTERVAL '1 year 2 days'",
     "SELECT COUNT(*) FROM people WHERE EXTRACT(year FROM AGE(DATE '2020-01-01', born)) > 40 "
     "OR born + CAST(age AS INTEGER) < DATE '1980-01-01'",
+    "SELECT FLOOR(age / 0.5) * 0.5 AS b, ROUND(age / 7.0, 1), COUNT(*) FROM people GROUP BY ALL "
+    "HAVING ROUND(age / 7.0, 1) > 0",
+    "SELECT b * 2 AS c, n FROM (SELECT ROUND(age / 7.0, 1) AS b, COUNT(*) AS n FROM people GROUP BY 1) t",
+    "SELECT COUNT(*) FROM people WHERE education ~ '^s.*l$' OR REGEXP_EXTRACT(education, '(o+)', 1) = 'oo'",
+    "SELECT STRFTIME(born, '%Y-%m') AS m, SPLIT_PART(education, 'o', 1) AS s, COUNT(*) FROM people GROUP BY ALL",
     "SELECT time_bucket(INTERVAL 5 YEAR, born) AS b, COUNT(*) FROM people GROUP BY b",
     "SELECT h.region, COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.hospital_id GROUP BY h.region",
     "SELECT p.sex, SUM(v.cost) FROM visits AS v JOIN people AS p USING (person_id) WHERE p.age > 10 GROUP BY p.sex",
