@@ -176,7 +176,7 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
             "unsupported_type",
         ),
         (
-            "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY ROLLUP (person_id)) AS t",
+            "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY 1, ROLLUP (ward)) AS t",
             "unsupported_sql",
         ),
         ("SELECT COUNT(*) FROM people WHERE person_id IN (SELECT visit_id FROM visits)", "correlated_subquery"),
