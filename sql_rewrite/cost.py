@@ -258,7 +258,7 @@ def work_of(
 
 def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
     """What is computed within each unit before the core's rows are there."""
-    if all(source.groups is None for source in bounded.core.sources):
+    if all(source.groups is None and source.only is None for source in bounded.core.sources):
         return Below()
     worst, usual = _Meter(costs), _Meter(costs, typical=TYPICAL_CHARACTERS)
 

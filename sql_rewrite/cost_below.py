@@ -40,6 +40,12 @@ def work_below(
     unit = rows = 0.0
     operators = 0
     for source in sources:
+        if source.only is not None:
+            row, vector, planned = worst(source.only)
+            stored = source.table.rows_stored if source.table.protected else 0
+            unit += stored * (costs.scan + row) + (1 + stored // costs.vector_rows) * vector
+            rows += expected(source) * (costs.scan + usual(source.only)[0])
+            operators += planned + costs.plan_reading
         if source.groups is None:
             continue
         inner = work_below(source.groups.sources, costs, worst, usual, expected)

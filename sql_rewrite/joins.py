@@ -25,7 +25,7 @@ from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, reference, tables_of
+from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
@@ -94,13 +94,14 @@ def resolve_sources(
     links: list[_Link] = []
     using: set[str] = set()
     conditions: list[exp.Expr] = []
+    inside: list[tuple[str, exp.Expr]] = []
     apart = False
     for place, join in enumerate(node.args.get("joins") or [], start=1):
         visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
         if _listed(join, node):
             apart = True
             continue
-        links.append(_link(join, visible, dataset, text, conditions))
+        links.append(_link(join, visible, dataset, text, conditions, inside))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
     linked: set[int] = set()
     if apart:
@@ -126,6 +127,7 @@ def resolve_sources(
         linked=linked,
         conditions=conditions,
         preserved=_kept(entries, preserved),
+        inside=inside,
     )
 
 
@@ -250,10 +252,18 @@ def _end(names: SourceNames, node: exp.Column) -> _End | None:
     return None if stored is None else _End(entry, *stored)
 
 
-def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, conditions: list[exp.Expr]) -> _Link:
+def _link(
+    join: exp.Join,
+    names: SourceNames,
+    dataset: Dataset,
+    text: Text,
+    conditions: list[exp.Expr],
+    inside: list[tuple[str, exp.Expr]],
+) -> _Link:
     """The equality of a join; the joined entry is the last of the visible ones.
 
-    What ON says beside the equality of an inner join is a condition of the block.
+    What ON says beside the equality of an inner join is a condition of the block; beside that of a LEFT JOIN it is
+    `inside`, a condition on the rows of the joined relation before they are joined.
     """
     visible = names.entries
     place = partial(text.position, join.this)
@@ -298,6 +308,9 @@ def _link(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text, cond
     reversed_ = found is not None and _refers(found.right, found.left) and not found.left.source.table.protected
     if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
         conditions += rest
+        return found
+    if found is not None and outer == "LEFT" and isinstance(joined, Source) and joined.table.protected:
+        inside += [(joined.relation, part) for part in rest]
         return found
     if on is None and not using and kind in ("", "CROSS"):
         raise refuse(
@@ -535,11 +548,13 @@ def _joined(entry: Entry, join: Join, dataset: Dataset) -> Entry:
     source = replace(first, join=join)
     if isinstance(entry, Source):
         return source
-    columns = entry.rows.columns
+    columns, where = entry.rows.columns, entry.rows.where
     if join.outer:
         assert entry.rows.plain
+        # Rows that the nested query leaves out are missing before the join, not after it.
+        source, where = replace(source, only=both(first.only, where)), None
         columns = tuple((name, _outer(source, found, dataset)) for name, found in columns)
-    return View(entry.relation, Rows((source, *others), entry.rows.where, columns))
+    return View(entry.relation, Rows((source, *others), where, columns))
 
 
 def _outer(source: Source, found: Expression, dataset: Dataset) -> Expression:

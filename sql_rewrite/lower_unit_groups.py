@@ -7,6 +7,7 @@ not public are grouped with a salt beside them, and so are different values: low
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import assert_never
 
 from privacy.policy import ColumnType
@@ -78,13 +79,29 @@ def lowered_sources(
             ends = (UNIT, UNIT) if source.join.on_unit else (child.name, parent.name)
             on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
             join = JoinOn(*on, outer=source.join.outer)
-        if source.groups is None:
+        if source.groups is None and source.only is None:
             result.append(TableSource(source.table.name, source.relation, join))
             continue
         names = {name for relation, name in read if relation == source.relation}
-        rows = _groups(source.groups, names, parameters, draw=draw and place == 0)
+        if source.only is None:
+            assert source.groups is not None
+            rows = _groups(source.groups, names, parameters, draw=draw and place == 0)
+        else:
+            rows = _kept(source, names, parameters, draw=draw and place == 0)
         result.append(RowsSource(rows, source.relation, join))
     return tuple(result)
+
+
+def _kept(source: Source, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
+    """The rows of a source for which its own condition is true, with the columns that are read."""
+    assert source.only is not None
+    own = [name for name, there in ((UNIT, source.table.protected), (DRAW, draw)) if there]
+    outputs = [Output(Column(source.relation, name), name) for name in (*own, *sorted(names))]
+    inner = lowered_sources(
+        (replace(source, join=None, only=None),), read_columns((), source.only) | {(source.relation, n) for n in names},
+        parameters, draw=draw,
+    )  # fmt: skip
+    return TableRows(tuple(outputs), inner, lower_expression(source.only, parameters))
 
 
 def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:

@@ -25,7 +25,7 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.plan import UnitGroups
+from sql_rewrite.plan import Source
 from sql_rewrite.refuse import refuse
 
 __all__ = ["check_memory", "text_bytes"]
@@ -66,17 +66,21 @@ def check_memory(cores: Sequence[BoundedCore], costs: EngineCosts = DUCKDB_COSTS
 def _core_bytes(bounded: BoundedCore, costs: EngineCosts) -> int:
     known: dict[int, int] = {}
     once = sum(copies * _bytes(expression, known, costs) for expression, copies in parts_of(bounded))
-    once += sum(_below(source.groups, known, costs) for source in bounded.core.sources if source.groups is not None)
+    once += sum(_below(source, known, costs) for source in bounded.core.sources)
     return once * passes_of(bounded)
 
 
-def _below(groups: UnitGroups, known: dict[int, int], costs: EngineCosts) -> int:
+def _below(source: Source, known: dict[int, int], costs: EngineCosts) -> int:
     """Bytes of the texts that are made within each unit, at most three copies of an expression in each layer."""
+    own = 0 if source.only is None else 3 * _bytes(source.only, known, costs)
+    groups = source.groups
+    if groups is None:
+        return own
     parts = [part for value in groups.values for part in (value.argument, value.filter) if part is not None]
     parts += [*(key for _, key in groups.keys), *(column for _, column in groups.columns)]
     parts += [part for part in (groups.where, groups.having) if part is not None]
-    inner = sum(_below(source.groups, known, costs) for source in groups.sources if source.groups is not None)
-    return inner + sum(3 * _bytes(part, known, costs) for part in parts)
+    inner = sum(_below(source, known, costs) for source in groups.sources)
+    return own + inner + sum(3 * _bytes(part, known, costs) for part in parts)
 
 
 def _bytes(expression: Expression, known: dict[int, int], costs: EngineCosts) -> int:

@@ -67,13 +67,15 @@ class Join:
 class Source:
     """One table that a core reads under a generated relation name; the first source has no join.
 
-    With `groups` it is no stored table but rows that are computed within each unit, which `table` describes.
+    With `groups` it is no stored table but rows that are computed within each unit, which `table` describes. With
+    `only` those of its rows alone are read, and joined, for which this condition on its own columns is true.
     """
 
     relation: str
     table: Table
     join: Join | None = None
     groups: UnitGroups | None = None
+    only: Expression | None = None
 
 
 class UnitFunction(enum.Enum):

@@ -65,7 +65,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     BoundedStatistic: {"parts": 0, "distinct": None},
     CoreStatistics: {"norms": ()},
     Join: {"on_unit": False},
-    Source: {"groups": None},
+    Source: {"groups": None, "only": None},
     Statistic: {"norm": None, "distinct": False},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
@@ -100,6 +100,7 @@ def _canonical_source(source: Source) -> tuple[object, ...]:
         source.table.name.lower(),
         None if join is None else (form_of(join.child), form_of(join.parent), join.outer, join.on_unit),
         None if source.groups is None else canonical_groups(source.groups),
+        form_of(source.only),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
-from sql_rewrite.expressions import Expression
+from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.joins import conjuncts
 from sql_rewrite.reachable import conjuncts as parts_of
@@ -31,6 +31,9 @@ class RowCondition:
 
     def read(self, where: exp.Expr | None) -> Expression | None:
         """All of them as one condition, None where every row is read. Errors: Refused."""
+        while self._names.inside:
+            (relation, part), *self._names.inside = self._names.inside
+            self._names.keep(relation, self._of_relation(relation, part))
         found = [view.rows.where for view in self._names.views if view.rows.where is not None]
         found += [self._condition(part, "ON") for part in self._names.conditions]
         if where is not None:
@@ -40,6 +43,19 @@ class RowCondition:
         if len(found) < 2:
             return found[0] if found else None
         return build("and", [part for whole in found for part in parts_of(whole)])
+
+    def _of_relation(self, relation: str, part: exp.Expr) -> Expression:
+        """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""
+        condition = self._condition(part, "ON")
+        if {column.relation for column in columns_of(condition)} != {relation}:
+            raise refuse(
+                "join_not_on_key",
+                "a condition of a LEFT JOIN is refused",
+                "Beside its equality only conditions on the joined table are answered.",
+                "use JOIN, or write the condition in CASE in the select list",
+                position=self._text.position(part),
+            )
+        return condition
 
     def _left(self, where: exp.Expr) -> list[exp.Expr]:
         """What is left of WHERE without the equalities that join tables: as it is, where there are none."""

@@ -35,9 +35,5 @@ class Rows:
 
     @property
     def plain(self) -> bool:
-        """Whether these are the rows of one table as they are, so that an outer join may leave them out."""
-        return (
-            len(self.sources) == 1
-            and self.where is None
-            and all(isinstance(expression, ColumnRef) for _, expression in self.columns)
-        )
+        """Whether these are rows of one table as they are, so that an outer join may leave them out."""
+        return len(self.sources) == 1 and all(isinstance(expression, ColumnRef) for _, expression in self.columns)

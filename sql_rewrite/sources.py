@@ -11,6 +11,7 @@ from sqlglot import exp
 from privacy.policy import Column, ColumnType, Dataset, KeyValue, PublicKeys, Table
 from privacy.refusal import Refused
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval
+from sql_rewrite.functions import build
 from sql_rewrite.plan import Source
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.rows import Rows
@@ -19,7 +20,17 @@ from sql_rewrite.syntax import consume, rebuilt
 from sql_rewrite.text import Text
 from sql_rewrite.unit_values import renamed
 
-__all__ = ["SOURCES_MAX", "Entry", "SourceNames", "View", "ambiguous_column", "base_table", "reference", "tables_of"]
+__all__ = [
+    "SOURCES_MAX",
+    "Entry",
+    "SourceNames",
+    "View",
+    "ambiguous_column",
+    "base_table",
+    "both",
+    "reference",
+    "tables_of",
+]
 
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
@@ -99,11 +110,13 @@ class SourceNames:
         linked: Collection[int] = (),
         conditions: Sequence[exp.Expr] = (),
         preserved: Collection[str] = (),
+        inside: Sequence[tuple[str, exp.Expr]] = (),
     ) -> None:
         self.entries = entries
         self.linked = linked
         self.conditions = conditions
         self.preserved = preserved
+        self.inside = inside
         self._using = using
         self._aliases = aliases
         self._by_relation = {entry.relation: entry for entry in entries}
@@ -117,6 +130,18 @@ class SourceNames:
     def sources(self) -> tuple[Source, ...]:
         """The tables of all entries, in the order of the entries."""
         return (*(source for entry in self.entries for source in tables_of(entry)), *self._added)
+
+    def keep(self, relation: str, condition: Expression) -> None:
+        """Of a table only the rows for which a condition on its own columns is true: before any join."""
+
+        def kept(entry: Entry) -> Entry:
+            if not isinstance(entry, Source) or entry.relation != relation:
+                return entry
+            return replace(entry, only=both(entry.only, condition))
+
+        self.entries = tuple(map(kept, self.entries))
+        self._by_relation = {entry.relation: entry for entry in self.entries}
+        self._references.clear()
 
     def add(self, make: Callable[[str], Source], node: exp.Expr) -> Source:
         """A source that no name means, under a new relation; one with the same rows and join is there once.
@@ -362,6 +387,13 @@ _WRITTEN_MAX = 50_000
 """Most operators that the names of computed columns of nested blocks may stand for in one block, all together."""
 
 
+def both(one: Expression | None, other: Expression | None) -> Expression | None:
+    """Two conditions as one, None where there is none."""
+    if one is None or other is None:
+        return other if one is None else one
+    return build("and", (one, other))
+
+
 def tables_of(entry: Entry) -> tuple[Source, ...]:
     """The tables of an entry; the first one's rows are the entry's."""
     return entry.rows.sources if isinstance(entry, View) else (entry,)
@@ -414,7 +446,7 @@ def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     is_unit = (table.name == dataset.unit.table and column.name == dataset.unit.key) or (
         table.protected and not table.unit_path and column.name == table.unit_column
     )
-    if outer and source.join is not None and source.join.on_unit:
+    if outer and source.join is not None and (source.join.on_unit or source.only is not None):
         is_unit = False  # it is NULL for units without a partner, which it does not count
     return ColumnRef(
         relation=source.relation,

@@ -118,6 +118,13 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "p.member",
         "SELECT COUNT(*) FROM people AS p, visits AS v, visits AS w WHERE v.person_id = p.person_id AND "
         "w.person_id = p.person_id AND v.days > 35 AND w.days < 5",
+        "SELECT LEAST(n, 2) AS k, COUNT(*) FROM (SELECT p.person_id, COUNT(v.visit_id) AS n FROM people AS p LEFT "
+        "JOIN visits AS v ON "
+        "v.person_id = p.person_id AND v.kind = 'urgent' AND v.cost > 900 GROUP BY p.person_id) AS t GROUP BY k",
+        "SELECT COUNT(*), SUM(p.age) FROM visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id AND p.age > "
+        "50",
+        "SELECT COUNT(*) FROM people AS p LEFT JOIN (SELECT * FROM visits WHERE cost > 2000) AS v USING (person_id) "
+        "WHERE v.visit_id IS NULL",
         # IN and EXISTS on the unit
         "SELECT sex, COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE cost > 2000) GROUP "
         "BY sex",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -137,6 +138,14 @@ def source_rows(
     source: Source, rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
 ) -> list[tuple[Mapping[str, Any], Any]]:
     """The rows of one source that an engine sees, each with its unit (None: of a public table)."""
+    if source.only is not None:
+        whole = source_rows(replace(source, only=None), rows, owners)
+        only = source.only
+        return [
+            (row, unit)
+            for row, unit in whole
+            if evaluate(only, {(source.relation, name): value for name, value in row.items()}) is True
+        ]
     if source.groups is not None:
         return unit_rows(source.groups, rows, owners)
     name = source.table.name

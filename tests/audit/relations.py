@@ -29,12 +29,18 @@ class _Relations(_Grammar):
 
     def question(self) -> Query:
         """The block around all others."""
-        shape = self.r.choice(["one", "one", "one", "two", "two", "people", "left", "stored", "pairs"])
+        shape = self.r.choice(["one", "one", "one", "two", "two", "people", "left", "stored", "pairs", "only"])
         if shape == "pairs":
             self.columns = []
             source = "visits AS v JOIN visits AS w ON v.person_id = w.person_id AND v.visit_id < w.visit_id"
             self._see("visits", "v")
             self._see("visits", "w")
+        elif shape == "only":
+            self.columns = []
+            self._see("visits", "v")
+            beside = f"v.days IS NOT NULL AND ({self.truth(1)})"
+            source = f"people AS p LEFT JOIN visits AS v ON p.person_id = v.person_id AND {beside}"
+            self._see("people", "p")
         else:
             text, columns = self._block(2)
             source = f"({text}) AS t"
@@ -61,7 +67,7 @@ class _Relations(_Grammar):
         aggregates = [self._aggregate() for _ in range(self.r.choice([1, 2, 3]))]
         conditions = [f"({self.truth(1)})"] if self.r.random() < 0.4 else []
         if self.r.random() < 0.35:
-            conditions.append(self._member({"pairs": "v", "left": "p", "stored": "v"}.get(shape, "t")))
+            conditions.append(self._member({"pairs": "v", "left": "p", "stored": "v", "only": "p"}.get(shape, "t")))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         listed = [f"{key} AS g{i}" for i, key in enumerate(keys)] + [f"{a} AS m{i}" for i, a in enumerate(aggregates)]
         group = f" GROUP BY {', '.join(f'g{i}' for i in range(len(keys)))}" if keys else ""

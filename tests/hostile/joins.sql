@@ -17,7 +17,7 @@ SELECT COUNT(*) FROM people JOIN visits ON 1 = 1
 SELECT COUNT(*) FROM visits JOIN people ON visits.person_id = people.person_id OR TRUE
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND p.age > 3
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND p.age > v.cost
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits v JOIN people p ON v.person_id <= p.person_id

@@ -139,13 +139,13 @@ def test_a_nested_block_is_the_flat_query(nested: str, flat: str) -> None:
         ("SELECT SUM(t.age) FROM (SELECT age AS x FROM people) AS t", "unknown_column"),
         ("SELECT SUM(people.age) FROM (SELECT age FROM people) AS t", "unknown_table"),
         (
-            "SELECT COUNT(*) FROM visits AS v LEFT JOIN (SELECT * FROM people WHERE age > 3) AS p USING (person_id)",
+            "SELECT COUNT(*) FROM visits LEFT JOIN (SELECT person_id, age + 1 AS x FROM people) AS p USING (person_id)",
             "unsupported_sql",
         ),
         ("SELECT COUNT(*) FROM visits, people WHERE visits.cost = people.age", "join_not_on_key"),
         ("SELECT COUNT(*) FROM visits, people", "join_not_on_key"),
         (
-            "SELECT COUNT(*) FROM visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id AND p.age > 3",
+            "SELECT COUNT(*) FROM visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id AND p.age > v.cost",
             "join_not_on_key",
         ),
         ("SELECT SUM(x) FROM (SELECT age AS x FROM people WHERE SUM(age) > 1) AS t", "unsupported_sql"),
