@@ -20,6 +20,7 @@ WARNINGS: dict[str, str] = {
     "groups_nearly_unique": "A key has nearly as many values as rows, so hardly any group has enough units.",
     "held_to_range": "An average or a spread was held to the range of its values, or its interval is as wide as that.",
     "nobody_seen": "The noisy number of rows behind an average, a spread or a guess cannot be told from zero.",
+    "other_meaning": "A text in GoogleSQL's spelling means something else here, in a point that is named.",
     "two_charges": "The price follows from histograms that are bought first, in a charge of their own.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",
 }

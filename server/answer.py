@@ -27,6 +27,7 @@ from engines.shell import ShellEngine
 from mechanisms.randomness import BitSource
 from server.free_answers import FreeAnswers
 from server.journey.admission import Admission, Served
+from server.journey.google import plain_question
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, ToRun
@@ -92,12 +93,13 @@ class Journey:
 
     def estimate(self, question: Question) -> Mapping[str, object]:
         """Steps 1 to 4: the price and the expected errors. Touches no private row, spends nothing. Errors: Refused."""
+        question = plain_question(question)
         prepared, quote = self.admission.quote(question)
         return {**estimate(question, prepared, quote), "expected": self.sizes.expected(prepared, quote, question)}
 
     def admit(self, question: Question) -> Admitted:
         """Steps 1 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""
-        return self.admission.admit(question)
+        return self.admission.admit(plain_question(question))
 
     def complete(self, query: ToRun) -> bytes:
         """Steps 6 to 8: the stored answer at its visible moment. Errors: ExecutionFailed, one opaque outcome."""

@@ -10,6 +10,7 @@ from fractions import Fraction
 from accountant.request import Reuse
 from mechanisms.families import NoiseFamily
 from privacy.bounds import AskedContribution
+from sql_rewrite.google_clause import Clause
 
 __all__ = ["Question", "QuestionParameter"]
 
@@ -27,6 +28,7 @@ class Question:
     less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero. `with_cut` asks for
     intervals with the cut beside those of the noise.
     `started` is the moment of CURRENT_DATE and NOW(), None for texts that read no clock (sql_rewrite/lift_clock.py).
+    `clause` is what the text asked for in GoogleSQL's spelling, which `sql` no longer has (journey/google.py).
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
     """
 
@@ -52,6 +54,7 @@ class Question:
     at_most: Fraction | None = None
     with_cut: bool = False
     started: datetime.datetime | None = None
+    clause: Clause | None = None
 
     def __post_init__(self) -> None:
         given = [

@@ -55,6 +55,7 @@ def text_key(question: Question, dataset: Dataset, power: NormPower) -> Hashable
         bounds,
         question.nonempty,
         question.started,
+        question.clause,
         power,
     )
 

@@ -26,6 +26,7 @@ from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.calibrations import Calibrations
 from server.journey.charges import text_key
+from server.journey.google import check_clause
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
@@ -88,6 +89,7 @@ class Preparing:
             self._kept.clear()
 
     def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
+        check_clause(question.clause, dataset)
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty, started=question.started)
         cores, values = bound_or_nominal(plan, power, self._dialect)
         histograms = tuple(norm_core(core) for core in cores)
@@ -140,7 +142,7 @@ class Preparing:
             keys=keys,
             types=types,
             work=work,
-            warnings=plan_warnings(plan, cores),
+            warnings=(*(() if question.clause is None else question.clause.warnings), *plan_warnings(plan, cores)),
             histograms=of_norms,
             power=power,
             values=values,
