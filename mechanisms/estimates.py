@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from mechanisms.estimators import moments, sums
+from mechanisms.estimators import moments, products, sums
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
 from mechanisms.estimators.forms import half_width as linear_half_width
 from mechanisms.estimators.forms import standard_error as linear_standard_error
@@ -49,7 +49,9 @@ def registered(estimators: Iterable[Estimator]) -> Mapping[AggregateFunction, Es
     return MappingProxyType(found)
 
 
-ESTIMATORS: Mapping[AggregateFunction, Estimator] = registered((*sums.ESTIMATORS, *moments.ESTIMATORS))
+ESTIMATORS: Mapping[AggregateFunction, Estimator] = registered(
+    (*sums.ESTIMATORS, *moments.ESTIMATORS, *products.ESTIMATORS)
+)
 
 
 def linear_form(statistic: Statistic, kind: AggregateFunction) -> Form | None:

@@ -16,10 +16,21 @@ from mechanisms.interval import Floats, gaussian_two_sided, laplace_sum_quantile
 __all__ = ["weighted_quantiles"]
 
 _FEW = 3
-_STEPS = 50
+_STEPS = 30
 _ROOM = 0.95
 
-_erfc = np.frompyfunc(math.erfc, 1, 1)
+_ERFC = (
+    -1.26551223, 1.00002368, 0.37409196, 0.09678418, -0.18628806, 0.27886807, -1.13520398, 1.48851587, -0.82215223,
+    0.17087277,
+)  # fmt: skip
+"""Chebyshev's fit of the complementary error function (Press et al. 1992, 6.2): within 1.2e-7 of it, relatively."""
+
+
+def _erfc(x: Floats) -> Floats:
+    """The complementary error function of numbers that are not negative."""
+    t = 1 / (1 + x / 2)
+    result: Floats = t * np.exp(np.polynomial.polynomial.polyval(t, _ERFC) - x**2)
+    return result
 
 
 def weighted_quantiles(laplace: Floats, variance: Floats, bounded: Floats, alpha: float) -> Floats:
@@ -72,7 +83,7 @@ def _saddlepoint(scales: Floats, variance: Floats, alpha: float) -> Floats:
         r = np.sqrt(np.maximum(2 * (tilt * point - cumulant), 1e-300))
         u = tilt * np.sqrt(curvature)
         density = np.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)
-        tail = _erfc(r / math.sqrt(2)).astype(np.float64) / 2 + density * (1 / u - 1 / r)
+        tail = _erfc(r / math.sqrt(2)) / 2 + density * (1 / u - 1 / r)
         above = 2 * tail > alpha
         low, high = np.where(above, tilt, low), np.where(above, high, tilt)
     return point

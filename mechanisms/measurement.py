@@ -177,7 +177,7 @@ class Measurement(ABC):
         if encoding is None:
             return Fraction(1)
         if self.statistic.degree:
-            return Fraction(1, encoding.highest**self.statistic.degree)
+            return Fraction(1, self.statistic.row_units)
         return encoding.step
 
 

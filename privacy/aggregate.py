@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Self, assert_never
 
 from privacy.policy import ColumnType
-from privacy.statistic_kind import MOMENT_DEGREES, StatisticKind
+from privacy.statistic_kind import MOMENT_DEGREES, PRODUCT_DEGREES, StatisticKind
 
 __all__ = ["AggregateFunction", "Described", "ResultType"]
 
@@ -57,7 +57,13 @@ class Described:
     """The sums that it is computed from, unless another aggregate's sums hold it too."""
 
     degree: int = 0
-    """Of moments, the least degree that holds it; zero for other statistics."""
+    """Of moments the least degree that holds it, of products that of the first value; zero for others."""
+
+    second_degree: int = 0
+    """Of products, the least degree of the second value that holds it; zero for other statistics."""
+
+    symmetric: bool = False
+    """Of products, whether its two arguments may be exchanged."""
 
     result: ResultType
 
@@ -82,14 +88,22 @@ class Described:
     def __post_init__(self) -> None:
         assert self.names
         assert all(name == name.lower() for name in (*self.names, *self.elsewhere))
-        assert self.degree in (MOMENT_DEGREES if self.statistic is StatisticKind.MOMENTS else (0,))
+        degrees = {StatisticKind.MOMENTS: MOMENT_DEGREES, StatisticKind.PRODUCTS: PRODUCT_DEGREES}
+        assert self.degree in degrees.get(self.statistic, (0,))
+        assert self.second_degree in (PRODUCT_DEGREES if self.of_pairs else (0,))
+        assert self.of_pairs or not self.symmetric
         assert bool(self.elsewhere) == bool(self.hint)
         assert not set(self.names) & set(self.elsewhere)
 
     @property
     def forms(self) -> tuple[str, ...]:
         """Every way to write it."""
-        return self.written or tuple(f"{name.upper()}(x)" for name in self.names)
+        return self.written or tuple(f"{name.upper()}({'y, x' if self.of_pairs else 'x'})" for name in self.names)
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it reads two values of a row: it is called as NAME(y, x), in the order of DuckDB."""
+        return self.statistic is StatisticKind.PRODUCTS
 
     @property
     def beyond(self) -> str:
@@ -200,6 +214,134 @@ class AggregateFunction(enum.Enum):
         short="STDDEV",
     )
 
+    COVARIANCE_POPULATION = Described(
+        stored="covariance_population",
+        names=("covar_pop",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        symmetric=True,
+        result=ResultType.NUMBER,
+        meaning="the covariance of y and x over the n rows that have both, each clipped as for SUM",
+        elsewhere=("covariance", "covar", "cov"),
+        hint="COVAR_POP(y, x) or COVAR_SAMP(y, x)",
+    )
+    COVARIANCE_SAMPLE = Described(
+        stored="covariance_sample",
+        names=("covar_samp",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        symmetric=True,
+        result=ResultType.NUMBER,
+        meaning="the same over n - 1",
+    )
+    CORRELATION = Described(
+        stored="correlation",
+        names=("corr",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=2,
+        second_degree=2,
+        symmetric=True,
+        result=ResultType.NUMBER,
+        meaning="COVAR_POP over the root of both variances, held to [-1, 1]; NULL where a variance is not positive",
+        elsewhere=("correlation", "pearson"),
+        hint="CORR(y, x)",
+    )
+    REGRESSION_SLOPE = Described(
+        stored="regression_slope",
+        names=("regr_slope",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=2,
+        result=ResultType.NUMBER,
+        meaning="the slope of the least-squares line of y over x: COVAR_POP(y, x) / VAR_POP(x)",
+    )
+    REGRESSION_INTERCEPT = Described(
+        stored="regression_intercept",
+        names=("regr_intercept",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=2,
+        result=ResultType.NUMBER,
+        meaning="where that line is at x = 0",
+    )
+    REGRESSION_R2 = Described(
+        stored="regression_r2",
+        names=("regr_r2",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=2,
+        second_degree=2,
+        result=ResultType.NUMBER,
+        meaning="the square of CORR",
+    )
+    REGRESSION_COUNT = Described(
+        stored="regression_count",
+        names=("regr_count",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        symmetric=True,
+        result=ResultType.WHOLE,
+        meaning="rows that have both values",
+    )
+    REGRESSION_MEAN_X = Described(
+        stored="regression_mean_x",
+        names=("regr_avgx",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        result=ResultType.NUMBER,
+        meaning="the mean of x over these rows",
+    )
+    REGRESSION_MEAN_Y = Described(
+        stored="regression_mean_y",
+        names=("regr_avgy",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        result=ResultType.NUMBER,
+        meaning="the mean of y over these rows",
+    )
+    REGRESSION_SXX = Described(
+        stored="regression_sxx",
+        names=("regr_sxx",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=2,
+        result=ResultType.NUMBER,
+        meaning="REGR_COUNT times the variance of x over these rows",
+    )
+    REGRESSION_SXY = Described(
+        stored="regression_sxy",
+        names=("regr_sxy",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=1,
+        second_degree=1,
+        result=ResultType.NUMBER,
+        meaning="REGR_COUNT times COVAR_POP",
+    )
+    REGRESSION_SYY = Described(
+        stored="regression_syy",
+        names=("regr_syy",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.PRODUCTS,
+        degree=2,
+        second_degree=1,
+        result=ResultType.NUMBER,
+        meaning="REGR_COUNT times the variance of y over these rows",
+    )
     STANDARD_ERROR = Described(
         stored="standard_error",
         names=("sem",),
@@ -228,8 +370,13 @@ class AggregateFunction(enum.Enum):
 
     @property
     def degree(self) -> int:
-        """Of moments, the least degree that holds it; zero for other statistics."""
+        """Of moments the least degree that holds it, of products that of the first value; zero for others."""
         return self.described.degree
+
+    @property
+    def second_degree(self) -> int:
+        """Of products, the least degree of the second value that holds it; zero for other statistics."""
+        return self.described.second_degree
 
     @property
     def arguments(self) -> tuple[ColumnType, ...]:

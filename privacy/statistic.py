@@ -15,7 +15,7 @@ from typing import ClassVar, assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
-from privacy.statistic_kind import MOMENT_DEGREES, StatisticKind
+from privacy.statistic_kind import MOMENT_DEGREES, PRODUCT_DEGREES, StatisticKind
 from privacy.unit import Neighbouring
 
 __all__ = [
@@ -74,13 +74,17 @@ class Encoding:
         assert self.lowest <= self.highest
 
 
-def units_of_row(kind: StatisticKind, *, highest: int, degree: int) -> int:
+def units_of_row(
+    kind: StatisticKind, *, highest: int, degree: int, second_highest: int = 1, second_degree: int = 0
+) -> int:
     """Integer units that one row is worth (of a sum: one step of it) before its privacy unit is scaled to a norm."""
     match kind:
         case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
             return 1
         case StatisticKind.MOMENTS:
             return int(highest**degree)
+        case StatisticKind.PRODUCTS:
+            return int(highest**degree * second_highest**second_degree)
         case _:
             assert_never(kind)
 
@@ -106,6 +110,10 @@ class Statistic:
     """The norm of its core to which a unit's whole vector is scaled; None where bounds hold it."""
     distinct: bool = False
     """Whether a row of it is a different value of a cell, which any of the units that have it brings in."""
+    second: Encoding | None = None
+    """Of products, how the second value becomes an integer; `encoding` is that of the first."""
+    second_degree: int = 0
+    """Of products, the degree of the second value; `degree` is that of the first."""
 
     GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
     """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases
@@ -132,8 +140,31 @@ class Statistic:
                 assert self.degree in MOMENT_DEGREES
                 assert self.degree == 1 or not (self.raised or self.lowered)
                 assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
+            case StatisticKind.PRODUCTS:
+                for encoding, degree in ((self.encoding, self.degree), (self.second, self.second_degree)):
+                    assert encoding is not None
+                    assert encoding.lowest == 0
+                    assert encoding.highest > 0
+                    assert degree in PRODUCT_DEGREES
+                assert not self.raised
+                assert not self.lowered
+                assert self.coordinates == (self.degree + 1) * (self.second_degree + 1) + self.counts_nulls
             case _:
                 assert_never(self.kind)
+        assert (self.second is not None) == (self.kind is StatisticKind.PRODUCTS)
+
+    @property
+    def row_units(self) -> int:
+        """Integer units that one row is worth in L1, of moments and products. Requires: one of them."""
+        assert self.encoding is not None
+        assert self.degree
+        return units_of_row(
+            self.kind,
+            highest=self.encoding.highest,
+            degree=self.degree,
+            second_highest=1 if self.second is None else self.second.highest,
+            second_degree=self.second_degree,
+        )
 
     @property
     def of_one_row(self) -> tuple[int, int]:
@@ -144,9 +175,8 @@ class Statistic:
             case StatisticKind.SUM:
                 assert self.encoding is not None
                 return min(self.encoding.lowest, 0), max(self.encoding.highest, 0)
-            case StatisticKind.MOMENTS:
-                assert self.encoding is not None
-                return 0, self.encoding.highest**self.degree
+            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+                return 0, self.row_units
             case _:
                 assert_never(self.kind)
 

@@ -10,10 +10,13 @@ import enum
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["MOMENT_DEGREES", "DescribedKind", "StatisticKind"]
+__all__ = ["MOMENT_DEGREES", "PRODUCT_DEGREES", "DescribedKind", "StatisticKind"]
 
-MOMENT_DEGREES = (1, 2)
+MOMENT_DEGREES = (1, 2, 3, 4)
 """Degrees of moments whose sums, sensitivities and errors are proved: mechanisms/moments.md."""
+
+PRODUCT_DEGREES = (1, 2)
+"""Degrees of either value of a pair whose sums, sensitivities and errors are proved: mechanisms/products.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +70,20 @@ class StatisticKind(enum.Enum):
         of_values=True,
         beyond="its own mean and spread, weighted by the allotted rows: units weigh by rows, never by values",
     )
-    """Bernstein sums of T in [0, W]: degree 1 has (W-T, T), degree 2 has ((W-T)^2, 2T(W-T), T^2); with
+    """Bernstein sums of T in [0, W]: degree 1 has (W-T, T), degree 2 has ((W-T)^2, 2T(W-T), T^2), degrees 3 and 4 the
+    terms of ((W-T) + T)^3 and ((W-T) + T)^4; with
     `counts_nulls` one more coordinate W^degree for each row whose argument is NULL. Each row adds a vector of
     non-negative integers whose sum is exactly W^degree. With `raised` or `lowered` the sum and the average of T are
     bounded in two ways: those coordinates say how far the clipped sum lies above or below the scaled one."""
+
+    PRODUCTS = DescribedKind(
+        stored="products",
+        of_values=True,
+        beyond="its own means and spreads of both, weighted by the allotted rows with both values",
+    )
+    """Sums of tensor products of the Bernstein vectors of two values, S in [0, V] of degree d and T in [0, W] of degree
+    e: each row with both adds (d+1)(e+1) non-negative integers whose sum is exactly V^d W^e, those of the second value
+    side by side; with `counts_nulls` one more coordinate V^d W^e for each row that lacks one of the two."""
 
     described: DescribedKind
 

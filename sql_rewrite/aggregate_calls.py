@@ -75,6 +75,8 @@ def _is_aggregate(node: exp.Expr) -> bool:
 def aggregate_form(aggregate: Aggregate) -> str:
     """A string that is equal for equal aggregates."""
     form = aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)
+    if aggregate.second is not None:
+        return repr((*form, form_of(aggregate.second)))
     return repr((*form, "distinct") if aggregate.distinct else form)
 
 
@@ -121,27 +123,27 @@ class AggregateReader:
             consume(clause, "this", text=text, what="FILTER")
             condition = self.condition(clause.this, "FILTER")
         described = position.text if position else rendered(node)
-        function, argument, distinct = self._function(node)
+        function, argument, distinct, second = self._function(node)
         if isinstance(node, exp.CountIf):
             count_if = self.condition(node.this, text.spelled(node) or "COUNT_IF")
             condition = count_if if condition is None else self._lifter.make(node, "and", condition, count_if)
         return Aggregate(
             name="", function=function, argument=argument, filter=condition, position=position,
-            text=described[:120], distinct=distinct,
+            text=described[:120], distinct=distinct, second=second,
         )  # fmt: skip
 
-    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
-        """The function of a call, its argument, and whether each different value of that counts once."""
+    def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool, Expression | None]:
+        """The function of a call, its argument, whether each different value of that counts once, and a second one."""
         text = self._text
         if isinstance(node, exp.CountIf):
             consume(node, "this", text=text, what="COUNT_IF")
-            return AggregateFunction.ROWS, None, False
+            return AggregateFunction.ROWS, None, False, None
         if isinstance(node, exp.ApproxDistinct) and _spelled_so(text, node):
             consume(node, "this", text=text, what=_APPROXIMATE.upper())
-            return self._counted_once(node.this)
+            return *self._counted_once(node.this), None
         if isinstance(node, exp.Count):
             consume(node, "this", "big_int", text=text, what="COUNT")
-            return self._count(node)
+            return *self._count(node), None
         found = called(node)
         if found is None:
             name = text.spelled(node) or f"{rendered(node).partition('(')[0].lower()[:60]}()"
@@ -152,10 +154,18 @@ class AggregateReader:
                 *instead_of(name, AGGREGATES, self._lifter.about(node)),
                 position=text.position(node),
             )
-        function, operand = found
+        function, operands = found
         if not isinstance(node, exp.Anonymous):
-            consume(node, "this", text=text, what=type(node).__name__.upper())
-        distinct = isinstance(operand, exp.Distinct)
+            slots = ("this", "expression") if function.described.of_pairs else ("this",)
+            consume(node, *slots, text=text, what=type(node).__name__.upper())
+        distinct = isinstance(operands[0], exp.Distinct)
+        arguments = [self._number(node, function, operand) for operand in operands]
+        if function.described.symmetric:
+            arguments.sort(key=lambda argument: repr(form_of(argument)))
+        return function, arguments[0], distinct, arguments[1] if len(arguments) > 1 else None
+
+    def _number(self, node: exp.Expr, function: AggregateFunction, operand: exp.Expr) -> Expression:
+        text = self._text
         if isinstance(operand, exp.Distinct):
             operand = self._different(node, operand)
             if not function.described.distinct:
@@ -175,7 +185,7 @@ class AggregateReader:
                 *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER.get(argument.type, ())),
                 position=text.position(node),
             )
-        return function, argument, distinct
+        return argument
 
     def _different(self, node: exp.Expr, operand: exp.Distinct) -> exp.Expr:
         """The one expression whose different values are meant. Errors: Refused."""

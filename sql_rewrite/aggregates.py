@@ -28,15 +28,16 @@ def _views() -> tuple[dict[type[exp.Expr], AggregateFunction], dict[str, Aggrega
     names: dict[str, AggregateFunction] = {}
     for function in filter(_of_values, AggregateFunction):
         for name in function.described.names:
-            node = sqlglot.parse_one(f"{name}(x)", read=DIALECT)
+            written = f"{name}(y, x)" if function.described.of_pairs else f"{name}(x)"
+            node = sqlglot.parse_one(written, read=DIALECT)
             if isinstance(node, exp.Anonymous):
                 known = names.setdefault(name, function)
             elif isinstance(node, exp.AggFunc):
                 known = nodes.setdefault(type(node), function)
             else:
-                raise ValueError(f"{name}(x) is not read as a call of an aggregate")  # noqa: TRY004 - it is the value of a name that is wrong
+                raise ValueError(f"{written} is not read as a call of an aggregate")  # noqa: TRY004 - it is the value of a name that is wrong
             if known is not function:
-                raise ValueError(f"{name}(x) is both {known.name} and {function.name}")
+                raise ValueError(f"{written} is both {known.name} and {function.name}")
     return nodes, names
 
 
@@ -48,10 +49,15 @@ BY_NAME: Mapping[str, AggregateFunction] = MappingProxyType(_names)
 """Aggregates of values for which the parser has no class: they are calls of any name."""
 
 
-def called(node: exp.Expr) -> tuple[AggregateFunction, exp.Expr] | None:
-    """The aggregate of values that a node calls, and its operand; None for any other node."""
+def called(node: exp.Expr) -> tuple[AggregateFunction, tuple[exp.Expr, ...]] | None:
+    """The aggregate of values that a node calls, and its operands; None for any other node."""
     if isinstance(node, exp.Anonymous):
         function = BY_NAME.get(str(node.this).lower())
-        return None if function is None or len(node.expressions) != 1 else (function, node.expressions[0])
-    function = BY_NODE.get(type(node))
-    return None if function is None else (function, node.this)
+        operands = tuple(node.expressions)
+    else:
+        function = BY_NODE.get(type(node))
+        pair = function is not None and function.described.of_pairs
+        operands = (node.this, node.args.get("expression")) if pair else (node.this,)
+    if function is None or len(operands) != (2 if function.described.of_pairs else 1):
+        return None
+    return None if any(operand is None for operand in operands) else (function, operands)

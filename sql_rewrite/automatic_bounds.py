@@ -78,7 +78,11 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
         return replace(expression, arguments=arguments)
 
     aggregates = [
-        aggregate if aggregate.argument is None else replace(aggregate, argument=put(aggregate.argument))
+        replace(
+            aggregate,
+            argument=None if aggregate.argument is None else put(aggregate.argument),
+            second=None if aggregate.second is None else put(aggregate.second),
+        )
         for aggregate in core.aggregates
     ]
     return replace(core, aggregates=tuple(aggregates))
@@ -147,7 +151,7 @@ def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
     # What is computed within a unit is not stored, so that no histogram of its values is at hand.
     tables = {source.relation: source.table for source in core.sources if source.groups is None}
     for aggregate in core.aggregates:
-        for column in () if aggregate.argument is None else _read(aggregate.argument):
+        for column in (column for value in aggregate.values for column in _read(value)):
             table = tables.get(column.relation)
             if (
                 table is not None

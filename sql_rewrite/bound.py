@@ -15,6 +15,7 @@ What a statistic is, per aggregate:
     AVG(x) with SUM(x)               both in one vector, at the same price
     VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2, scaled: COUNT and AVG share them
     any of them of DISTINCT x        the same sums over different values, of which a unit brings in some (distinct.py)
+    CORR(y, x), REGR_...(y, x)       products of Bernstein vectors of both values, scaled: COUNT(*) shares them
 
 What an aggregate means does not depend on its company: SUM clips the sum of a unit, COUNT its rows, averages
 and variances weigh a unit by its rows. Where a unit owns one row all of that is the same, and all share one vector.
@@ -40,7 +41,7 @@ from privacy.statistic import (
     StatisticKind,
 )
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
-from sql_rewrite.builder import Builder, Family
+from sql_rewrite.builder import Builder, Family, Pair
 from sql_rewrite.contribution import (
     FINE,
     NOMINAL_NORM,
@@ -50,7 +51,7 @@ from sql_rewrite.contribution import (
     contribution_of,
 )
 from sql_rewrite.distinct import different_values
-from sql_rewrite.encodings import moment_encoding, refined, stepped_encoding, sum_encoding
+from sql_rewrite.encodings import ROW_BITS, coarser, moment_encoding, refined, stepped_encoding, sum_encoding
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
@@ -201,7 +202,7 @@ class _Builder(Builder):
         counts = family.needs(StatisticKind.COUNT) or carries
         text = f"{describe(family.argument)} clipped to [{number_text(lower)}, {number_text(upper)}]"
         apart: str | None = None
-        if sums and ((several and degree == 2) or (degree == 0 and not counts)):
+        if sums and ((several and degree >= 2) or (degree == 0 and not counts)):
             encoding = sum_encoding(lower, upper, integer=integer, fine=self.contribution.scaled)
             apart = f"s{len(self.statistics)}"
             self._add(
@@ -261,7 +262,9 @@ class _Builder(Builder):
         """Adds the vector that counts, averages and variances share, and where `sums` is set the sum too."""
         integer = argument.type is ColumnType.INTEGER
         bounding, raised, lowered = Bounding.SCALED, False, False
-        if self.contribution.one_row:
+        if degree > 2:
+            encoding = refined(coarser(moment_encoding(*limits, integer=integer), ROW_BITS // degree), degree)
+        elif self.contribution.one_row:
             encoding = moment_encoding(*limits, integer=integer)
         elif sums:
             averages = family.needs(StatisticKind.MOMENTS)
@@ -288,6 +291,27 @@ class _Builder(Builder):
         )
         return name
 
+    product_bits = ROW_BITS
+
+    def products(self, family: Family, pair: Pair, *, carries: bool) -> str:
+        """Adds the statistic of a pair of values, which all aggregates of them share."""
+        name = f"s{len(self.statistics)}"
+        first, second = pair.encodings
+        degrees = family.degree, family.second_degree
+        self._add(
+            name,
+            StatisticKind.PRODUCTS,
+            per_row=first.highest ** degrees[0] * second.highest ** degrees[1],
+            argument=pair.arguments[0],
+            condition=family.filter,
+            text=pair.text,
+            encoding=first,
+            degree=degrees[0],
+            counts_nulls=carries and pair.nullable,
+            second=(pair.arguments[1], second, degrees[1]),
+        )
+        return name
+
     def _add(
         self,
         name: str,
@@ -306,6 +330,7 @@ class _Builder(Builder):
         lowered: bool = False,
         units: bool = False,
         distinct: Expression | None = None,
+        second: tuple[Expression, Encoding, int] | None = None,
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
@@ -323,6 +348,9 @@ class _Builder(Builder):
                 coordinates = 1
             case StatisticKind.MOMENTS:
                 coordinates = degree + 1 + raised + lowered + counts_nulls
+            case StatisticKind.PRODUCTS:
+                assert second is not None
+                coordinates = (degree + 1) * (second[2] + 1) + counts_nulls
             case _:
                 assert_never(kind)
         self.statistics.append(
@@ -346,6 +374,8 @@ class _Builder(Builder):
                     fractional=scaled,
                     argument=text,
                     distinct=distinct is not None,
+                    second=None if second is None else second[1],
+                    second_degree=0 if second is None else second[2],
                 ),
                 argument=argument,
                 filter=condition,
@@ -354,6 +384,7 @@ class _Builder(Builder):
                 present=present,
                 scaled=scaled,
                 distinct=distinct,
+                second=None if second is None else second[0],
             )
         )
 
@@ -365,8 +396,8 @@ def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | No
             holds = shared if sum_alone is None else sum_alone
         case StatisticKind.COUNT | StatisticKind.MOMENTS:
             holds = shared
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS:
-            raise AssertionError("units have no argument")
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.PRODUCTS:
+            raise AssertionError("units have no argument, and pairs of values are a family of their own")
         case _:
             assert_never(function.statistic)
     assert holds is not None

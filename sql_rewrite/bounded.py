@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privacy.norms import Norm
 from privacy.policy import KeyValue
-from privacy.statistic import CoreStatistics, Encoding, Statistic
+from privacy.statistic import CoreStatistics, Encoding, Statistic, units_of_row
 from sql_rewrite.clipped import clipped_columns
 from sql_rewrite.contribution import Bounding, Contribution, NormedContribution
 from sql_rewrite.expressions import Expression, Value
@@ -45,11 +45,31 @@ class BoundedStatistic:
     """Of different values the value that distinguishes them: each counts once in a cell, whoever has it."""
     parts: int = 0
     """Binary places of the factor by which a unit is scaled to a norm: one row is 2^parts integer units more."""
+    second: Expression | None = None
+    """Of products, the clipped second argument."""
 
     @property
     def row_encoding(self) -> Encoding | None:
         """How the value of one row becomes an integer, before its unit is scaled to a norm."""
         return None if self.statistic.encoding is None else finer(self.statistic.encoding, -self._doublings)
+
+    @property
+    def row_units(self) -> int:
+        """Integer units of a row (a step of a sum) before its unit is scaled. Requires: an encoding."""
+        encoding, statistic = self.row_encoding, self.statistic
+        assert encoding is not None
+        return units_of_row(
+            statistic.kind,
+            highest=encoding.highest,
+            degree=statistic.degree,
+            second_highest=1 if statistic.second is None else statistic.second.highest,
+            second_degree=statistic.second_degree,
+        )
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """The clipped arguments."""
+        return tuple(part for part in (self.argument, self.second) if part is not None)
 
     @property
     def _doublings(self) -> int:
@@ -91,4 +111,4 @@ class BoundedCore:
 
     def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
         """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
-        return tuple(clipped_columns([bounded.argument for bounded in self.statistics]))
+        return tuple(clipped_columns([part for bounded in self.statistics for part in bounded.arguments]))

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
-from privacy.policy import Dataset
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Collector
-from privacy.statistic import Estimate, StatisticKind
+from privacy.statistic import Encoding, Estimate, StatisticKind
 from sql_rewrite.bounded import BoundedNorm, BoundedStatistic
-from sql_rewrite.expressions import Canonical, Expression, form_of
+from sql_rewrite.encodings import product_encodings
+from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
+from sql_rewrite.functions import clip_columns
 from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.value_bounds import proved_range
 
-__all__ = ["Builder", "Carriers", "Family"]
+__all__ = ["Builder", "Carriers", "Family", "Pair"]
 
 Carriers = dict[Canonical | None, str]
 """By the form of a filter, the moments that count every row under it."""
@@ -32,6 +35,8 @@ class Family:
     aggregates: list[Aggregate]
     distinct: bool = False
     """Whether each different value of the argument counts once."""
+    second: Expression | None = None
+    """The second value of aggregates of pairs."""
 
     def needs(self, kind: StatisticKind) -> bool:
         """Whether an aggregate of the family is computed from this kind of sums."""
@@ -41,6 +46,25 @@ class Family:
     def degree(self) -> int:
         """The least degree of moments that holds all of the family's averages and variances; zero without one."""
         return max(aggregate.function.degree for aggregate in self.aggregates)
+
+    @property
+    def second_degree(self) -> int:
+        """The least degree of the second value that holds all of its aggregates of pairs; zero without one."""
+        return max(aggregate.function.second_degree for aggregate in self.aggregates)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two clipped arguments, how they become integers, and both as text for people."""
+
+    arguments: tuple[Expression, Expression]
+    encodings: tuple[Encoding, Encoding]
+    text: str
+
+    @property
+    def nullable(self) -> bool:
+        """Whether a row may lack one of them."""
+        return any(argument.nullable for argument in self.arguments)
 
 
 class Builder(ABC):
@@ -72,17 +96,52 @@ class Builder(ABC):
     def different(self, family: Family, estimates: dict[str, Estimate]) -> None:
         """Statistics of the different values of one argument."""
 
+    @abstractmethod
+    def products(self, family: Family, pair: Pair, *, carries: bool) -> str:
+        """Adds the statistic of a pair of values. Returns its name."""
+
+    @property
+    @abstractmethod
+    def product_bits(self) -> int:
+        """Most binary places of the worth of a row of products."""
+
+    def pairs(self, family: Family, estimates: dict[str, Estimate], *, carries: bool) -> str:
+        """The statistic of two values, which all aggregates of them share."""
+        assert family.argument is not None
+        assert family.second is not None
+        aggregate = family.aggregates[0]
+        clipped = clip_columns(family.argument), clip_columns(family.second)
+        ranges = [
+            proved_range(aggregate, argument, second=second)
+            for argument, second in zip(clipped, (False, True), strict=True)
+        ]
+        whole = [argument.type is ColumnType.INTEGER for argument in clipped]
+        degrees = family.degree, family.second_degree
+        first, second = product_encodings(ranges, whole, degrees, bits=self.product_bits)
+        texts = [
+            f"{describe(written)} clipped to [{number_text(low)}, {number_text(high)}]"
+            for written, (low, high) in zip((family.argument, family.second), ranges, strict=True)
+        ]
+        name = self.products(family, Pair(clipped, (first, second), " and ".join(texts)), carries=carries)
+        for one in family.aggregates:
+            estimates[one.name] = Estimate(one.name, one.function, name, integer=one.function.whole(None))
+        return name
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False
 
     def estimates(self, selection: str | None) -> tuple[Estimate, ...]:
         """All aggregates as estimates; adds the statistics that they need."""
-        families: dict[tuple[Canonical | None, Canonical | None, bool], Family] = {}
-        for aggregate in self.core.aggregates:
-            distinct = aggregate.distinct
-            forms = form_of(aggregate.argument), form_of(aggregate.filter), distinct
-            family = families.setdefault(forms, Family(aggregate.argument, aggregate.filter, [], distinct))
+        families: dict[tuple[Canonical | bool | None, ...], Family] = {}
+        for aggregate in sorted(self.core.aggregates, key=lambda aggregate: aggregate.function.described.symmetric):
+            argument, second = aggregate.argument, aggregate.second
+            rest = form_of(aggregate.filter), aggregate.distinct
+            forms, turned = (form_of(argument), form_of(second), *rest), (form_of(second), form_of(argument), *rest)
+            if aggregate.function.described.symmetric and turned in families:
+                # The same pairs, in the order of an aggregate for which it matters.
+                forms, argument, second = turned, second, argument
+            family = families.setdefault(forms, Family(argument, aggregate.filter, [], aggregate.distinct, second))
             family.aggregates.append(aggregate)
         estimates: dict[str, Estimate] = {}
         findings = Collector()
@@ -103,7 +162,10 @@ class Builder(ABC):
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
             carries = filter_form in wants_rows and filter_form not in carriers and not self.counted(family, selection)
             with findings:
-                name = self.argument(family, estimates, carries=carries)
+                if family.second is not None:
+                    name: str | None = self.pairs(family, estimates, carries=carries)
+                else:
+                    name = self.argument(family, estimates, carries=carries)
                 if carries and name is not None:
                     carriers[filter_form] = name
         findings.refuse()
@@ -126,8 +188,8 @@ class Builder(ABC):
             case StatisticKind.COUNT:
                 carrier = carriers.get(form_of(family.filter))
                 shown, statistic = function, self.rows(family.filter) if carrier is None else carrier
-            case StatisticKind.SUM | StatisticKind.MOMENTS:
-                raise AssertionError("sums and moments have an argument")
+            case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+                raise AssertionError("sums, moments and products have an argument")
             case StatisticKind.WEIGHTS:
                 raise AssertionError("no aggregate is computed from weights")
             case _:

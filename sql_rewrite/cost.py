@@ -301,6 +301,8 @@ def _numbers(item: BoundedStatistic) -> int:
             return 3
         case StatisticKind.MOMENTS:
             return 2 if item.statistic.degree == 1 else 12
+        case StatisticKind.PRODUCTS:
+            return 3 * item.statistic.coordinates
         case _:
             assert_never(item.statistic.kind)
 
@@ -323,7 +325,7 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
                 total += costs.scattered if b.scaled else costs.clipped
             case StatisticKind.SUM:
                 total += costs.scattered if b.scaled or normed else costs.clipped
-            case StatisticKind.MOMENTS:
+            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 total += (b.statistic.coordinates + 1) * (costs.clipped if normed else costs.scattered)
             case _:
                 assert_never(b.statistic.kind)
@@ -344,8 +346,7 @@ def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
         parts.append((bounded.core.where, scans))
     parts += [(key, 3 * scans) for _, key in bounded.core.keys]
     for statistic in bounded.statistics:
-        if statistic.argument is not None:
-            parts.append((statistic.argument, 3))
+        parts += [(argument, 3) for argument in statistic.arguments]
         parts += [(part, 1) for part in (statistic.filter, statistic.present, statistic.distinct) if part]
     return parts
 

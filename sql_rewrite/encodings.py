@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from privacy.norms import NORM_MAX
@@ -10,9 +11,13 @@ from privacy.statistic import Encoding
 from sql_rewrite.contribution import FINE
 
 __all__ = [
+    "ROW_BITS",
+    "coarser",
     "moment_encoding",
     "normed_moment_encoding",
+    "normed_row_bits",
     "normed_sum_encoding",
+    "product_encodings",
     "refined",
     "stepped_encoding",
     "sum_encoding",
@@ -72,10 +77,48 @@ _SUMMED_ROWS = 2**20
 def normed_moment_encoding(lower: Fraction, upper: Fraction, *, integer: bool, degree: int) -> Encoding:
     """As `moment_encoding`, in at most 2^22 steps where squares are summed: the unit's factor needs the other bits."""
     encoding = moment_encoding(lower, upper, integer=integer)
-    excess = (encoding.highest - 1).bit_length() - NORMED_SQUARE_BITS if degree > 1 else 0
+    return encoding if degree == 1 else coarser(encoding, NORMED_SQUARE_BITS)
+
+
+ROW_BITS = 60
+"""Most binary places of the worth of a row of moments or products: a row's integers then fit 64 bits."""
+
+_NORMED_BITS, _NORMED_LEAST = 74, 44
+"""Of a unit's rows, each with its worth, under a norm: mechanisms/norms.md leaves 12 places for the unit's factor."""
+
+
+def normed_row_bits(rows: int) -> int:
+    """Most binary places of the worth of a row where a unit of so many rows is scaled to a norm."""
+    return min(ROW_BITS, max(_NORMED_LEAST, _NORMED_BITS - rows.bit_length()))
+
+
+def coarser(encoding: Encoding, bits: int) -> Encoding:
+    """The same range in at most 2^bits steps."""
+    excess = (encoding.highest - 1).bit_length() - bits
     if excess <= 0:
         return encoding
     return Encoding(encoding.offset, encoding.step * 2**excess, 0, -((-encoding.highest) >> excess))
+
+
+def product_encodings(
+    ranges: Sequence[tuple[Fraction, Fraction]], whole: Sequence[bool], degrees: tuple[int, int], *, bits: int
+) -> tuple[Encoding, Encoding]:
+    """Encodings of two values whose products, each to its degree, have at most so many binary places.
+
+    A value that needs fewer leaves its places to the other. At least 2^20 units to a row, so that one can be scaled.
+    """
+    plain = [moment_encoding(*limits, integer=integer) for limits, integer in zip(ranges, whole, strict=True)]
+    least = -(-(FINE.bit_length() - 1) // sum(degrees)) + 1  # of what is refined below
+    wanted = [max(least, (encoding.highest - 1).bit_length()) for encoding in plain]
+    share = bits // sum(degrees)
+    places = [
+        min(wanted[i], max(share, (bits - degrees[1 - i] * min(wanted[1 - i], share)) // degrees[i])) for i in range(2)
+    ]
+    places[1] = min(places[1], (bits - degrees[0] * places[0]) // degrees[1])
+    first, second = (coarser(encoding, most) for encoding, most in zip(plain, places, strict=True))
+    first, second = refined(first, sum(degrees)), refined(second, sum(degrees))
+    assert first.highest ** degrees[0] * second.highest ** degrees[1] <= 2**bits
+    return first, second
 
 
 def normed_sum_encoding(lower: Fraction | None, upper: Fraction | None, *, integer: bool, rows: int) -> Encoding:

@@ -104,8 +104,6 @@ _HINTS: Mapping[str, Hint] = {
         _most: "mode approx_top_k",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
-        _said("AVG(x * y) - AVG(x) * AVG(y) is the covariance"): "corr covar_pop covar_samp regr_slope regr_intercept "
-        "regr_r2 regr_sxy",
         _said("EXP(AVG(LN(x))) is the geometric mean"): "product geomean geometric_mean",
         _said(
             "one row alone would decide it; COUNT_IF(p) >= 20 is true where the noisy number of such rows says so"

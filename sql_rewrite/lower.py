@@ -27,7 +27,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementSum
-from privacy.statistic import StatisticKind
+from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
@@ -39,6 +39,7 @@ from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import ONE, UnitSums, under
+from sql_rewrite.lower_vector import by_tails, entries
 from sql_rewrite.relations import (
     ChosenGroups,
     Count,
@@ -67,6 +68,7 @@ from sql_rewrite.scalars import (
     EngineType,
     Holds,
     IsNull,
+    Junction,
     Named,
     Scalar,
     Whole,
@@ -204,7 +206,7 @@ class _Lowering:
                 return bounded.filter is None or not one_row
             case StatisticKind.COUNT:
                 return bounded.filter is None and one_row
-            case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS:
+            case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return False
             case _:
                 assert_never(bounded.statistic.kind)
@@ -253,7 +255,7 @@ class _Lowering:
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
         parts = [self.core.where, *(key for _, key in self.core.keys)]
         for item in self.bounded.statistics:
-            parts += [item.argument, item.filter, item.present, item.distinct]
+            parts += [*item.arguments, item.filter, item.present, item.distinct]
         return lowered_sources(self.core.sources, read_columns(self.core.sources, *parts), self.parameters, draw=draw)
 
     def _where(self) -> Scalar | None:
@@ -277,11 +279,13 @@ class _Lowering:
         return isinstance(key, ColumnRef) and key.type is ColumnType.TEXT and key.domain is not None and not chosen
 
     def _row_columns(self, bounded: BoundedStatistic) -> list[Output]:
-        """Per row of one statistic: the encoded value `t`, the filter `f`, and `h`, whether there is a value."""
+        """Per row of one statistic: its value `t`, a second `u`, the filter `f`, and `h`, whether there is a value."""
         name = bounded.statistic.name
         columns = []
         if bounded.argument is not None:
             columns.append(Output(self._encoded(bounded), f"{name}t"))
+        if bounded.second is not None:
+            columns.append(Output(self._steps(bounded.second, bounded.statistic.second), f"{name}u"))
         if bounded.filter is not None:
             columns.append(Output(Holds(lower_expression(bounded.filter, self.parameters)), f"{name}f"))
         if bounded.present is not None:
@@ -289,13 +293,16 @@ class _Lowering:
         return columns
 
     def _encoded(self, bounded: BoundedStatistic) -> Scalar:
+        """The integer T of a statistic's argument."""
+        assert bounded.argument is not None
+        return self._steps(bounded.argument, bounded.row_encoding)
+
+    def _steps(self, argument: Expression, encoding: Encoding | None) -> Scalar:
         """The integer T of a value: moved to whole steps and clipped; NULL for NULL.
 
         The clip is on integers, so the bound is true whatever floating-point arithmetic came before it.
         """
-        encoding, argument = bounded.row_encoding, bounded.argument
         assert encoding is not None
-        assert argument is not None
         offset, step = encoding.offset, encoding.step
         ends = offset + encoding.lowest * step, offset + encoding.highest * step
         whole = step.numerator == 1 and all(end.denominator == 1 for end in (offset, *ends))
@@ -320,6 +327,8 @@ class _Lowering:
                 return [under(bounded, t)]
             case StatisticKind.MOMENTS:
                 return [under(bounded, part) for part in self._moments(bounded, t)]
+            case StatisticKind.PRODUCTS:
+                return [under(bounded, part) for part in self._products(bounded, t)]
             case _:
                 assert_never(statistic.kind)
 
@@ -328,13 +337,25 @@ class _Lowering:
         """The Bernstein vector of a row's T, and the coordinate of its NULL."""
         statistic, encoding = bounded.statistic, bounded.row_encoding
         assert encoding is not None
-        assert statistic.degree in (1, 2)
         width = encoding.highest
-        left = Arithmetic("-", Whole(width), t, EngineType.INTEGER)
-        parts: list[Scalar] = [left, t] if statistic.degree == 1 else _bernstein(left, t)
+        if by_tails(bounded):
+            parts = entries(bounded)
+        else:
+            left = Arithmetic("-", Whole(width), t, EngineType.INTEGER)
+            parts = [left, t] if statistic.degree == 1 else _bernstein(left, t)
         if statistic.counts_nulls:
             worth = Cast(Whole(width**statistic.degree), EngineType.INTEGER)
             parts.append(Case(((IsNull(t, closed=False), worth),), closed=False))
+        return parts
+
+    @staticmethod
+    def _products(bounded: BoundedStatistic, t: Scalar) -> list[Scalar]:
+        """The products of a row's two Bernstein vectors, and the coordinate of its NULL."""
+        parts = entries(bounded)
+        if bounded.statistic.counts_nulls:
+            worth = Cast(Whole(bounded.row_units), EngineType.INTEGER)
+            either = Junction("OR", (IsNull(t), IsNull(Named(f"{bounded.statistic.name}u"))), closed=False)
+            parts.append(Case(((either, worth),), closed=False))
         return parts
 
     def _rows_summed(self) -> Relation:

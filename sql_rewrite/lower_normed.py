@@ -21,6 +21,7 @@ unit adds its weight to each of its groups (mechanisms/weighted_threshold.md).
 from __future__ import annotations
 
 import enum
+import itertools
 from fractions import Fraction
 from typing import assert_never
 
@@ -30,6 +31,7 @@ from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
 from sql_rewrite.lower_units import ONE, count_under, under, when
+from sql_rewrite.lower_vector import by_tails, tail_names, tails
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
     Binned,
@@ -150,14 +152,12 @@ class NormSums:
                 case StatisticKind.COUNT:
                     read = counted if item.present is None else f"{name}n"
                     outputs[read] = Output(Named(read), read)
-                case StatisticKind.MOMENTS:
+                case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                     for read in (counted, f"{name}n") if _nullable(item) else (counted,):
                         outputs[read] = Output(Named(read), read)
-                    for part in ("x", "y")[: item.statistic.degree]:
-                        value: Scalar = Named(f"{name}{part}")
-                        outputs[f"{name}{part}"] = Output(
-                            Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, f"{name}{part}"
-                        )
+                    for part in _parts(item):
+                        value: Scalar = Named(part)
+                        outputs[part] = Output(Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, part)
                 case _:
                     assert_never(item.statistic.kind)
         return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
@@ -222,6 +222,14 @@ class NormSums:
                         columns[f"{name}n"] = Output(count_under(item, when(f"{name}h", ONE)), f"{name}n")
                 case StatisticKind.SUM:
                     columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
+                case StatisticKind.MOMENTS | StatisticKind.PRODUCTS if by_tails(item):
+                    parts = tails(item)
+                    for part, value in zip(tail_names(item), parts, strict=True):
+                        columns[part] = Output(Sum(under(item, value)), part)
+                    if _nullable(item):
+                        columns[f"{name}n"] = Output(Count(under(item, parts[0])), f"{name}n")
+                case StatisticKind.PRODUCTS:
+                    raise AssertionError("products are summed by their tails")
                 case StatisticKind.MOMENTS:
                     columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
                     if _nullable(item):
@@ -316,7 +324,7 @@ class NormSums:
                 return [self._times(item, rows if item.present is None else Named(f"{name}n"))]
             case StatisticKind.SUM:
                 return [self._times(item, Named(f"{item.statistic.norm}v"))]
-            case StatisticKind.MOMENTS:
+            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return [self._times(item, part) for part in self._moments(item)]
             case _:
                 assert_never(item.statistic.kind)
@@ -328,15 +336,22 @@ class NormSums:
         size, kind = _size(item)
 
         def part(letter: str) -> Scalar:
-            return Cast(Coalesce((Named(f"{name}{letter}"), _ZERO)), kind)
+            return total(f"{name}{letter}")
+
+        def total(column: str) -> Scalar:
+            return Cast(Coalesce((Named(column), _ZERO)), kind)
 
         def worth(number: str, factor: int) -> Scalar:
             return Arithmetic("*", Cast(Named(number), kind), Cast(W(factor), kind), kind)
 
         rows, values = self._counted(item), f"{name}n" if _nullable(item) else self._counted(item)
         x = part("x")
-        if statistic.degree == 1:
-            parts: list[Scalar] = [Arithmetic("-", worth(values, size), x, kind), x]
+        parts: list[Scalar]
+        if by_tails(item):
+            held = [worth(values, size), *map(total, tail_names(item))]
+            parts = [*(Arithmetic("-", more, less, kind) for more, less in itertools.pairwise(held)), held[-1]]
+        elif statistic.degree == 1:
+            parts = [Arithmetic("-", worth(values, size), x, kind), x]
         else:
             y = part("y")
             middle = Arithmetic("-", Arithmetic("*", Cast(W(2 * encoding.highest), kind), x, kind), y, kind)
@@ -360,7 +375,7 @@ class NormSums:
     def _narrow(item: BoundedStatistic) -> bool:
         encoding, degree = item.row_encoding, item.statistic.degree
         assert encoding is not None
-        before = item.rows * encoding.highest**degree if degree else 0
+        before = item.rows * item.row_units if degree else 0
         return item.statistic.sensitivity.linf <= _NARROW and before < _NARROW
 
     # Rows
@@ -492,13 +507,21 @@ def _signed(norm: BoundedNorm) -> bool:
 def _size(item: BoundedStatistic) -> tuple[int, EngineType]:
     """What a row of moments is worth before its unit is scaled, and the type that holds so many of a unit's rows."""
     assert item.row_encoding is not None
-    size = item.row_encoding.highest**item.statistic.degree
+    size = item.row_units
     return size, INTEGER if item.rows * size < _NARROW else WIDE
 
 
 def _nullable(item: BoundedStatistic) -> bool:
-    assert item.argument is not None
-    return item.argument.nullable
+    return any(argument.nullable for argument in item.arguments)
+
+
+def _parts(item: BoundedStatistic) -> list[str]:
+    """The columns of the sums of moments or products."""
+    return (
+        tail_names(item)
+        if by_tails(item)
+        else [f"{item.statistic.name}{part}" for part in "xy"[: item.statistic.degree]]
+    )
 
 
 def _closed(value: Scalar) -> Scalar:

@@ -3,10 +3,11 @@
 Four layers, each over the one before. The second exists only where the bound over all groups may bind; the third and
 fourth name what the integers of a vector are made of:
 
-    1  per unit and group: n rows under each filter, and per statistic its rows n, sums x of T and y of T^2
+    1  per unit and group: n rows under each filter, and per statistic its rows n, sums x of T and y of T^2, or of the
+       tails of its vectors (lower_vector.py)
     2  per unit: m, the rows of all its groups, each clipped to r; NULL where they are not too many
-    3  v, what the unit's rows are worth; k and l, running sums of the scaled vector; a, what all rows are worth (NULLs
-       too); s, the clipped sum
+    3  v, what the unit's rows are worth; k and l (k0, k1, ...), running sums of the scaled vector; a, what all rows
+       are worth (NULLs too); s, the clipped sum
     4  per group: the sums over units
 
 Names are those of the statistics (s0n, s0x, ...) and of the filters (n0, m0, ...). Every quotient is of non-negative
@@ -15,6 +16,7 @@ integers and rounds down. mechanisms/bounding.md says why the bounds hold, and t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -22,6 +24,7 @@ from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.expressions import Canonical, form_of
+from sql_rewrite.lower_vector import by_tails, tail_names, tails
 from sql_rewrite.relations import Count, Output, Relation, Sum, WithTotals
 from sql_rewrite.scalars import (
     Arithmetic,
@@ -82,6 +85,10 @@ class UnitSums:
                 return [] if item.present is None else [Output(count_under(item, when(f"{name}h", ONE)), f"{name}n")]
             case StatisticKind.SUM:
                 return [Output(Sum(under(item, t)), f"{name}x")]
+            case StatisticKind.PRODUCTS:
+                return _tails(item)
+            case StatisticKind.MOMENTS if by_tails(item):
+                return _tails(item)
             case StatisticKind.MOMENTS:
                 total, rows = Output(Sum(under(item, t)), f"{name}x"), Output(Count(under(item, t)), f"{name}n")
                 if item.statistic.degree == 1:
@@ -109,15 +116,19 @@ class UnitSums:
             match item.statistic.kind:
                 case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
                     continue
-                case StatisticKind.MOMENTS:
+                case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                     pass
                 case _:
                     assert_never(item.statistic.kind)
             name, encoding = item.statistic.name, _encoding(item)
-            size = encoding.highest**item.statistic.degree
+            size = item.statistic.row_units
             first.append(Output(self._worth(item, size), f"{name}v"))
             if item.statistic.counts_nulls:
                 first.append(Output(self._allotted(item, size), f"{name}a"))
+            if by_tails(item):
+                for place, part in enumerate(tail_names(item)):
+                    first.append(Output(self._scaled(item, Coalesce((Named(part), ZERO))), f"{name}k{place}"))
+                continue
             if item.bounding is not Bounding.CLIPPED:
                 x, y = (Coalesce((Named(f"{name}{part}"), ZERO)) for part in "xy")
                 first.append(Output(self._scaled(item, x if item.statistic.degree == 1 else y), f"{name}k"))
@@ -149,7 +160,7 @@ class UnitSums:
             case StatisticKind.SUM:
                 x, encoding = Named(f"{name}x"), _encoding(item)
                 return [self._clipped(item, x, min(encoding.lowest, 0), max(encoding.highest, 0))]
-            case StatisticKind.MOMENTS:
+            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return self._moments(item)
             case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                 raise AssertionError("units are counted, and weighed only where they are scaled to norms")
@@ -160,6 +171,9 @@ class UnitSums:
         v, k, l, s, a = (Named(f"{item.statistic.name}{part}") for part in "vklsa")  # noqa: E741
         parts: list[Scalar]
         match item.bounding:
+            case Bounding.SCALED if by_tails(item):
+                held = [v, *(Named(f"{item.statistic.name}k{place}") for place, _ in enumerate(tail_names(item)))]
+                parts = [*(difference(more, less) for more, less in itertools.pairwise(held)), held[-1]]
             case Bounding.SCALED if item.statistic.degree == 2:
                 parts = [difference(v, l), difference(l, k), k]
             case Bounding.SCALED:
@@ -280,10 +294,17 @@ def _needs_rows(item: BoundedStatistic) -> bool:
             return False
         case StatisticKind.COUNT:
             return True
-        case StatisticKind.SUM | StatisticKind.MOMENTS:
+        case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
             return item.scaled or item.statistic.counts_nulls
         case _:
             assert_never(item.statistic.kind)
+
+
+def _tails(item: BoundedStatistic) -> list[Output]:
+    """Sums of the tails of the rows' vectors, and the number of the rows."""
+    parts = tails(item)
+    summed = [Output(Sum(under(item, part)), name) for part, name in zip(parts, tail_names(item), strict=True)]
+    return [*summed, Output(Count(under(item, parts[0])), f"{item.statistic.name}n")]
 
 
 def when(name: str, value: Scalar) -> Scalar:

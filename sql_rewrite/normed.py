@@ -8,6 +8,7 @@ What a statistic is, per aggregate:
 
     COUNT(*), COUNT(x)               scaled rows, by the norm of the unit's rows under the filter
     AVG(x), VARIANCE(x), STDDEV(x)   Bernstein sums of scaled rows, by the same norm; COUNT(*) rides on them
+    CORR(y, x), REGR_...(y, x)       products of Bernstein vectors of scaled rows, by the norm of all rows
     SUM(x)                           scaled sums, by the norm of the unit's sums
     COUNT(DISTINCT unit)             scaled units, by the norm of ones; units where each is in one cell at most
     selection of hidden groups       weights, 1 / sqrt(k) in each of a unit's k groups; units where each is in one
@@ -26,11 +27,17 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NORM_GRAIN, NORM_MAX, Norm, NormOf, NormPower
 from privacy.policy import ColumnType, Dataset
-from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind, units_of_row
+from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic, finer
-from sql_rewrite.builder import Builder, Family
+from sql_rewrite.builder import Builder, Family, Pair
 from sql_rewrite.contribution import Bounding, NormedContribution
-from sql_rewrite.encodings import normed_moment_encoding, normed_sum_encoding
+from sql_rewrite.encodings import (
+    coarser,
+    moment_encoding,
+    normed_moment_encoding,
+    normed_row_bits,
+    normed_sum_encoding,
+)
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, interval_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Aggregate, Core
@@ -153,11 +160,29 @@ class NormedBuilder(Builder):
         aggregate = next(a for a in family.aggregates if a.function.statistic is StatisticKind.MOMENTS)
         lower, upper = proved_range(aggregate, argument)
         integer = argument.type is ColumnType.INTEGER
-        encoding = normed_moment_encoding(lower, upper, integer=integer, degree=family.degree)
+        degree = family.degree
+        if degree > 2:
+            encoding = coarser(moment_encoding(lower, upper, integer=integer), self.product_bits // degree)
+        else:
+            encoding = normed_moment_encoding(lower, upper, integer=integer, degree=degree)
         return self._add(
             StatisticKind.MOMENTS, self._norm(NormOf.ROWS, family.filter), condition=family.filter, argument=argument,
             encoding=encoding, text=_clipped_text(family.argument, lower, upper), rows=self.contribution.rows,
             degree=family.degree, counts_nulls=carries and argument.nullable,
+        )  # fmt: skip
+
+    @property
+    def product_bits(self) -> int:
+        """What a unit of all rows that are stored leaves."""
+        return normed_row_bits(self.contribution.rows)
+
+    def products(self, family: Family, pair: Pair, *, carries: bool) -> str:
+        """Adds the statistic of a pair of values, by the norm of the unit's rows."""
+        (argument, other), (encoding, second) = pair.arguments, pair.encodings
+        return self._add(
+            StatisticKind.PRODUCTS, self._norm(NormOf.ROWS, family.filter), condition=family.filter, argument=argument,
+            encoding=encoding, text=pair.text, rows=self.contribution.rows, degree=family.degree,
+            counts_nulls=carries and pair.nullable, second=(other, second, family.second_degree),
         )  # fmt: skip
 
     def _norm(
@@ -206,13 +231,14 @@ class NormedBuilder(Builder):
         degree: int = 0,
         counts_nulls: bool = False,
         bounding: Bounding = Bounding.SCALED,
+        second: tuple[Expression, Encoding, int] | None = None,
     ) -> str:
         """Adds a statistic. One under a norm gets its encoding and sensitivity from `at_norms`."""
         name = f"s{len(self.statistics)}"
         if kind is StatisticKind.COUNT and norm is not None:
             encoding = Encoding(Fraction(0), Fraction(1), 0, 1)
         one = Fraction(1)
-        coordinates = degree + 1 + counts_nulls if degree else 1
+        coordinates = (degree + 1) * (1 if second is None else second[2] + 1) + counts_nulls if degree else 1
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(
@@ -226,12 +252,15 @@ class NormedBuilder(Builder):
                     fractional=norm is not None,
                     argument=text,
                     norm=norm,
+                    second=None if second is None else second[1],
+                    second_degree=0 if second is None else second[2],
                 ),
                 argument=argument,
                 filter=condition,
                 rows=rows,
                 bounding=bounding,
                 present=present,
+                second=None if second is None else second[0],
             )
         )
         return name
@@ -252,7 +281,11 @@ def at_norms(bounded: BoundedCore, norms: Mapping[str, Fraction]) -> BoundedCore
     for item in bounded.statistics:
         if item.statistic.norm is not None:
             sizes[item.statistic.norm] = max(sizes[item.statistic.norm], _size(item))
-    parts = {name: parts_at(norm, sizes[name]) for name, norm in chosen.items()}
+    degrees: dict[str, int] = dict.fromkeys(chosen, 1)
+    for item in bounded.statistics:
+        if item.statistic.norm is not None:
+            degrees[item.statistic.norm] = max(degrees[item.statistic.norm], item.statistic.degree)
+    parts = {name: parts_at(norm, sizes[name], degree=degrees[name]) for name, norm in chosen.items()}
     statistics = tuple(
         item
         if item.statistic.norm is None
@@ -282,15 +315,17 @@ def greatest_norm(of: NormOf, contribution: NormedContribution, encoding: Encodi
     return min(_grained(most), Fraction(NORM_MAX))
 
 
-def parts_at(norm: Fraction, size: int) -> int:
+def parts_at(norm: Fraction, size: int, *, degree: int = 1) -> int:
     """Binary places of the factors of a norm under which a row is worth at most `size`: an even number.
+
+    Of moments of degree 3 or 4 it is one that all degrees divide, since each takes its part of it for its steps.
 
     As many as keep what a unit adds in 64 bits, unless those are too few; then as many as keep all sums in 128.
     """
     bits = math.ceil(norm * size - 1).bit_length()
     narrow = _NARROW - bits
     parts = min(PARTS_MOST, narrow if narrow >= _PARTS_NARROW else _WIDE - bits)
-    parts -= parts % 2
+    parts -= parts % (2 if degree <= 2 else PARTS_LEAST)
     assert parts >= PARTS_LEAST
     return parts
 
@@ -313,9 +348,7 @@ def _root_up(number: int) -> Fraction:
 
 def _size(item: BoundedStatistic) -> int:
     """Integer units of a row (a step of a sum) before its unit is scaled."""
-    encoding, statistic = item.row_encoding, item.statistic
-    assert encoding is not None
-    return units_of_row(statistic.kind, highest=encoding.highest, degree=statistic.degree)
+    return item.row_units
 
 
 def _scaled(item: BoundedStatistic, contribution: NormedContribution, norm: Fraction, parts: int) -> BoundedStatistic:

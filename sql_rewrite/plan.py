@@ -188,6 +188,7 @@ class Aggregate:
     """One aggregate call of a core. `argument` is unclipped; `filter` is the FILTER clause or COUNT_IF's condition.
 
     With `distinct` each different value of the argument in a group counts once, whoever has it.
+    An aggregate of pairs reads the values of `argument` and `second` of each row: y and x, in this order.
     """
 
     name: str
@@ -197,6 +198,12 @@ class Aggregate:
     position: Position | None
     text: str
     distinct: bool = False
+    second: Expression | None = None
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """The expressions whose values it reads."""
+        return tuple(part for part in (self.argument, self.second) if part is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,13 +60,13 @@ _OUTSIDE: dict[type, frozenset[str]] = {
 """Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
 
 _LATER: dict[type, Mapping[str, object]] = {
-    Aggregate: {"distinct": False},
+    Aggregate: {"distinct": False, "second": None},
     BoundedCore: {"norms": ()},
-    BoundedStatistic: {"parts": 0, "distinct": None},
+    BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
     CoreStatistics: {"norms": ()},
     Join: {"on_unit": False},
     Source: {"groups": None, "only": None},
-    Statistic: {"norm": None, "distinct": False},
+    Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
 
@@ -89,7 +89,15 @@ def canonical_core(core: Core) -> tuple[object, ...]:
         tuple(map(_canonical_source, core.sources)),
         form_of(core.where),
         tuple(form_of(key) for _, key in core.keys),
-        tuple((a.function.value, form_of(a.argument), form_of(a.filter), a.distinct) for a in core.aggregates),
+        tuple(
+            (
+                a.function.value,
+                *map(form_of, (a.argument, a.filter)),
+                a.distinct,
+                *([form_of(a.second)] if a.second else []),
+            )
+            for a in core.aggregates
+        ),
     )
 
 

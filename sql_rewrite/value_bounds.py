@@ -21,12 +21,13 @@ MAGNITUDE_MAX = Fraction(10**15)
 _LIMITLESS = "so one person could change it without limit."
 
 
-def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, Fraction]:
-    """The range of an aggregate's argument, whose columns are clipped in `argument`.
+def proved_range(aggregate: Aggregate, argument: Expression, *, second: bool = False) -> tuple[Fraction, Fraction]:
+    """The range of an aggregate's argument, whose columns are clipped in `argument`; or of its second one.
 
     Errors: Refused (column_without_bounds) with the ways out.
     """
-    assert aggregate.argument is not None
+    read = aggregate.second if second else aggregate.argument
+    assert read is not None
     interval = interval_of(_without_calendar(argument))
     lower, upper = interval.lower, interval.upper
     if (
@@ -34,13 +35,13 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
         or upper is None
         or (argument.type is ColumnType.INTEGER and max(abs(lower), abs(upper)) > MAGNITUDE_MAX)
     ):
-        why, instead = _unbounded(aggregate.argument)
+        why, instead = _unbounded(read)
         name = aggregate.text.split("(", 1)[0].strip().upper() or "SUM"
         raise refuse(
             "column_without_bounds",
             f"{aggregate.text} is refused",
             why,
-            f"{name}({'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>)))",
+            f"{name}({_clipped(aggregate, second=second)})",
             *instead,
             "use COUNT(*), which needs no bounds",
             position=aggregate.position,
@@ -54,6 +55,15 @@ def proved_range(aggregate: Aggregate, argument: Expression) -> tuple[Fraction, 
             position=aggregate.position,
         )
     return lower, upper
+
+
+def _clipped(aggregate: Aggregate, *, second: bool) -> str:
+    """The arguments of a call with the one that has no bounds clipped."""
+    if aggregate.second is None:
+        return f"{'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>))"
+    texts = [describe(value) for value in aggregate.values]
+    texts[second] = f"GREATEST(<lowest>, LEAST({texts[second]}, <highest>))"
+    return ", ".join(texts)
 
 
 def _written(aggregate: Aggregate) -> str:

@@ -7,6 +7,8 @@
 | moments, degree 1: (W-T, T) | (1, 1)/W | (1, 1)/W | (0, 1)/W | |
 | the same, raised and lowered | (1, 1, 1, 1)/W | (1, 1, 1, 1)/W | clipped (0, 1, 1, 0)/W, scaled (0, 1, 0, 1)/W | |
 | moments, degree 2: ((W-T)^2, 2T(W-T), T^2) | (1, 1, 1)/W^2 | (1, 1, 1)/W^2 | (0, 1/2, 1)/W^2 | (0, 0, 1)/W^2 |
+| moments, degree d | (1, ..., 1)/W^d | (1, ..., 1)/W^d | (i/d)/W^d | (i(i-1)/(d(d-1)))/W^d |
+| products: pairs with both values | (1, ..., 1)/(V^d W^e) | (1, ..., 1)/(V^d W^e) | | |
 
 Here t = T/W lies in [0, 1] and x = offset + step W t. With NULL rows counted, `rows` has the last coordinate too. A sum
 is the clipped one where there are two, an average takes the scaled one. See moments.md and bounding.md.
@@ -49,21 +51,22 @@ def encoding_of(statistic: Statistic) -> Encoding:
 
 
 def per_row(statistic: Statistic) -> Fraction:
-    """Rows that one integer unit of moments is worth."""
-    return Fraction(1, encoding_of(statistic).highest ** statistic.degree)
+    """Rows that one integer unit of moments or products is worth."""
+    return Fraction(1, statistic.row_units)
 
 
 def values_form(statistic: Statistic) -> Form:
     """Number of rows with a value."""
-    return _padded(statistic, *(Fraction(1),) * (statistic.degree + 1), raised=1, lowered=1)
+    count = (statistic.degree + 1) * (statistic.second_degree + 1)
+    return _padded(statistic, *(Fraction(1),) * count, raised=1, lowered=1)
 
 
 def first_form(statistic: Statistic) -> Form:
     """Sum of t of the scaled rows: the numerator of an average."""
     if statistic.degree == 1:
         return _padded(statistic, Fraction(0), Fraction(1), raised=0, lowered=1)
-    assert statistic.degree == 2
-    return _padded(statistic, Fraction(0), Fraction(1, 2), Fraction(1), raised=0, lowered=0)
+    degree = statistic.degree
+    return _padded(statistic, *(Fraction(i, degree) for i in range(degree + 1)), raised=0, lowered=0)
 
 
 def clipped_form(statistic: Statistic) -> Form:

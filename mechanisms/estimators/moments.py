@@ -86,7 +86,7 @@ class Ratio(Estimator):
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
         """What `column` says of groups without noise: of values spread evenly, and of the worst ones."""
         statistic = measurement.statistic
-        size = encoding_of(statistic).highest ** statistic.degree
+        size = statistic.row_units
         parts = statistic.degree + 1
         rest = [0] * (statistic.coordinates - parts)
         worst = self.worst(statistic)
@@ -264,10 +264,16 @@ def population_variance(
 ) -> PopulationVariance:
     """The population variance of t. `counted`: a twentieth of alpha is left for the number of rows.
 
-    Exactly (sum t^2)/n - (sum t / n)^2 = (4 n second - first^2) / (4 n^2), in integers: floats would cancel.
+    Exactly (sum t^2)/n - (sum t / n)^2 = (4 n second - first^2) / (4 n^2), in integers: floats would cancel. Of higher
+    degrees d it is (d n second - (d-1) first^2) / (d^2 (d-1) n^2).
     """
     rows, first, second = (part.astype(object) for part in _moments(measurement, noisy))
-    tops, bottoms = 4 * rows * second - first * first, 4 * rows * rows
+    degree = measurement.statistic.degree
+    if degree == 2:
+        tops, bottoms = 4 * rows * second - first * first, 4 * rows * rows
+    else:
+        tops = degree * rows * second - (degree - 1) * first * first
+        bottoms = degree**2 * (degree - 1) * rows * rows
     there = (rows > 0).astype(np.bool_)
     low, high, error = _variance_bounds(measurement, noisy, alpha, counted=counted)
     return PopulationVariance(
@@ -313,16 +319,21 @@ def simulated_moments(measurement: Measurement, noisy: Floats) -> tuple[Floats, 
         first, second = noisy[..., 1], noisy[..., 1]
         if statistic.lowered:
             first = first + noisy[..., values - 1]
-    else:
-        assert statistic.degree == 2
+    elif statistic.degree == 2:
         first, second = noisy[..., 1] / 2 + noisy[..., 2], noisy[..., 2]
+    else:
+        degree = statistic.degree
+        places = np.arange(degree + 1)
+        first = noisy[..., :values] @ (places / degree)
+        second = noisy[..., :values] @ (places * (places - 1) / (degree * (degree - 1)))
     return rows, first * factor / safe, second * factor / safe
 
 
 def _moments(measurement: Measurement, noisy: Integers) -> tuple[Integers, Integers, Integers]:
     """Exact integers proportional to (n, sum of t, sum of t^2), the last two with factors 2 and 1 at degree 2.
 
-    Degree 1: A + B, B, unused (the scaled sum where there are two). Degree 2: m0 + m1 + m2, m1 + 2 m2, m2.
+    Degree 1: A + B, B, unused (the scaled sum where there are two). Degree 2: m0 + m1 + m2, m1 + 2 m2, m2. Above, of
+    degree d: the sums of m_i, of i m_i and of i(i-1) m_i, with factors d and d(d-1).
     """
     statistic = measurement.statistic
     if statistic.degree == 1:
@@ -332,8 +343,11 @@ def _moments(measurement: Measurement, noisy: Integers) -> tuple[Integers, Integ
         if statistic.lowered:
             first = first + noisy[:, 2 + statistic.raised]
         return rows, first, first
-    assert statistic.degree == 2
-    return noisy[:, 0] + noisy[:, 1] + noisy[:, 2], noisy[:, 1] + 2 * noisy[:, 2], noisy[:, 2]
+    if statistic.degree == 2:
+        return noisy[:, 0] + noisy[:, 1] + noisy[:, 2], noisy[:, 1] + 2 * noisy[:, 2], noisy[:, 2]
+    parts = noisy.astype(object)[:, : statistic.degree + 1]
+    places = np.arange(statistic.degree + 1).astype(object)
+    return parts.sum(axis=1), parts @ places, parts @ (places * (places - 1))
 
 
 def _mean_bounds(measurement: Measurement, noisy: Integers, alpha: float) -> tuple[Floats, Floats, Floats]:
@@ -372,14 +386,20 @@ def _variance_bounds(
     values = noisy.astype(np.float64)
     least, most, _ = _mean_bounds(measurement, noisy, 0.1 * alpha)
     rest = (0.85 if counted else 0.9) * alpha
-    one = np.concatenate([np.ones(3), np.zeros(int(measurement.statistic.counts_nulls))])
-    firsts = values @ np.concatenate([[0.0, 0.5, 1.0], np.zeros(int(measurement.statistic.counts_nulls))])
+    degree, nulls = measurement.statistic.degree, np.zeros(int(measurement.statistic.counts_nulls))
+    one = np.concatenate([np.ones(degree + 1), nulls])
+    line = np.concatenate([np.arange(degree + 1) / degree, nulls])
+    square = line * (degree * line - 1) / (degree - 1)
+    firsts = values @ line
     mean = np.clip(firsts / np.maximum(values @ one, 1e-100), least, most)
     lows, highs, errors = [], [], []
     for c in (mean, least, most):
-        # (t-c)^2 on the Bernstein basis: its values c^2, c^2 - c and (1-c)^2.
+        # (t-c)^2 on the Bernstein basis: at degree 2 it has c^2, c^2 - c and (1-c)^2.
         top = np.zeros_like(values)
-        top[:, 0], top[:, 1], top[:, 2] = c**2, c**2 - c, (1 - c) ** 2
+        if degree == 2:
+            top[:, 0], top[:, 1], top[:, 2] = c**2, c**2 - c, (1 - c) ** 2
+        else:
+            top[:] = square - 2 * np.outer(c, line) + np.outer(c**2, one)
         low, high, error = _bounded_ratio(measurement, values, top, one, rest, greatest=1.0)
         lows.append(low)
         highs.append(high)

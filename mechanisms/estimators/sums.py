@@ -25,7 +25,7 @@ from mechanisms.estimators.forms import (
 )
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
-from privacy.aggregate import AggregateFunction
+from privacy.aggregate import AggregateFunction, ResultType
 from privacy.statistic import Statistic, StatisticKind
 
 __all__ = ["ESTIMATORS", "Linear"]
@@ -87,7 +87,7 @@ class Linear(Estimator):
 
     def rows_of_noise(self, measurement: Measurement, *, alpha: float) -> float | None:
         """The half-width of a sum over the greatest magnitude that a row can have; None for counts."""
-        if not self.function.statistic.described.of_values:
+        if not self.function.statistic.described.of_values or self.function.described.result is ResultType.WHOLE:
             return None
         encoding = encoding_of(measurement.statistic)
         ends = (encoding.offset + end * encoding.step for end in (encoding.lowest, encoding.highest))
@@ -130,7 +130,7 @@ def _rows(statistic: Statistic) -> Form:
             return _counted(statistic)
         case StatisticKind.WEIGHTS | StatisticKind.SUM:
             raise _not_held()
-        case StatisticKind.MOMENTS:
+        case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
             return (per_row(statistic),) * statistic.coordinates
         case _:
             assert_never(statistic.kind)
@@ -144,6 +144,8 @@ def _values(statistic: Statistic) -> Form:
             raise _not_held()
         case StatisticKind.MOMENTS:
             return values_form(statistic)
+        case StatisticKind.PRODUCTS:
+            raise _not_held()
         case _:
             assert_never(statistic.kind)
 
@@ -154,7 +156,7 @@ def _units(statistic: Statistic) -> Form:
             return _counted(statistic)
         case StatisticKind.COUNT:
             raise ValueError("a count of rows does not determine the number of units")
-        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
             raise _not_held()
         case _:
             assert_never(statistic.kind)
@@ -162,7 +164,7 @@ def _units(statistic: Statistic) -> Form:
 
 def _sum(statistic: Statistic) -> Form:
     match statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.PRODUCTS:
             raise _not_held()
         case StatisticKind.SUM:
             return (encoding_of(statistic).step,)

@@ -10,7 +10,15 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.interval import Floats, laplace_sum_quantiles, laplace_sum_tail, rounded_laplace_variance
+from mechanisms.interval import (
+    MOST_FRACTIONS,
+    Floats,
+    laplace_sum_quantiles,
+    laplace_sum_tail,
+    laplace_sum_tail_inverted,
+    rounded_laplace_variance,
+)
+from mechanisms.linear import weighted_quantiles
 from mechanisms.measurement import SCALE_BITS, Law, Measurement, grid_step, plain_text
 from mechanisms.randomness import BitSource
 from mechanisms.samplers import rounded_laplace
@@ -57,13 +65,19 @@ class LaplaceMeasurement(Measurement):
         return rounded_laplace(scale=self.scale, count=count, bits=bits)
 
     def quantile(self, weights: Floats, alpha: float) -> Floats:
-        """Closed form of a weighted sum of independent Laplace variables."""
-        spread = laplace_sum_quantiles(weights, alpha)
+        """Closed form of a weighted sum of independent Laplace variables; of more than five, from above."""
+        if weights.shape[-1] > MOST_FRACTIONS:
+            nothing = np.zeros(len(weights))
+            spread = weighted_quantiles(weights, nothing, nothing[:, None], alpha)
+        else:
+            spread = laplace_sum_quantiles(weights, alpha)
         result: Floats = float(self.scale) * spread + self.rounding * weights.sum(axis=-1)
         return result
 
     def tail(self, weights: Floats, reach: float) -> Floats:
-        """Closed form of a weighted sum of independent Laplace variables."""
+        """Closed form of a weighted sum of independent Laplace variables; of more than five, by inversion."""
+        if weights.shape[-1] > MOST_FRACTIONS:
+            return laplace_sum_tail_inverted(weights * float(self.scale), reach)
         return laplace_sum_tail(weights * float(self.scale), reach)
 
     def quantile_single(self, alpha: float) -> int:

@@ -92,8 +92,11 @@ def _guessed(core: BoundedCore, table: ReleasedTable) -> Set[str]:
     return {
         bounded.statistic.name
         for bounded in core.statistics
-        if bounded.argument is not None
-        and any((names[column.relation], column.name) in guessed for column in columns_of(bounded.argument))
+        if any(
+            (names[column.relation], column.name) in guessed
+            for argument in bounded.arguments
+            for column in columns_of(argument)
+        )
     }
 
 

@@ -152,17 +152,16 @@ def _noise(
         domain = core.described.keys.domain
         cells.append(1 if domain is None else max(1, len(domain)))
         for bounded in core.statistics:
-            argument, encoding = bounded.argument, bounded.statistic.encoding
-            if argument is None or encoding is None:
+            encoding = bounded.statistic.encoding
+            if encoding is None:
                 continue
-            if not any(c.relation in relations and c.name == place[1] for c in columns_of(argument)):
+            read = (column for argument in bounded.arguments for column in columns_of(argument))
+            if not any(column.relation in relations and column.name == place[1] for column in read):
                 continue
             measurement = calibration.measurement(name, bounded.statistic.name)
             alone = bounded.statistic.kind is StatisticKind.SUM
             # Within nominal bounds an argument may be zero everywhere (`x // 10`): its noise is that of a step then.
-            row = (
-                max(abs(encoding.lowest), encoding.highest, 1) if alone else encoding.highest**bounded.statistic.degree
-            )
+            row = max(abs(encoding.lowest), encoding.highest, 1) if alone else bounded.statistic.row_units
             noise = math.sqrt(measurement.variance()) * measurement.grid / row
             if name not in prepared.values.stepped:
                 noise *= _of_one_unit(core, bounded.statistic, calibration, norms.get(name))

@@ -14,12 +14,23 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privacy.aggregate import AggregateFunction
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, Other, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 from tests.audit.grammar import DEAD, REALS, TRUTHS, WHOLES, WORDS, Grammar
 
-__all__ = ["Query", "Row", "Scene", "make_query", "make_scene", "owner_of", "restricted", "without_rows"]
+__all__ = [
+    "Query",
+    "Row",
+    "Scene",
+    "make_query",
+    "make_query_of_products",
+    "make_scene",
+    "owner_of",
+    "restricted",
+    "without_rows",
+]
 
 Row = Mapping[str, Any]
 T = ColumnType
@@ -354,6 +365,11 @@ def make_query(scene: Scene, seed: int) -> Query:
     return _Grammar(random.Random(seed), scene.dataset).query()
 
 
+def make_query_of_products(scene: Scene, seed: int) -> Query:
+    """A query whose aggregates are mostly of two values, or of higher moments."""
+    return _Products(random.Random(seed), scene.dataset).query()
+
+
 class _Grammar(Grammar):
     """One query."""
 
@@ -576,3 +592,22 @@ class _Grammar(Grammar):
             self.parameters[name] = value
             return f"${name}"
         return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+_OF_PAIRS = [name for function in AggregateFunction if function.described.of_pairs for name in function.described.names]
+_HIGHER = [name for function in AggregateFunction if function.degree > 2 for name in function.described.names]
+
+
+class _Products(_Grammar):
+    """Queries for products of two values and for moments of degree 3 and 4."""
+
+    def _aggregate(self) -> str:
+        filtered = f" FILTER (WHERE {self.truth(1)})" if self.r.random() < 0.25 else ""
+        kind = self.r.choice(["pair", "pair", "pair", "higher", "other"])
+        if kind == "pair":
+            first, second = self.bounded(1), self.bounded(1)
+            names = self.r.sample(_OF_PAIRS, self.r.choice([1, 1, 2]))
+            return ", ".join(f"{name}({first}, {second}){filtered}" for name in names)
+        if kind == "higher" and _HIGHER:
+            return f"{self.r.choice(_HIGHER)}({self.bounded(1)}){filtered}"
+        return super()._aggregate()

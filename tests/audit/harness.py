@@ -385,7 +385,8 @@ def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally
             f"{name} changed by {value}, declared {limit}",
         )
     bounding = next(item.bounding for item in core.statistics if item.statistic.name == statistic.name)
-    kind = f"{statistic.kind.value}{statistic.degree or ''}{'n' if statistic.counts_nulls else ''}"
+    degrees = f"{statistic.degree or ''}{statistic.second_degree or ''}"
+    kind = f"{statistic.kind.value}{degrees}{'n' if statistic.counts_nulls else ''}"
     if statistic.kind is StatisticKind.MOMENTS and bounding is not Bounding.SCALED:
         kind += f" {bounding.value}{' raised' * statistic.raised}{' lowered' * statistic.lowered}"
     kind += " of parts" * statistic.fractional

@@ -11,10 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from privacy.policy import ColumnType
-from privacy.statistic import StatisticKind
+from privacy.statistic import Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.evaluate import evaluate
@@ -25,10 +27,12 @@ from tests.audit.violation import require
 __all__ = [
     "Contributions",
     "Hasher",
+    "bernstein_vectors",
     "choose_groups",
     "contributions",
     "encoder",
     "grouped_rows",
+    "row_vector",
     "source_rows",
     "summed",
     "taken_rows",
@@ -209,6 +213,16 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
         size = 1 if encoding is None else encoding.highest
         return (math.floor(min(allotted, len(there)) * size),)
     assert encoding is not None
+    if bernstein_vectors(statistic):
+        vectors = [vector for vector in map(partial(row_vector, bounded), taken) if vector is not None]
+        counted = min(allotted, len(vectors))
+        worth = math.floor(counted * statistic.row_units)
+        tails = [
+            _scaled(sum(sum(vector[place:]) for vector in vectors), len(vectors), bounded, counted)
+            for place in range(1, statistic.coordinates - statistic.counts_nulls)
+        ]
+        nulls = (math.floor(allotted * statistic.row_units) - worth,) if statistic.counts_nulls else ()
+        return (*(more - less for more, less in pairwise([worth, *tails])), tails[-1], *nulls)
     steps = [value for value in map(encoder(bounded), taken) if value is not None]
     if statistic.kind is StatisticKind.SUM:
         return (_held(sum(steps), encoding.lowest, encoding.highest, allotted),)
@@ -238,6 +252,38 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
     up = (max(0, clipped - scaled),) if statistic.raised else ()
     down = (max(0, scaled - clipped),) if statistic.lowered else ()
     return (worth - max(clipped, scaled), min(clipped, scaled), *up, *down, *nulls)
+
+
+def bernstein_vectors(statistic: Statistic) -> bool:
+    """Whether the reference makes each row's vector by itself: of two values, or of a value of degree 3 or 4."""
+    return statistic.kind is StatisticKind.PRODUCTS or statistic.degree > 2
+
+
+def row_vector(bounded: BoundedStatistic, row: Mapping[tuple[str, str], Any]) -> Vector | None:
+    """What one row adds without the coordinate of NULL: products of Bernstein terms. None where a value is NULL."""
+    statistic = bounded.statistic
+    found: list[int] = [1]
+    whole = [(encoder(bounded), statistic.encoding, statistic.degree)]
+    if statistic.second is not None:
+        second = replace(bounded, argument=bounded.second, statistic=_single(statistic))
+        whole.append((encoder(second), statistic.second, statistic.second_degree))
+    for encode, encoding, degree in whole:
+        assert encoding is not None
+        step = encode(row)
+        if step is None:
+            return None
+        terms = [math.comb(degree, i) * step**i * (encoding.highest - step) ** (degree - i) for i in range(degree + 1)]
+        found = [before * term for before in found for term in terms]
+    return tuple(found)
+
+
+def _single(statistic: Statistic) -> Statistic:
+    """Moments of the second value of products: its encoding is what an encoder reads."""
+    assert statistic.second is not None
+    return replace(
+        statistic, kind=StatisticKind.MOMENTS, encoding=statistic.second, degree=statistic.second_degree,
+        coordinates=statistic.second_degree + 1, counts_nulls=False, second=None, second_degree=0,
+    )  # fmt: skip
 
 
 def _scaled(total: int, count: int, bounded: BoundedStatistic, counted: Fraction) -> int:

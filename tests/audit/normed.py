@@ -30,7 +30,7 @@ from sql_rewrite.evaluate import evaluate
 from sql_rewrite.normed import WEIGHT_PARTS
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
-from tests.audit.interpreter import encoder, grouped_rows, taken_rows
+from tests.audit.interpreter import bernstein_vectors, encoder, grouped_rows, row_vector, taken_rows
 from tests.audit.violation import Violation, require
 
 __all__ = ["NormedReference", "Seen", "at_some_norms", "audit_norms", "automatic", "check_normed_side", "check_stores"]
@@ -211,6 +211,12 @@ class NormedReference:
         encoding = s.row_encoding
         assert encoding is not None
         one = replace(s, statistic=replace(s.statistic, encoding=encoding))
+        if bernstein_vectors(s.statistic):
+            rows = [row_vector(one, row) for row in taken]
+            vectors = [row for row in rows if row is not None]
+            count = s.statistic.coordinates - s.statistic.counts_nulls
+            added = [sum(vector[place] for vector in vectors) for place in range(count)]
+            return [*added, *([(len(rows) - len(vectors)) * s.row_units] if s.statistic.counts_nulls else [])]
         steps = list(map(encoder(one), taken))
         there = [step for step in steps if step is not None]
         width = encoding.highest

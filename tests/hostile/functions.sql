@@ -638,20 +638,20 @@ SELECT BOOL_AND(smoker) FROM people
 -- refused: unsupported_function
 SELECT BOOL_OR(smoker) FROM people
 
--- refused: unsupported_function
-SELECT CORR(age, hours) FROM people
+-- refused: unsupported_type
+SELECT CORR(age, education) FROM people
 
--- refused: unsupported_function
-SELECT COVAR_POP(age, hours) FROM people
+-- refused: unsupported_type
+SELECT COVAR_POP(age, education) FROM people
 
--- refused: unsupported_function
-SELECT COVAR_SAMP(age, hours) FROM people
+-- refused: unsupported_type
+SELECT COVAR_SAMP(age, education) FROM people
 
--- refused: unsupported_function
-SELECT REGR_SLOPE(age, hours) FROM people
+-- refused: unsupported_type
+SELECT REGR_SLOPE(age, education) FROM people
 
--- refused: unsupported_function
-SELECT REGR_COUNT(age, hours) FROM people
+-- refused: unsupported_type
+SELECT REGR_COUNT(age, education) FROM people
 
 -- refused: unsupported_function
 SELECT SUM_NO_OVERFLOW(age) FROM people

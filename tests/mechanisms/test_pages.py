@@ -35,7 +35,7 @@ def test_the_readme_names_every_other_page() -> None:
     assert [name for name in shared if f"`{name}.md`" not in readme] == []
 
 
-@pytest.mark.parametrize("name", ["moments", "rounding", "shown_counts"])
+@pytest.mark.parametrize("name", ["moments", "products", "rounding", "shown_counts"])
 def test_shared_pages(name: str) -> None:
     """The pages that several measurements rest on state, prove and limit their claims too."""
     text = (ROOM / f"{name}.md").read_text()

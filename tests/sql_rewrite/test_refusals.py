@@ -220,7 +220,7 @@ def test_refused_operators_are_named_as_they_were_written(condition: str, writte
         ("MEDIAN(born)", "SELECT date_trunc('month', born) AS bucket"),
         ("MODE(sex)", "ORDER BY n DESC LIMIT 1"),
         ("list(sex)", "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"),
-        ("CORR(age, hours)", "AVG(x * y)"),
+        ("BOOL_OR(smoker)", "COUNT_IF(p) >= 20"),
         ("strftime(born, '%Y')", "date_trunc"),
         ("regexp_matches(sex, 'f')", "LIKE"),
     ],
