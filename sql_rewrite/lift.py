@@ -24,6 +24,7 @@ from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
 from sql_rewrite.core_block import CoreBlock
+from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
@@ -515,6 +516,9 @@ class _Lift:
         levels = levels_of(node, self.text)
         grouped, node = node, node if levels is None else levels.finest(node)
         write_out(node)
+        if distinct_keys(node):
+            node.set("distinct", None)
+            node.set("group", exp.Group(all=True))
         names = resolve_sources(node, tables, self.dataset, self.text)
         named = {source.relation: source.table.name for source in names.sources}
         lifter = ExpressionLift(
@@ -531,6 +535,13 @@ class _Lift:
         )
         core = block.core(len(self.cores))
         self.warnings.extend(lifter.warnings)
+        groups = groups_of_declaration(core, self.dataset) if levels is None else None
+        if groups is not None:
+            self.warnings.append(declared_groups(self.text.position(node)))
+            self._derived += 1
+            name = f"keys{self._derived}$"
+            listed_groups = self.public.rows(*group_rows(core, groups, block.numbers))
+            return self.blocks.block(block.shell_block(name), [(name, listed_groups)], scope)
         known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)
         if known is None:
             self.cores.append(core)

@@ -92,6 +92,11 @@ class PublicRelations:
         name = alias.name if alias is not None and alias.name else name
         return self._constant(inner, [name])
 
+    def rows(self, names: Sequence[str], rows: Sequence[Sequence[exp.Expr]]) -> Released:
+        """The relation of rows of constants that this program wrote."""
+        numbered = [[*row, exp.Literal.number(place)] for place, row in enumerate(rows)]
+        return self._rows(names, [exp.Tuple(expressions=row) for row in numbered])
+
     def _values(self, item: exp.Values, copy: Copy) -> Released:
         consume(item, "expressions", "alias", text=self._text, what="VALUES")
         rows: list[exp.Expr] = []
@@ -105,7 +110,10 @@ class PublicRelations:
                 raise self._refusal(row, "Its rows have different numbers of values.")
             numbered = [*(self._cell(cell, copy) for cell in cells), exp.Literal.number(place)]
             rows.append(exp.Tuple(expressions=numbered))
-        names = [f"col{place}" for place in range(width)]
+        return self._rows([f"col{place}" for place in range(width)], rows)
+
+    def _rows(self, names: Sequence[str], rows: list[exp.Expr]) -> Released:
+        """Rows of constants, each with its number as the last."""
         inner = exp.Values(
             expressions=rows,
             alias=exp.TableAlias(this=quoted(_VALUES), columns=[quoted(name) for name in (*names, ROW)]),

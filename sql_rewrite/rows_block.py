@@ -9,6 +9,7 @@ from sqlglot import exp
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
@@ -125,6 +126,7 @@ def _selects_rows(node: exp.Select) -> bool:
         node.args.get("from_") is not None
         and not any(node.args.get(clause) for clause in _NO_ROWS)
         and not aggregate_calls(node.expressions)
+        and not distinct_keys(node)
     )
 
 

@@ -1,6 +1,21 @@
 -- answered: NOT IN binds tighter than a comparison with a truth value, here and there
 SELECT COUNT(*) FROM people WHERE age NOT IN (0, 1) >= FALSE
 
+-- answered: groups of keys, as their declarations or a threshold show them
+SELECT DISTINCT sex FROM people
+
+-- answered: groups of keys, as their declarations or a threshold show them
+SELECT DISTINCT education FROM people
+
+-- answered: groups of keys, as their declarations or a threshold show them
+SELECT sex, smoker FROM people GROUP BY ALL
+
+-- answered: groups of keys, as their declarations or a threshold show them
+SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people)
+
+-- answered: groups of keys, as their declarations or a threshold show them
+WITH a AS (SELECT DISTINCT education FROM people) SELECT COUNT(*) FROM a
+
 -- answered: different values count once, whoever has them
 SELECT COUNT(DISTINCT age) FROM people
 

@@ -1,17 +1,14 @@
--- refused: private_row_limit
-SELECT DISTINCT sex FROM people
-
--- refused: private_row_limit
-SELECT DISTINCT age, hours FROM people
-
--- refused: private_row_limit
+-- refused: unsupported_type
 SELECT DISTINCT income FROM people ORDER BY 1 LIMIT 1
 
--- refused: private_row_limit
-SELECT COUNT(*) FROM (SELECT DISTINCT sex FROM people)
+-- refused: group_by_unit
+SELECT DISTINCT person_id, sex FROM people
+
+-- refused: no_groups
+SELECT DISTINCT sex FROM people WHERE 1 = 2
 
 -- refused: private_row_limit
-WITH a AS (SELECT DISTINCT education FROM people) SELECT COUNT(*) FROM a
+SELECT DISTINCT ROW_NUMBER() OVER (ORDER BY sex) FROM people
 
 -- refused: private_row_limit
 SELECT ROW_NUMBER() OVER () FROM people

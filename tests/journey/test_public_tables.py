@@ -126,3 +126,14 @@ def test_a_protected_table_is_no_public_one(services: Services, wards: str) -> N
     snapshot: Path = services.catalogue.snapshot(dataset)  # type: ignore[attr-defined]
     with pytest.raises(LookupError):
         public_tables.public_table(snapshot, "people", cells_max=10**6)
+
+
+def test_declared_groups_of_people_are_free(services: Services, wards: str) -> None:
+    """Shows the keys that a table of people is declared to have: nothing is charged, and the answer says why."""
+    del wards
+    for sql in ("SELECT DISTINCT ward FROM people ORDER BY 1", "SELECT ward FROM people GROUP BY ward ORDER BY ward"):
+        answer = ask(services, sql)
+        # Nobody is in ward c; a ward may be missing too, as the declaration allows NULL.
+        assert [row[0] for row in answer["rows"]] == ["a", "b", "c", None]
+        assert answer["accounting"]["charged"] == []
+        assert "groups_declared" in [warning["code"] for warning in answer["warnings"]]

@@ -143,7 +143,7 @@ def test_bounds_belong_to_expressions() -> None:
         ("SELECT person_id, COUNT(*) FROM people GROUP BY person_id", "group_by_unit"),
         ("SELECT v.person_id, sex, COUNT(*) FROM visits v JOIN people USING (person_id) GROUP BY ALL", "group_by_unit"),
         ("SELECT SUM(income) FROM people", "column_without_bounds"),
-        ("SELECT DISTINCT sex FROM people", "private_row_limit"),
+        ("SELECT DISTINCT ON (sex) sex FROM people", "private_row_limit"),
         ("SELECT ROW_NUMBER() OVER () FROM people", "private_row_limit"),
         ("SELECT COUNT(*) FROM people p JOIN visits v ON p.person_id = v.visit_id", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people a JOIN people b ON a.person_id = b.person_id", "join_not_on_key"),
