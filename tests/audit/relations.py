@@ -9,9 +9,12 @@ from privacy.bounds import ValueBounds
 from privacy.policy import Column, ColumnType, Dataset
 from tests.audit.generate import Query, Scene, _Grammar
 
-__all__ = ["make_relation"]
+__all__ = ["SHAPES", "make_relation"]
 
 T = ColumnType
+SHAPES: tuple[str, ...] = ("one", "one", "one", "two", "two", "people", "left", "stored", "pairs", "only")
+"""What the block around all others reads."""
+
 _ENDS = {T.INTEGER: ValueBounds(Fraction(0), Fraction(9)), T.NUMBER: ValueBounds(Fraction(-1), Fraction(1))}
 
 
@@ -29,7 +32,7 @@ class _Relations(_Grammar):
 
     def question(self) -> Query:
         """The block around all others."""
-        shape = self.r.choice(["one", "one", "one", "two", "two", "people", "left", "stored", "pairs", "only"])
+        shape = self.r.choice(SHAPES)
         if shape == "pairs":
             self.columns = []
             source = "visits AS v JOIN visits AS w ON v.person_id = w.person_id AND v.visit_id < w.visit_id"

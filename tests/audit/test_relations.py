@@ -6,11 +6,17 @@ what one unit adds is the same beside any others, whatever the order of rows is,
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.audit import harness
+from sql_rewrite import contribution, lower_unit_groups, plan
+from sql_rewrite.relations import EndOf, Output
+from sql_rewrite.scalars import Column, Named
+from tests.audit import harness, relations
 from tests.audit.harness import Tally, audit_scene
 from tests.audit.relations import make_relation
+from tests.audit.violation import Violation
 
 
 def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> Tally:
@@ -35,3 +41,41 @@ def test_a_unit_adds_the_same_beside_any_others_in_many_trees(monkeypatch: pytes
     tally = _audited(monkeypatch, range(6_000, 6_050), queries=20)
     assert tally.triples == 2_000
     assert sum(tally.refused.values()) <= 500, tally.refused
+
+
+def _caught(monkeypatch: pytest.MonkeyPatch, *shapes: str) -> str:
+    """What the audit says of a planted bug, over questions of these shapes."""
+    monkeypatch.setattr(relations, "SHAPES", shapes)
+    with pytest.raises(Violation) as caught:
+        _audited(monkeypatch, range(7_000, 7_010), queries=6)
+    return str(caught.value)
+
+
+def test_bounds_of_the_first_table_alone_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants a bound that forgets that joins on the unit multiply rows."""
+    monkeypatch.setattr(contribution, "contribution_bound", lambda sources: plan.contribution_bound(sources[:1]))
+    _caught(monkeypatch, "left")
+
+
+def test_groups_without_the_unit_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants groups that hold rows of several units."""
+    genuine = lower_unit_groups.Grouped
+
+    def grouped(rows: Any, alias: str, shown: Any, by: Any, outputs: Any) -> Any:
+        unit = EndOf("least", Named("u"))
+        others = tuple(name for name in by if name not in ("u", "s"))
+        return genuine(rows, alias, tuple(name for name in shown if name != "u"), others, (Output(unit, "u"), *outputs))
+
+    monkeypatch.setattr(lower_unit_groups, "Grouped", grouped)
+    _caught(monkeypatch, "one")
+
+
+def test_a_join_of_other_units_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants a join that puts rows of all units together."""
+    genuine = lower_unit_groups.JoinOn
+
+    def anybody(child: Any, parent: Any, *, outer: bool) -> Any:
+        return genuine(Column(child.relation, "unit$id"), Column(child.relation, "unit$id"), outer=outer)
+
+    monkeypatch.setattr(lower_unit_groups, "JoinOn", anybody)
+    _caught(monkeypatch, "pairs")

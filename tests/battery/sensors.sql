@@ -31,7 +31,7 @@ SELECT ROUND(value, -1) AS bin, COUNT(*) FROM readings GROUP BY bin
 -- answered
 SELECT FLOOR(value / 5) * 5 AS bin, COUNT(*) FROM readings GROUP BY bin
 
--- not yet: unsupported_type
+-- answered
 SELECT FLOOR(value / 2.5) * 2.5 AS bin, COUNT(*) FROM readings GROUP BY bin
 
 -- answered
@@ -73,24 +73,24 @@ SELECT kind, QUANTILE_CONT(value, 0.95) FROM readings GROUP BY kind
 -- not yet: unsupported_function
 SELECT kind, MAX(value) FROM readings GROUP BY kind
 
--- not yet: group_by_unit
+-- answered
 SELECT AVG(v) FROM (SELECT home, AVG(value) AS v FROM readings GROUP BY home) t
 
--- not yet: group_by_unit
+-- answered
 SELECT city, AVG(total) FROM (SELECT r.home, h.city, SUM(r.value) AS total FROM readings r JOIN homes h USING
 (home) GROUP BY r.home, h.city) t GROUP BY city
 
--- not yet: group_by_unit
+-- answered
 SELECT COUNT(*) FROM (SELECT home, kind, MAX(value) AS peak FROM readings GROUP BY home, kind) t WHERE peak >
 90
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM homes h WHERE EXISTS (SELECT 1 FROM readings r WHERE r.home = h.home AND r.fault)
 
--- not yet: correlated_subquery
+-- answered
 SELECT city, COUNT(*) FROM homes WHERE home IN (SELECT home FROM readings WHERE value > 95) GROUP BY city
 
--- not yet: join_not_on_key
+-- answered
 SELECT COUNT(*) FROM readings a JOIN readings b ON a.home = b.home AND a.kind = 'heat' AND b.kind = 'power'
 
 -- answered
@@ -115,7 +115,7 @@ SELECT DAYOFWEEK(moment) AS d, COUNT(*) FROM readings GROUP BY d
 -- answered
 SELECT WEEK(moment) AS w, COUNT(*) FROM readings GROUP BY w
 
--- not yet: unsupported_function
+-- answered
 SELECT STRFTIME(moment, '%H') AS h, COUNT(*) FROM readings GROUP BY h
 
 -- answered
@@ -146,7 +146,7 @@ SELECT AVG(ABS(value - 50)) FROM readings
 -- answered
 SELECT AVG(LEAST(value, 80)) FROM readings
 
--- not yet: unsupported_function
+-- answered
 SELECT SUM(SIN(value)) FROM readings
 
 -- answered
@@ -158,7 +158,7 @@ SELECT COUNT(*), AVG(value) FROM readings WHERE quality_opt IS NOT NULL
 -- answered
 SELECT kind, quality_opt, COUNT(*) FROM readings GROUP BY ALL
 
--- not yet: unsupported_sql
+-- answered
 SELECT kind, fault, AVG(value) FROM readings GROUP BY GROUPING SETS ((kind, fault), (kind))
 
 -- not yet: unsupported_function
@@ -180,7 +180,7 @@ SELECT COUNT(*) FROM homes WHERE area > (SELECT AVG(area) FROM homes)
 SELECT city, n, n * 1.0 / (SELECT COUNT(*) FROM homes) AS share FROM (SELECT city, COUNT(*) AS n FROM homes
 GROUP BY city) t
 
--- not yet: join_multiplies
+-- answered
 SELECT h.city, COUNT(DISTINCT r.home) * 1.0 / COUNT(DISTINCT h.home) FROM homes h LEFT JOIN readings r ON
 r.home = h.home GROUP BY h.city
 

@@ -51,13 +51,13 @@ SELECT COUNT(DISTINCT customer_id) FROM orders WHERE status = 'paid'
 -- answered
 SELECT COUNT(*) * 1.0 / COUNT(DISTINCT customer_id) AS orders_per_customer FROM orders
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(DISTINCT product_id) FROM items
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(DISTINCT channel) FROM orders
 
--- not yet: unsupported_sql
+-- answered
 SELECT segment, COUNT(DISTINCT region_id) FROM customers GROUP BY segment
 
 -- answered
@@ -138,7 +138,7 @@ SELECT SKEWNESS(age), KURTOSIS(age) FROM customers
 -- answered
 SELECT VAR_SAMP(total) FROM orders
 
--- not yet: unsupported_sql
+-- answered
 SELECT SUM(DISTINCT region_id) FROM customers
 
 -- not yet: private_row_limit
@@ -150,13 +150,13 @@ SELECT segment FROM customers GROUP BY segment
 -- not yet: unsupported_function
 SELECT BOOL_OR(newsletter) FROM customers
 
--- not yet: unsupported_sql
+-- answered
 SELECT segment, SUM(total) FROM orders JOIN customers USING (customer_id) GROUP BY ROLLUP (segment)
 
--- not yet: unsupported_sql
+-- answered
 SELECT segment, newsletter, COUNT(*) FROM customers GROUP BY CUBE (segment, newsletter)
 
--- not yet: unsupported_sql
+-- answered
 SELECT segment, newsletter, COUNT(*) FROM customers GROUP BY GROUPING SETS ((segment), (newsletter), ())
 
 -- answered
@@ -170,48 +170,48 @@ WITH paid AS (SELECT * FROM orders WHERE status = 'paid') SELECT COUNT(*), SUM(t
 WITH big AS (SELECT customer_id, total FROM orders WHERE total > 1000), c AS (SELECT customer_id, segment FROM
 customers WHERE age > 30) SELECT segment, COUNT(*) FROM big JOIN c USING (customer_id) GROUP BY segment
 
--- not yet: group_by_unit
+-- answered
 SELECT AVG(n) FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) t
 
--- not yet: group_by_unit
+-- answered
 SELECT n, COUNT(*) AS customers FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) t
 GROUP BY n ORDER BY n
 
--- not yet: group_by_unit
+-- answered
 SELECT COUNT(*) FROM (SELECT customer_id FROM orders GROUP BY customer_id HAVING COUNT(*) > 3) t
 
--- not yet: group_by_unit
+-- answered
 SELECT AVG(spent) FROM (SELECT customer_id, SUM(total) AS spent FROM orders WHERE status = 'paid' GROUP BY
 customer_id) t
 
--- not yet: group_by_unit
+-- answered
 WITH per AS (SELECT customer_id, SUM(total) AS spent, MAX(ordered) AS latest FROM orders GROUP BY customer_id)
 SELECT COUNT(*) FROM per WHERE latest < DATE '2024-01-01'
 
--- not yet: group_by_unit
+-- answered
 SELECT c.segment, AVG(t.n) FROM customers c JOIN (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY
 customer_id) t ON c.customer_id = t.customer_id GROUP BY c.segment
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM customers WHERE customer_id IN (SELECT customer_id FROM orders WHERE total > 1500)
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND
 o.status = 'cancelled')
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id)
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders)
 
 -- not yet: correlated_subquery
 SELECT COUNT(*) FROM items WHERE product_id IN (SELECT product_id FROM products WHERE category = 'toys')
 
--- not yet: join_not_on_key
+-- answered
 SELECT COUNT(*) FROM orders a JOIN orders b ON a.customer_id = b.customer_id WHERE a.ordered < b.ordered
 
--- not yet: join_not_on_key
+-- answered
 SELECT COUNT(DISTINCT a.customer_id) FROM orders a JOIN orders b ON a.customer_id = b.customer_id AND
 a.order_id < b.order_id
 
@@ -231,7 +231,7 @@ orders WHERE status = 'open'
 -- not yet: raw_rows
 SELECT COUNT(*) FROM (SELECT customer_id FROM orders UNION ALL SELECT customer_id FROM customers) t
 
--- not yet: private_row_limit
+-- answered
 SELECT COUNT(*) FROM (SELECT DISTINCT customer_id, status FROM orders) t
 
 -- answered
@@ -269,7 +269,7 @@ SELECT DAYNAME(ordered) AS day, COUNT(*) FROM orders GROUP BY day
 -- answered
 SELECT EXTRACT(DOW FROM ordered) AS d, COUNT(*) FROM orders GROUP BY d ORDER BY d
 
--- not yet: unsupported_function
+-- answered
 SELECT STRFTIME(ordered, '%Y-%m') AS month, COUNT(*) FROM orders WHERE ordered BETWEEN DATE '2023-01-01' AND
 DATE '2024-12-31' GROUP BY month
 
@@ -300,10 +300,10 @@ segment
 -- answered
 SELECT COUNT(*) FROM orders WHERE channel LIKE '%apple%'
 
--- not yet: unsupported_function
+-- answered
 SELECT COUNT(*) FROM orders WHERE REGEXP_MATCHES(channel, '^B.*#[0-9]+')
 
--- not yet: unsupported_function
+-- answered
 SELECT SPLIT_PART(channel, ' ', 1) AS first, COUNT(*) FROM orders WHERE SPLIT_PART(channel, ' ', 1) = 'green'
 GROUP BY ALL
 
@@ -341,7 +341,7 @@ BY ordered), ordered) AS gap FROM orders) t WHERE gap BETWEEN 0 AND 800
 SELECT COUNT(*) FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered) AS r
 FROM orders) t WHERE r = 1
 
--- not yet: group_by_unit
+-- answered
 WITH first AS (SELECT customer_id, MIN(ordered) AS first_order FROM orders GROUP BY customer_id) SELECT
 date_trunc('year', first_order) AS cohort, COUNT(*) FROM first GROUP BY cohort
 
@@ -377,7 +377,7 @@ SELECT APPROX_QUANTILE(age, 0.5) FROM customers
 -- answered
 SELECT ARG_MAX(segment, n) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY segment) t
 
--- not yet: unsupported_function
+-- answered
 SELECT STRING_AGG(segment, ', ' ORDER BY n DESC) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY
 segment) t
 
@@ -394,7 +394,7 @@ growth FROM orders
 -- not yet: unsupported_function
 SELECT CORR(x, y) FROM (SELECT quantity AS x, price AS y FROM items) t
 
--- not yet: unsupported_sql
+-- answered
 SELECT AVG(DISTINCT age) FROM customers
 
 -- answered
