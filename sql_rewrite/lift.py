@@ -310,13 +310,19 @@ class _Lift:
         def rows(node: exp.Expr) -> Rows | None:
             return self.rows(node, inside, 0) if self.seeker.of_rows(node, inside) else None
 
+        def public(item: exp.Table) -> Table | None:
+            if not item.args.get("db") and item.name.lower() in inside.ctes:
+                return None
+            table = base_table(item, self.dataset, self.text)
+            return None if table.protected else table
+
         def inner(node: exp.Select) -> SourceNames | None:
             if not all(self.seeker.reads_rows(item, inside) for item in listed(node)):
                 return None
             tables, _ = self._listed(node, inside, 0, people=True)
             return resolve_sources(node, tables, self.dataset, self.text)
 
-        return Membership(names, self.dataset, self.text, rows=rows, inner=inner).read
+        return Membership(names, self.dataset, self.text, rows=rows, inner=inner, public=public).read
 
     def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
         alias = node.args["alias"]

@@ -9,18 +9,25 @@ so a unit has one row or none there, a function of its own rows (unit_groups.py)
 alone. A unit's key is never NULL, neither in the nested query (its column is checked to be the unit's, of every row)
 nor in front of IN, so IN and NOT IN are true or false as in SQL.
 
+IN over a public table, from a column that refers to its key, is a LEFT JOIN along that reference: it repeats no row,
+and whether the row is there and satisfies the nested query's WHERE is a function of the row and of what everybody
+knows. A NULL in front of IN gives false here and NULL or false in SQL; so where it can be NULL the condition may only
+stand where both leave the row out.
+
 What compares anything but the unit would couple rows of different people, and is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
-from privacy.policy import Dataset
+from privacy.policy import ColumnType, Dataset, Table
 from privacy.refusal import Refused
-from sql_rewrite.expressions import ColumnRef, Expression, form_of
+from sql_rewrite.aggregate_calls import AggregateReader
+from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.joins import conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
@@ -39,7 +46,8 @@ __all__ = ["Membership"]
 class Membership:
     """Reads such conditions of one block.
 
-    `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM.
+    `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM, and
+    `public` the public table that an item of one is.
     """
 
     def __init__(
@@ -50,33 +58,77 @@ class Membership:
         *,
         rows: Callable[[exp.Expr], Rows | None],
         inner: Callable[[exp.Select], SourceNames | None],
+        public: Callable[[exp.Table], Table | None],
     ) -> None:
         self._names = names
         self._dataset = dataset
         self._text = text
         self._rows = rows
         self._inner = inner
+        self._public = public
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
 
-    def read(self, _: ExpressionLift, node: exp.Expr) -> Expression | None:
+    def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         """The condition, None where it is none of these. Errors: Refused."""
         if id(node) not in self._read:
             self._kept.append(node)
-            self._read[id(node)] = self._in(node) if isinstance(node, exp.In) else self._exists(node)
+            self._read[id(node)] = self._in(lifter, node) if isinstance(node, exp.In) else self._exists(node)
         return self._read[id(node)]
 
-    def _in(self, node: exp.In) -> Expression | None:
+    def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
         query, column = node.args["query"], node.this.unnest()
         if not isinstance(column, exp.Column) or not self._names.is_source(column):
             return None
         child = self._names.resolve(column)
-        if not _is_unit(child):
+        if not isinstance(child, ColumnRef):
             return None
-        assert isinstance(child, ColumnRef)
+        if not _is_unit(child):
+            return self._of_public(lifter, child, node)
         consume(node, "this", "query", text=self._text, what="IN")
         rows = self._rows(query)
         return None if rows is None else self._present(child, rows, node)
+
+    def _of_public(self, lifter: ExpressionLift, child: ColumnRef, node: exp.In) -> Expression | None:
+        """Whether a column that refers to a public table's key is among those of some of its rows."""
+        query = node.args["query"].unnest()
+        if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "where"}:
+            return None
+        item = query.args["from_"].this if query.args.get("from_") is not None else None
+        table = self._public(item) if isinstance(item, exp.Table) else None
+        if table is None or item is None or len(query.expressions) != 1:
+            return None
+        number = self._names.number_of(lambda known: known.table == table and _child_of(known) == child)
+        source = Source(f"r{number}", table)
+        alias = (item.alias or item.name).lower()
+        names = SourceNames((source,), {alias: source.relation}, self._text, self._dataset)
+        inner = ExpressionLift(self._text, names.resolve, lifter.parameters)
+        found = inner.lift(query.expressions[0].unalias())
+        holder = next(one for one in self._names.sources if one.relation == child.relation)
+        if not isinstance(found, ColumnRef) or not _refers(holder, child, source, found):
+            return None
+        if child.nullable and not _leaves_out(node):
+            raise refuse(
+                "correlated_subquery",
+                "IN over a public table is refused here",
+                f'"{child.name}" can be NULL, and what its IN means then depends on whether the nested query has rows.',
+                "use it in WHERE, beside AND and OR alone",
+                position=self._text.position(node),
+            )
+        consume(node, "this", "query", text=self._text, what="IN")
+        added = self._names.add(
+            lambda relation: replace(source, join=Join(child, replace(found, relation=relation), outer=True)), node
+        )
+        assert added.relation == source.relation
+        column = table.column(found.name)
+        assert column is not None
+        there = build("is_not_null", (reference(added, column, self._dataset),))
+        where = query.args.get("where")
+        if where is None:
+            return there
+        consume(where, "this", text=self._text, what="WHERE")
+        condition = AggregateReader(self._text, inner).condition(where.this, "WHERE")
+        return build("and", (there, build("coalesce", (condition, Literal(value=False, type=ColumnType.BOOLEAN)))))
 
     def _exists(self, node: exp.Expr) -> Expression | None:
         consume(node, "this", text=self._text, what="EXISTS")
@@ -156,6 +208,24 @@ class Membership:
             "ask for the values in a query of their own, and write them as a list",
             position=self._text.position(node),
         )
+
+
+def _child_of(source: Source) -> ColumnRef | None:
+    return None if source.join is None else source.join.child
+
+
+def _refers(holder: Source, child: ColumnRef, source: Source, key: ColumnRef) -> bool:
+    """Whether a column is declared to refer to the key."""
+    wanted = (child.name.lower(), source.table.name.lower(), key.name.lower())
+    return any((r.column.lower(), r.table.lower(), r.key.lower()) == wanted for r in holder.table.references)
+
+
+def _leaves_out(node: exp.Expr) -> bool:
+    """Whether a condition stands in WHERE below AND and OR alone, where NULL is as good as false."""
+    above = node.parent
+    while isinstance(above, exp.And | exp.Or | exp.Paren):
+        above = above.parent
+    return isinstance(above, exp.Where)
 
 
 def _is_unit(expression: Expression) -> bool:

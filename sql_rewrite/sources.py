@@ -143,6 +143,11 @@ class SourceNames:
         self._by_relation = {entry.relation: entry for entry in self.entries}
         self._references.clear()
 
+    def number_of(self, known: Callable[[Source], bool]) -> int:
+        """The number of an added source, or the one that the next source has."""
+        found = next((source for source in self._added if known(source)), None)
+        return 1 + max(int(s.relation[1:]) for s in self.sources) if found is None else int(found.relation[1:])
+
     def add(self, make: Callable[[str], Source], node: exp.Expr) -> Source:
         """A source that no name means, under a new relation; one with the same rows and join is there once.
 
@@ -153,7 +158,8 @@ class SourceNames:
         for known in self._added:
             assert known.join is not None
             assert source.join is not None
-            if known.groups == source.groups and known.join.child == source.join.child:
+            same = (known.table.name, known.groups) == (source.table.name, source.groups)
+            if same and known.join.child == source.join.child:
                 return known
         if number >= SOURCES_MAX:
             raise refuse(

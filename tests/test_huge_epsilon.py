@@ -134,6 +134,8 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "person_id IN (SELECT person_id FROM visits GROUP BY person_id HAVING COUNT(*) > 5) GROUP BY kind",
         "SELECT EXISTS (SELECT * FROM visits WHERE visits.person_id = people.person_id) AS seen, COUNT(*) FROM people "
         "GROUP BY seen",
+        "SELECT kind, COUNT(*) FROM visits WHERE hospital_id IN (SELECT hospital_id FROM hospitals WHERE beds > 60) OR "
+        "hospital_id NOT IN (SELECT h.hospital_id FROM hospitals AS h WHERE region = 'north') GROUP BY kind",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

@@ -80,7 +80,7 @@ END) AS low_line_count FROM orders, lineitem WHERE o_orderkey = l_orderkey AND l
 AND l_commitdate < l_receiptdate AND l_shipdate < l_commitdate AND l_receiptdate >= CAST('1994-01-01' AS date)
 AND l_receiptdate < CAST('1995-01-01' AS date) GROUP BY l_shipmode ORDER BY l_shipmode
 
--- not yet: join_multiplies
+-- answered
 SELECT c_count, count(*) AS custdist FROM (SELECT c_custkey, count(o_orderkey) FROM customer LEFT OUTER JOIN
 orders ON c_custkey = o_custkey AND o_comment NOT LIKE '%special%requests%' GROUP BY c_custkey) AS c_orders
 (c_custkey, c_count) GROUP BY c_count ORDER BY custdist DESC, c_count DESC

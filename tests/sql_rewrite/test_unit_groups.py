@@ -181,6 +181,11 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
         ),
         ("SELECT COUNT(*) FROM people WHERE person_id IN (SELECT visit_id FROM visits)", "correlated_subquery"),
         ("SELECT COUNT(*) FROM people WHERE age IN (SELECT hospital_id FROM visits)", "correlated_subquery"),
+        ("SELECT COUNT(*) FROM visits WHERE hospital_id IN (SELECT beds FROM hospitals)", "correlated_subquery"),
+        (
+            "SELECT COUNT(*) FROM visits WHERE hospital_id NOT IN (SELECT hospital_id FROM hospitals WHERE beds > 3)",
+            "correlated_subquery",
+        ),
         ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE cost > 5)", "correlated_subquery"),
         (
             "SELECT COUNT(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = p.person_id "
