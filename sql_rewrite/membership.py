@@ -96,14 +96,15 @@ class Membership:
             return None
         item = query.args["from_"].this if query.args.get("from_") is not None else None
         table = self._public(item) if isinstance(item, exp.Table) else None
-        if table is None or item is None or len(query.expressions) != 1:
+        selected = query.expressions[0].unalias() if len(query.expressions) == 1 else None
+        if table is None or item is None or not isinstance(selected, exp.Column) or selected.is_star:
             return None
         number = self._names.number_of(lambda known: known.table == table and _child_of(known) == child)
         source = Source(f"r{number}", table)
         alias = (item.alias or item.name).lower()
         names = SourceNames((source,), {alias: source.relation}, self._text, self._dataset)
         inner = ExpressionLift(self._text, names.resolve, lifter.parameters)
-        found = inner.lift(query.expressions[0].unalias())
+        found = inner.lift(selected)
         holder = next(one for one in self._names.sources if one.relation == child.relation)
         if not isinstance(found, ColumnRef) or not _refers(holder, child, source, found):
             return None

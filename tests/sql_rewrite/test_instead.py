@@ -207,7 +207,7 @@ JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
         (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "YEAR(p.born) = 2008"),
         (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "DATE '2008-12-31' is a date"),
         (
-            "SELECT COUNT(*) FROM pupils WHERE class_id IN (SELECT class_id FROM classes WHERE size > 20)",
+            "SELECT COUNT(*) FROM pupils WHERE class_id IN (SELECT class_id FROM classes WHERE size > 20 LIMIT 3)",
             "pupils JOIN classes ON pupils.class_id = classes.class_id",
         ),
         (
