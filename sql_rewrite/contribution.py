@@ -17,7 +17,8 @@ from fractions import Fraction
 
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NormPower
-from sql_rewrite.plan import Core, constant_per_unit, contribution_bound, rows_of_unit
+from sql_rewrite.expressions import columns_of
+from sql_rewrite.plan import Core, contribution_bound, rows_of_unit
 
 __all__ = [
     "FINE",
@@ -132,7 +133,8 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
         return Contribution(groups=1, rows=1, total=1, one_row=True, choose_groups=False)
     declared = bound.counted if isinstance(bound, AutomaticContribution) else bound
     total = declared.rows_per_unit
-    alone = all(constant_per_unit(key, core.sources) for _, key in core.keys)
+    single = {source.relation for source in core.sources if source.table.one_row}
+    alone = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
     stored = rows_of_unit(core.sources)
     weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
     # A value that several units share keeps its weight when one of them is scaled: only counts bound different values.

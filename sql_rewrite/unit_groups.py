@@ -123,6 +123,14 @@ class UnitBlock:
                     position=self._text.position(self._node),
                 )
         self._check()
+        if self._names.preserved:
+            raise refuse(
+                "unsupported_sql",
+                "an outer join that keeps a public table's rows is refused within a unit",
+                "Rows without a partner belong to nobody, so they are in no group of a unit.",
+                "use JOIN",
+                position=self._text.position(self._node),
+            )
         self._keys, self._values = [], {}
         if leaves(self._names.sources) > LEAVES_MAX:
             raise refuse(

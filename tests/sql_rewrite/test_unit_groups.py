@@ -138,6 +138,13 @@ def test_names_and_unread_columns_are_no_matter() -> None:
     assert core_key(core(texts[0], changed), changed) not in keys
 
 
+def test_keys_of_the_unit_are_what_they_were() -> None:
+    """Shows that a table's own column of the unit decides nothing about groups: stored releases of such keys serve."""
+    found = core("SELECT person_id % 1000 AS k, COUNT(*) FROM visits GROUP BY k").contribution
+    assert isinstance(found, Contribution)
+    assert (found.groups, found.choose_groups) == (4, True)
+
+
 def test_membership_adds_no_rows_and_is_there_once() -> None:
     """Shows that a unit's rows elsewhere are one row at most, joined once, however they are asked for."""
     inside = "(SELECT person_id FROM visits WHERE cost > 5)"
@@ -196,6 +203,11 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
             "SELECT COUNT(*) FROM people AS p LEFT JOIN visits AS v USING (person_id) WHERE v.person_id IN "
             "(SELECT person_id FROM visits)",
             "correlated_subquery",
+        ),
+        (
+            "SELECT AVG(n) FROM (SELECT v.person_id, COUNT(*) AS n FROM hospitals AS h LEFT JOIN visits AS v ON "
+            "v.hospital_id = h.hospital_id GROUP BY v.person_id) AS t",
+            "unsupported_sql",
         ),
         ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.visit_id = b.visit_id", "join_not_on_key"),
         ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.hospital_id = b.person_id", "join_not_on_key"),
