@@ -21,7 +21,7 @@ from tests.hostile.duck import Clinic, Reader
 from tests.sql_rewrite.datasets import CLINIC
 
 RAISING = (
-    "error('x') IS NULL", "chr(age) = 'a'", "factorial(age) > 1", "make_date(age, 1, 1) > born",
+    "error('x') IS NULL", "chr(age) = 'a'", "factorial(age) > 1", "make_timestamp(age, 1, 1, 1, 1, 1) > born",
     "sleep_ms(age) IS NULL", "strptime(education, '%Y') > born", "repeat('x', age) = 'x'",
     "from_hex(education) IS NULL", "regexp_matches(education, education)", "json_extract(education, '$') IS NULL",
     "TRY(age) = 1",
@@ -32,6 +32,7 @@ TOTAL = (
     "CAST(education AS BIGINT) = 1", "CAST(education AS DATE) = born", "age // hours = 1", "age % hours = 1",
     "age / hours > 1", "LN(income) > 1", "SQRT(income) > 1", "person_id * 9223372036854775807 > 1",
     "-person_id - 9223372036854775807 < 1", "EXP(income) > 1", "POWER(income, 400) > 1", "ABS(person_id) > 1",
+    "make_date(age, 13, 31) > born", "ASIN(income) > 1", "CAST(income AS DECIMAL(3, 1)) > 1", "age::UTINYINT > 1",
     "CAST(salary * 1e300 AS BIGINT) > 1", "CAST(education AS DOUBLE) > 1", "education::BOOLEAN",
 )  # fmt: skip
 """Conditions that raise on one person's row in SQL itself, and give NULL here."""
