@@ -9,8 +9,8 @@ __all__ = ["CALLS"]
 CALLS = frozenset(
     (
         "acos array_to_string ascii asin atan atan2 century chr concat_ws cos date_add date_sub datesub decade degrees "
-        "last_day lpad make_date microsecond millisecond ord pi radians regexp_extract regexp_full_match regexp_matches "
-        "regexp_replace rpad sin strftime tan time_bucket translate unicode weekday yearweek "
+        "last_day lpad make_date microsecond millisecond ord pi radians regexp_extract regexp_full_match "
+        "regexp_matches regexp_replace rpad sin strftime tan time_bucket translate unicode weekday yearweek "
         "abs any_value arg_max arg_min argmax argmin bool_and bool_or cast cbrt ceil ceiling char_length "
         "character_length coalesce concat contains corr covar_pop covar_samp cume_dist date_diff date_part "
         "date_trunc datediff datepart datetrunc day dayname dayofmonth dayofweek dayofyear dense_rank ends_with "
