@@ -34,6 +34,7 @@ from sql_rewrite.plan import Shell
 from sql_rewrite.released import ROW
 
 __all__ = [
+    "ROWS_MIN",
     "AnswerRows",
     "IntervalReason",
     "assemble",
@@ -50,7 +51,7 @@ _ANSWER_TYPES = frozenset(
     "BOOLEAN DATE TIMESTAMP NULL".split()
 ) | {'"NULL"'}
 _DECIMAL = re.compile(r"DECIMAL\(\d{1,2},\d{1,2}\)\Z")
-_ANSWER_ROWS_MIN = 10_000
+ROWS_MIN = 10_000
 """Rows that every answer may have; a larger one may have as many as were released. Joins of released numbers make more
 without telling more, for free, and every row is kept with its answer."""
 
@@ -234,7 +235,7 @@ def assemble(
             shell_plan.sql,
             timeout_seconds=timeout_seconds,
             owner=owner,
-            rows_max=max(_ANSWER_ROWS_MIN, sum(table.rows for table in released)),
+            rows_max=max(ROWS_MIN, sum(table.rows for table in released)),
         ).rows
     errors = shell_errors(
         shell_plan,

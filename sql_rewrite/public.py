@@ -140,7 +140,8 @@ class PublicRelations:
         consume(series, "start", "end", "step", "is_end_exclusive", text=self._text, what="a series")
         slots = [series.args.get(slot) for slot in ("start", "end", "step")]
         start, end, step = (None if part is None else self._cell(part, copy) for part in slots)
-        rows = None if start is None or end is None else _series_rows(start, end, step)
+        inclusive = not series.args.get("is_end_exclusive")
+        rows = None if start is None or end is None else _series_rows(start, end, step, inclusive=inclusive)
         if start is None or end is None or rows is None:
             raise self._refusal(
                 series,
@@ -232,12 +233,12 @@ _UNIT_SECONDS = {
 """The shortest that each unit of an interval can be."""
 
 
-def _series_rows(start: exp.Expr, end: exp.Expr, step: exp.Expr | None) -> int | None:
+def _series_rows(start: exp.Expr, end: exp.Expr, step: exp.Expr | None, *, inclusive: bool) -> int | None:
     """The most rows of a series between constants; None where its ends and step are not written out as such."""
     first, last = _number(start), _number(end)
     if first is not None and last is not None:
         width = 1 if step is None else _number(step)
-        return None if not width else max(0, math.floor((last - first) / width) + 1)
+        return None if not width else max(0, (last - first) // width + (inclusive or (last - first) % width != 0))
     begin, until, seconds = _moment(start), _moment(end), None if step is None else _seconds(step)
     if begin is None or until is None or not seconds:
         return None

@@ -246,7 +246,7 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT ROUND(SKEWNESS(n), 4), ROUND(KURTOSIS(n), 4), ROUND(REGR_SLOPE(n, level), 4), "
         "ROUND(REGR_R2(n, level), 4), REGR_COUNT(n, level) "
         "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
-        "SELECT CONCAT_WS('-', sex, level), REVERSE(sex), POSITION('e' IN sex), INSTR(sex, 'a'), PI() * level "
+        "SELECT CONCAT_WS('-', sex, level), REVERSE(sex), PI() * level "
         "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",
         "SELECT STRFTIME(DATE '2024-05-06', '%Y-%m'), MONTHNAME(DATE '2024-05-06'), LAST_DAY(DATE '2024-02-06'), n "
         "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t",

@@ -20,7 +20,7 @@ from mechanisms.calibrate import Calibration
 from mechanisms.released_table import ReleasedTable
 from privacy.norms import NormPower
 from privacy.policy import Dataset
-from privacy.refusal import Finding, Refused
+from privacy.refusal import ExecutionFailed, Finding, Refused
 from privacy.statement import Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
@@ -118,6 +118,8 @@ class Preparing:
             except ShellSlow:
                 raise Refused([_SHELL_SLOW]) from None
             answer_rows.check_types(types, plan.shell)
+            if not cores:
+                self._check_public(question, plan, public)
         statements = tuple(lower(core, self._dialect) for core in cores)
         of_norms = tuple(
             None if described is None else _histogram(core, described, dataset, values, self._dialect)
@@ -196,6 +198,26 @@ class Preparing:
             told=None if promised or prepared.values is None else (prepared.values, tuple(told)),
         )
 
+    def _check_public(self, question: Question, plan: Plan, public: Sequence[ShellTable]) -> None:
+        """Refuses a query of public relations alone that cannot be computed, or has too many rows: all of it is known.
+
+        Errors: Refused.
+        """
+        try:
+            (row,) = self._shell.run(
+                public,
+                f"SELECT COUNT(*) AS n FROM ({plan.shell.sql}) AS t",
+                timeout_seconds=CHECK_SECONDS,
+                owner=question.principal,
+            ).rows
+        except ExecutionFailed as failure:
+            if not failure.started:
+                raise
+            raise Refused([_PUBLIC_FAILS]) from None
+        assert isinstance(row[0], int)
+        if row[0] > answer_rows.ROWS_MIN:
+            raise Refused([replace(_PUBLIC_LONG, what=f"an answer of {row[0]:,} rows is refused")])
+
     def _check_plannable(self, question: Question, statements: Sequence[Statement], dataset: Dataset) -> None:
         """Refuses a text that is not DuckDB's dialect, and what the engine cannot plan.
 
@@ -247,6 +269,20 @@ _SHELL_FAILS = Finding(
         "check its constants, and what its functions accept: NTILE(4), SQRT and LN of what is not negative",
         "see docs/sql.md",
     ),
+)
+
+_PUBLIC_FAILS = Finding(
+    code="unsupported_sql",
+    what="the query of public tables is refused",
+    why=f"It fails on their values, or took more than {CHECK_SECONDS:g} seconds or the memory of one worker.",
+    instead=("check casts and the arguments of functions: TRY_CAST gives NULL", "join on keys, or ask it in parts"),
+)
+
+_PUBLIC_LONG = Finding(
+    code="too_large",
+    what="an answer is refused",
+    why=f"Every answer is kept. An answer from public tables has at most {answer_rows.ROWS_MIN:,} rows.",
+    instead=("aggregate, or filter with WHERE", "ask it in parts, with ORDER BY, LIMIT and OFFSET"),
 )
 
 _SHELL_SLOW = Finding(

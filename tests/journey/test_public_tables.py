@@ -137,3 +137,26 @@ def test_declared_groups_of_people_are_free(services: Services, wards: str) -> N
         assert [row[0] for row in answer["rows"]] == ["a", "b", "c", None]
         assert answer["accounting"]["charged"] == []
         assert "groups_declared" in [warning["code"] for warning in answer["warnings"]]
+
+
+@pytest.mark.parametrize(
+    ("code", "sql"),
+    [
+        ("too_large", "SELECT a.x FROM range(101) AS a(x), range(100) AS b(x)"),
+        ("unsupported_sql", "SELECT CAST(concat('x', x) AS DATE) AS d FROM range(5) AS t(x)"),
+        ("unsupported_sql", "SELECT CAST(ward AS INTEGER) AS n FROM wards"),
+    ],
+)
+def test_what_public_tables_cannot_answer_is_refused_and_not_failed(
+    services: Services, wards: str, code: str, sql: str
+) -> None:
+    """Shows refusals with a reason: nothing about values that everybody knows has to be opaque."""
+    with pytest.raises(Refused) as caught:
+        services.journey.admit(question(sql, wards, dataset="wards"))
+    assert [finding.code for finding in caught.value.findings] == [code]
+
+
+def test_an_answer_as_long_as_may_be_is_given(services: Services, wards: str) -> None:
+    """Shows the greatest number of rows, of a series whose end is not a part of it."""
+    del wards
+    assert len(ask(services, "SELECT x FROM range(10000) AS t(x)")["rows"]) == 10_000
