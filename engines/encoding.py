@@ -9,7 +9,11 @@ from privacy.policy import ColumnType
 from privacy.statement import Statement
 from privacy.values import Json
 
-__all__ = ["encode_parameters", "encode_statement", "is_unicode"]
+__all__ = ["PLACE_PARTS", "encode_parameters", "encode_statement", "is_unicode"]
+
+
+PLACE_PARTS = ("places", "rows")
+"""The ends of the names of the two columns that hold integers by place."""
 
 
 def is_unicode(*texts: str) -> bool:
@@ -52,6 +56,7 @@ def encode_statement(statement: Statement) -> dict[str, Json] | None:
     parameters = encode_parameters(statement.parameters)
     names = [key.name for key in statement.keys]
     names += [f"{item.name}_{part}" for item in statement.sums for part in ("high", "low")]
+    names += [f"{item.name}_{part}" for item in statement.by_place for part in PLACE_PARTS]
     if parameters is None or len(set(names)) != len(names) or not names:
         return None
     shared: list[Json] = []
@@ -67,6 +72,7 @@ def encode_statement(statement: Statement) -> dict[str, Json] | None:
         "parameters": parameters,
         "keys": [[key.name, key.type.value] for key in statement.keys],
         "sums": [item.name for item in statement.sums],
+        "by_place": [[item.name, item.places] for item in statement.by_place],
         "shared": shared,
         "kept": statement.shared is not None and statement.shared.kept,
     }

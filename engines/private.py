@@ -20,7 +20,7 @@ from engines.process import Failure, WorkerOptions
 from engines.protocol import Capabilities, EngineLease
 from privacy.exact import Exact
 from privacy.refusal import ExecutionFailed
-from privacy.statement import Statement
+from privacy.statement import Statement, StatementPlaces
 from privacy.values import Cell, Json
 
 __all__ = ["PrivateEngine", "PrivateLease"]
@@ -185,7 +185,11 @@ def _parse(frame: Frame, statement: Statement) -> Exact:
     """True values from a worker's answer. Raises for whatever the statement did not declare."""
     rows = frame.header["rows"]
     columns = columns_of(frame)
-    if type(rows) is not int or rows < 0 or len(columns) != len(statement.keys) + 2 * len(statement.sums):
+    if (
+        type(rows) is not int
+        or rows < 0
+        or len(columns) != len(statement.keys) + 2 * len(statement.sums) + len(statement.by_place)
+    ):
         raise FrameFault
     keys: dict[str, list[Cell]] = {}
     for key, (description, buffers) in zip(statement.keys, columns, strict=False):
@@ -198,7 +202,18 @@ def _parse(frame: Frame, statement: Statement) -> Exact:
         high, low = (decode_integers(*columns[position + part], rows) for part in (0, 1))
         sums[item.name] = _join(high, low, item.bound)
         position += 2
+    for listed, column in zip(statement.by_place, columns[position:], strict=True):
+        sums[listed.name] = _by_place(decode_integers(*column, rows * listed.places), rows, listed)
     return Exact(keys=keys, sums=sums, rows=rows)
+
+
+def _by_place(given: npt.NDArray[np.int64], rows: int, item: StatementPlaces) -> npt.NDArray[np.int64]:
+    """The integers as groups x places, refused where a group's are beyond the bound that the plan proved."""
+    found = given.reshape(rows, item.places)
+    # The sum of a group leaves 64 bits only where one of its integers is beyond the bound, or in floats above it.
+    if found.size and (int(found.min()) < 0 or float(found.sum(axis=1, dtype=np.float64).max()) > item.bound):
+        raise FrameFault
+    return found
 
 
 def _join(high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64] | list[int]:

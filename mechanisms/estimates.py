@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from mechanisms.estimators import moments, products, sums
+from mechanisms.estimators import moments, products, ranks, sums
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
 from mechanisms.estimators.forms import half_width as linear_half_width
 from mechanisms.estimators.forms import standard_error as linear_standard_error
@@ -50,8 +50,13 @@ def registered(estimators: Iterable[Estimator]) -> Mapping[AggregateFunction, Es
 
 
 ESTIMATORS: Mapping[AggregateFunction, Estimator] = registered(
-    (*sums.ESTIMATORS, *moments.ESTIMATORS, *products.ESTIMATORS)
+    (*sums.ESTIMATORS, *moments.ESTIMATORS, *products.ESTIMATORS, *ranks.ESTIMATORS)
 )
+
+
+def _of(estimate: Estimate) -> Estimator:
+    """The estimator of one estimate."""
+    return ESTIMATORS[estimate.kind].at(estimate.fraction)
 
 
 def linear_form(statistic: Statistic, kind: AggregateFunction) -> Form | None:
@@ -68,31 +73,31 @@ def estimate_column(measurement: Measurement, estimate: Estimate, noisy: Integer
     Shape: `noisy` cells x coordinates in units of the measurement's grid.
     Errors: ValueError when the statistic does not hold the estimate.
     """
-    estimator = ESTIMATORS[estimate.kind]
+    estimator = _of(estimate)
     estimator.form(measurement.statistic)
     return estimator.column(measurement, noisy, integer=estimate.integer, alpha=alpha)
 
 
 def held_to(measurement: Measurement, estimate: Estimate) -> tuple[float, float] | None:
     """The ends of the range to which noisy values of an estimate are held; None where they are held to nothing."""
-    return ESTIMATORS[estimate.kind].ends(measurement)
+    return _of(estimate).ends(measurement)
 
 
 def of_nobody(measurement: Measurement, estimate: Estimate, noisy: Integers, *, alpha: float) -> tuple[bool, ...]:
     """Of each cell, whether an estimate may be that of no row with a value, as far as the noise tells."""
-    return ESTIMATORS[estimate.kind].of_nobody(measurement, noisy, alpha=alpha)
+    return _of(estimate).of_nobody(measurement, noisy, alpha=alpha)
 
 
 def expected_errors(measurement: Measurement, estimate: Estimate, *, alpha: float) -> tuple[ExpectedError, ...]:
     """What `estimate_column` would say in groups of `GROUP_SIZES` rows, without noise. Reads no data."""
-    return ESTIMATORS[estimate.kind].expected(measurement, integer=estimate.integer, alpha=alpha)
+    return _of(estimate).expected(measurement, integer=estimate.integer, alpha=alpha)
 
 
 def rows_of_noise(measurement: Measurement, estimate: Estimate, *, alpha: float) -> float | None:
     """With how many rows an estimate would be noise alone; None for what always says something. Reads no data."""
-    return ESTIMATORS[estimate.kind].rows_of_noise(measurement, alpha=alpha)
+    return _of(estimate).rows_of_noise(measurement, alpha=alpha)
 
 
 def simulate_column(measurement: Measurement, estimate: Estimate, noisy: Floats) -> Floats:
     """The estimate of simulated noisy sums in floats, NaN where it is undefined. Simulations x cells."""
-    return ESTIMATORS[estimate.kind].simulated(measurement, noisy, integer=estimate.integer)
+    return _of(estimate).simulated(measurement, noisy, integer=estimate.integer)

@@ -172,10 +172,12 @@ class Measurement(ABC):
 
     @property
     def unit(self) -> Fraction:
-        """What one integer unit of the sums is worth: steps for sums, rows for moments, whole numbers for counts."""
+        """What one integer unit of the sums is worth: steps for sums, rows for moments and ranks, one for counts."""
         encoding = self.statistic.encoding
         if encoding is None:
             return Fraction(1)
+        if self.statistic.tree is not None:
+            return Fraction(1, self.statistic.tree.worth)
         if self.statistic.degree:
             return Fraction(1, self.statistic.row_units)
         return encoding.step

@@ -19,10 +19,12 @@ from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Integers, integers, plain_text
 from mechanisms.noisy_sums import NoisySums, released_columns
 from mechanisms.randomness import BitSource
+from mechanisms.ranks import nodes_of
 from mechanisms.released_table import ReleasedTable
 from privacy.exact import Exact
 from privacy.numbers import decimal_text
 from privacy.policy import ColumnType, KeyValue
+from privacy.rank_tree import RankTree
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
@@ -119,6 +121,12 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
         given = {
             statistic.name: [_integers(sums[f"{statistic.name}_{i}"]) for i in range(statistic.coordinates)]
             for statistic in core.statistics
+            if statistic.tree is None
+        }
+        trees = {
+            statistic.name: _on_nodes(sums[statistic.name], statistic.tree, count)
+            for statistic in core.statistics
+            if statistic.tree is not None
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise ExecutionFailed from None
@@ -130,7 +138,10 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
     if len(set(keys)) != len(keys):
         raise ExecutionFailed
     matrices = {
-        statistic.name: _stacked(given[statistic.name], count, statistic.coordinates) for statistic in core.statistics
+        statistic.name: trees[statistic.name]
+        if statistic.tree is not None
+        else _stacked(given[statistic.name], count, statistic.coordinates)
+        for statistic in core.statistics
     }
     for statistic in core.statistics:
         _recheck(statistic, matrices[statistic.name])
@@ -160,6 +171,16 @@ def _integers(values: Iterable[object]) -> Integers:
             raise TypeError
         given.append(value)
     return integers(given)
+
+
+def _on_nodes(places: object, tree: RankTree, count: int) -> Integers:
+    """Rows by place (cells x places) as their worth on all nodes of the tree; anything else raises."""
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape != (count, tree.places):
+        raise TypeError
+    # Sums of all places stay within 64 bits: the engine's adapter has compared them with the plan's bound.
+    if places.size and int(places.max()) > ROWS_MAX:
+        raise ValueError
+    return nodes_of(tree, places * tree.worth)
 
 
 def _stacked(parts: Sequence[Integers], count: int, coordinates: int) -> Integers:

@@ -353,6 +353,48 @@ class AggregateFunction(enum.Enum):
         elsewhere=("stderr", "std_err"),
         hint="SEM(x) is the standard error of the mean",
     )
+    QUANTILE = Described(
+        stored="quantile",
+        names=("median", "quantile_cont", "percentile_cont"),
+        written=("MEDIAN(x)", "QUANTILE_CONT(x, p)", "PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)"),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.RANKS,
+        result=ResultType.NUMBER,
+        meaning="the value below which the part p of the rows lies, between two values where p does",
+        short="MEDIAN",
+    )
+    QUANTILE_DISCRETE = Described(
+        stored="quantile_discrete",
+        names=("quantile_disc", "quantile", "percentile_disc", "approx_quantile"),
+        written=(
+            "QUANTILE_DISC(x, p)",
+            "QUANTILE(x, p)",
+            "PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)",
+            "APPROX_QUANTILE(x, p)",
+        ),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.RANKS,
+        result=ResultType.ARGUMENT,
+        meaning="the least value that the part p of the rows does not exceed",
+        elsewhere=("percentile", "approx_percentile", "percentile_approx", "reservoir_quantile"),
+        hint="QUANTILE_CONT(x, 0.5) or QUANTILE_DISC(x, 0.5), with the part of the rows below it",
+    )
+    LEAST = Described(
+        stored="least",
+        names=("min",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.RANKS,
+        result=ResultType.ARGUMENT,
+        meaning="an extreme quantile, never the least value itself: as many rows lie below as the noise hides",
+    )
+    GREATEST = Described(
+        stored="greatest",
+        names=("max",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.RANKS,
+        result=ResultType.ARGUMENT,
+        meaning="an extreme quantile, never the greatest value itself: as many rows lie above as the noise hides",
+    )
 
     described: Described
 

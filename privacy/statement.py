@@ -15,6 +15,7 @@ __all__ = [
     "SharedTable",
     "Statement",
     "StatementKey",
+    "StatementPlaces",
     "StatementSum",
     "Step",
 ]
@@ -63,6 +64,19 @@ class StatementSum:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementPlaces:
+    """Numbers of rows by place, of each group: two result columns of lists, `{name}_places` and `{name}_rows`.
+
+    A list holds places from 0 to below `places`, each at most once, and as many numbers; together they are at most
+    `bound`, which the engine's adapter checks.
+    """
+
+    name: str
+    places: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
 class SharedTable:
     """A table of the worker's own that a statement reads: the result of one SELECT, under a name of ours."""
 
@@ -92,3 +106,5 @@ class Statement:
     keys: tuple[StatementKey, ...]
     sums: tuple[StatementSum, ...]
     shared: Shared | None = None
+    by_place: tuple[StatementPlaces, ...] = ()
+    """What comes after the sums."""

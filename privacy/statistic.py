@@ -15,6 +15,7 @@ from typing import ClassVar, assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
+from privacy.rank_tree import RankTree
 from privacy.statistic_kind import MOMENT_DEGREES, PRODUCT_DEGREES, StatisticKind
 from privacy.unit import Neighbouring
 
@@ -85,6 +86,8 @@ def units_of_row(
             return int(highest**degree)
         case StatisticKind.PRODUCTS:
             return int(highest**degree * second_highest**second_degree)
+        case StatisticKind.RANKS:
+            raise AssertionError("quantiles are not asked of units that are scaled to norms")
         case _:
             assert_never(kind)
 
@@ -106,6 +109,8 @@ class Statistic:
     """Whether units are scaled to a part of a row, so that true counts and sums of whole numbers are not whole."""
     argument: str = ""
     """The argument as text for people: the clip bounds and expression that the answer reports."""
+    tree: RankTree | None = None
+    """Of ranks, the tree on whose nodes rows are counted: its coordinates, level by level."""
     norm: str | None = None
     """The norm of its core to which a unit's whole vector is scaled; None where bounds hold it."""
     distinct: bool = False
@@ -120,6 +125,7 @@ class Statistic:
     were made with them."""
 
     def __post_init__(self) -> None:
+        assert (self.tree is not None) == (self.kind is StatisticKind.RANKS)
         match self.kind:
             case StatisticKind.UNITS:
                 assert self.encoding is None
@@ -149,14 +155,24 @@ class Statistic:
                 assert not self.raised
                 assert not self.lowered
                 assert self.coordinates == (self.degree + 1) * (self.second_degree + 1) + self.counts_nulls
+            case StatisticKind.RANKS:
+                assert self.encoding is not None
+                assert self.tree is not None
+                assert self.encoding.lowest == 0
+                assert self.encoding.highest < self.tree.places
+                assert self.coordinates == self.tree.nodes
+                assert not self.degree
+                assert not self.counts_nulls
             case _:
                 assert_never(self.kind)
         assert (self.second is not None) == (self.kind is StatisticKind.PRODUCTS)
 
     @property
     def row_units(self) -> int:
-        """Integer units that one row is worth in L1, of moments and products. Requires: one of them."""
+        """Integer units that one row is worth in L1, of ranks in each level. Requires: moments, products or ranks."""
         assert self.encoding is not None
+        if self.tree is not None:
+            return self.tree.worth
         assert self.degree
         return units_of_row(
             self.kind,
@@ -177,6 +193,9 @@ class Statistic:
                 return min(self.encoding.lowest, 0), max(self.encoding.highest, 0)
             case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return 0, self.row_units
+            case StatisticKind.RANKS:
+                assert self.tree is not None
+                return 0, self.tree.worth * self.tree.levels
             case _:
                 assert_never(self.kind)
 
@@ -200,6 +219,8 @@ class Estimate:
     kind: AggregateFunction
     statistic: str
     integer: bool = False
+    fraction: Fraction | None = None
+    """Of a quantile, the part of the rows that lie below it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,14 @@ class StatisticKind(enum.Enum):
     e: each row with both adds (d+1)(e+1) non-negative integers whose sum is exactly V^d W^e, those of the second value
     side by side; with `counts_nulls` one more coordinate V^d W^e for each row that lacks one of the two."""
 
+    RANKS = DescribedKind(
+        stored="ranks",
+        of_values=True,
+        beyond="is refused: a quantile is answered where each unit has one row",
+    )
+    """Counts of rows by their value, on the nodes of a tree of intervals (privacy/rank_tree.py): each row that has a
+    value adds its worth to one node of each level."""
+
     described: DescribedKind
 
     def __new__(cls, described: DescribedKind) -> Self:

@@ -17,6 +17,7 @@ WARNINGS: dict[str, str] = {
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
     "no_group_shown": "The list of groups is not public, and none has enough units to be shown.",
     "groups_declared": "The groups are those of the declarations: nothing was counted, and nobody need be in them.",
+    "extreme_quantile": "MIN or MAX of people is an extreme quantile, never the least or the greatest value itself.",
     "groups_beyond_bound": "A unit counts in fewer groups than the answer has, so counts and sums are too low.",
     "groups_nearly_unique": "A key has nearly as many values as rows, so hardly any group has enough units.",
     "held_to_range": "An average or a spread was held to the range of its values, or its interval is as wide as that.",

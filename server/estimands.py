@@ -59,6 +59,8 @@ def _scaled(core: BoundedCore, estimate: Estimate) -> str:
             return f"over rows, {scaled}"
         case StatisticKind.PRODUCTS:
             return f"over rows with both values, {scaled}"
+        case StatisticKind.RANKS:
+            raise AssertionError("quantiles are asked where each unit has one row")
         case StatisticKind.WEIGHTS:
             raise AssertionError("no aggregate is computed from weights")
         case _:
@@ -88,6 +90,8 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
             return f"over rows with both values, each unit weighing as its rows, at most {bound} per unit{place}{total}"
         case StatisticKind.MOMENTS:
             return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
+        case StatisticKind.RANKS:
+            raise AssertionError("quantiles are asked where each unit has one row")
         case StatisticKind.WEIGHTS:
             raise AssertionError("no aggregate is computed from weights")
         case _:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
+from privacy.statistic_kind import StatisticKind
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
 from sql_rewrite.levels import GROUPINGS
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
+from sql_rewrite.quantile_calls import QuantileReader, is_quantile
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, rendered
 from sql_rewrite.text import Text
@@ -55,6 +58,7 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
         if isinstance(node, _WITHOUT_CALLS):
             continue
         inner = node.this if isinstance(node, exp.Filter) else node
+        inner = inner.this if isinstance(inner, exp.WithinGroup) and is_quantile(inner) else inner
         if not own_of_window and _is_aggregate(inner):
             calls.append(node)
             continue
@@ -74,10 +78,11 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def aggregate_form(aggregate: Aggregate) -> str:
     """A string that is equal for equal aggregates."""
-    form = aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)
+    form: tuple[object, ...] = aggregate.function.value, form_of(aggregate.argument), form_of(aggregate.filter)
     if aggregate.second is not None:
         return repr((*form, form_of(aggregate.second)))
-    return repr((*form, "distinct") if aggregate.distinct else form)
+    form = (*form, "distinct") if aggregate.distinct else form
+    return repr(form if aggregate.fraction is None else (*form, str(aggregate.fraction)))
 
 
 def _spelled_so(text: Text, node: exp.ApproxDistinct) -> bool:
@@ -93,6 +98,7 @@ class AggregateReader:
         self._lifter = lifter
         self.counted: dict[int, Expression] = {}
         """What COUNT(x) counts, by the identity of its node: where x is never NULL the aggregate counts rows."""
+        self._quantiles = QuantileReader(text, lifter)
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
         """A condition of a clause, which must be true or false. Errors: Refused."""
@@ -123,13 +129,20 @@ class AggregateReader:
             consume(clause, "this", text=text, what="FILTER")
             condition = self.condition(clause.this, "FILTER")
         described = position.text if position else rendered(node)
-        function, argument, distinct, second = self._function(node)
+        fraction: Fraction | None = None
+        second: Expression | None = None
+        distinct = False
+        if is_quantile(node):
+            function, operand, fraction = self._quantiles.read(node)
+            argument: Expression | None = self._value(node, function, operand)
+        else:
+            function, argument, distinct, second = self._function(node)
         if isinstance(node, exp.CountIf):
             count_if = self.condition(node.this, text.spelled(node) or "COUNT_IF")
             condition = count_if if condition is None else self._lifter.make(node, "and", condition, count_if)
         return Aggregate(
             name="", function=function, argument=argument, filter=condition, position=position,
-            text=described[:120], distinct=distinct, second=second,
+            text=described[:120], distinct=distinct, second=second, fraction=fraction,
         )  # fmt: skip
 
     def _function(self, node: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool, Expression | None]:
@@ -176,13 +189,27 @@ class AggregateReader:
                     "leave DISTINCT out",
                     position=text.position(node),
                 )
+        return self._value(node, function, operand)
+
+    def _of_no_number(self, node: exp.Expr, function: AggregateFunction, kind: ColumnType) -> tuple[str, ...]:
+        """What to write instead of an aggregate of what is non-numeric."""
+        if kind is ColumnType.TEXT:
+            return self._listed(node)
+        instead = _NO_NUMBER.get(kind, ())
+        if function.statistic is not StatisticKind.RANKS or kind is ColumnType.BOOLEAN:
+            return instead
+        return instead_of("mad", instead[0].replace("AVG(", "MEDIAN("), self._lifter.about(node))
+
+    def _value(self, node: exp.Expr, function: AggregateFunction, operand: exp.Expr) -> Expression:
+        """The argument of an aggregate of values. Errors: Refused."""
+        text = self._text
         argument = self._lifter.value(operand)
         if argument.type not in function.arguments:
             raise refuse(
                 "unsupported_type",
                 f"{text.spelled(node) or 'an aggregate'} is refused",
                 f"Its argument is of type {argument.type.value}, not a number.",
-                *(self._listed(node) if argument.type is ColumnType.TEXT else _NO_NUMBER.get(argument.type, ())),
+                *self._of_no_number(node, function, argument.type),
                 position=text.position(node),
             )
         return argument

@@ -16,6 +16,7 @@ What a statistic is, per aggregate:
     VARIANCE(x), STDDEV(x)           Bernstein sums of degree 2, scaled: COUNT and AVG share them
     any of them of DISTINCT x        the same sums over different values, of which a unit brings in some (distinct.py)
     CORR(y, x), REGR_...(y, x)       products of Bernstein vectors of both values, scaled: COUNT(*) shares them
+    MEDIAN(x), quantiles, MIN, MAX   counts on a tree of intervals, which all quantiles of x share
 
 What an aggregate means does not depend on its company: SUM clips the sum of a unit, COUNT its rows, averages
 and variances weigh a unit by its rows. Where a unit owns one row all of that is the same, and all share one vector.
@@ -29,6 +30,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NormPower
 from privacy.policy import ColumnType, Dataset
+from privacy.rank_tree import RankTree
 from privacy.refusal import Collector
 from privacy.statistic import (
     CoreStatistics,
@@ -57,6 +59,7 @@ from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Core, Plan
+from sql_rewrite.ranks import beside_different, hidden_groups, several_rows, tree_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.value_bounds import proved_range
 
@@ -85,7 +88,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
     match contribution:
         case Contribution():
             groups = contribution.groups
-            builder = _Builder(core, dataset, contribution)
+            builder = _Builder(core, dataset, contribution, cells=None if cells is None else len(cells))
         case NormedContribution():
             groups = contribution.cells
             builder = NormedBuilder(core, dataset, contribution)
@@ -128,9 +131,10 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
 class _Builder(Builder):
     """Where bounds hold what a unit adds."""
 
-    def __init__(self, core: Core, dataset: Dataset, contribution: Contribution) -> None:
+    def __init__(self, core: Core, dataset: Dataset, contribution: Contribution, *, cells: int | None) -> None:
         super().__init__(core, dataset)
         self.contribution = contribution
+        self._cells = cells
         self._shared: dict[tuple[bool, Canonical | None, Canonical | None], str] = {}
         """Statistics that several aggregates may need, by whether they count units, filter and present value."""
 
@@ -248,6 +252,39 @@ class _Builder(Builder):
                 whole = aggregate.function.whole(part.distinct.type)
                 estimates[aggregate.name] = Estimate(aggregate.name, shown, name, integer=whole)
 
+    def ranks(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """One tree for all quantiles of an argument: each row is in one interval of each level."""
+        assert family.argument is not None
+        argument = clip_columns(family.argument)
+        limits = proved_range(family.aggregates[0], argument)
+        if not self.contribution.one_row:
+            raise several_rows(family)
+        if self._cells is None:
+            raise hidden_groups(family)
+        if any(aggregate.distinct for aggregate in self.core.aggregates):
+            raise beside_different(family)
+        integer = argument.type is ColumnType.INTEGER
+        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells)
+        name = f"s{len(self.statistics)}"
+        self._add(
+            name,
+            StatisticKind.RANKS,
+            per_row=tree.worth,
+            argument=argument,
+            condition=family.filter,
+            text=f"{describe(family.argument)} clipped to [{number_text(limits[0])}, {number_text(limits[1])}]",
+            encoding=encoding,
+            tree=tree,
+        )
+        for aggregate in family.aggregates:
+            estimates[aggregate.name] = Estimate(
+                aggregate.name,
+                aggregate.function,
+                name,
+                integer=aggregate.function.whole(argument.type),
+                fraction=aggregate.fraction,
+            )
+
     def _moments(
         self,
         family: Family,
@@ -331,8 +368,11 @@ class _Builder(Builder):
         units: bool = False,
         distinct: Expression | None = None,
         second: tuple[Expression, Encoding, int] | None = None,
+        tree: RankTree | None = None,
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
+
+        Of ranks that is the vector of one level of the tree, and all levels have the same worth (quantiles.md).
 
         Over all cells L1 adds up and L2 adds up in squares; `Contribution` bounds both in rows. A unit that is
         counted as such is worth one row in each of its groups, whatever its rows.
@@ -351,8 +391,14 @@ class _Builder(Builder):
             case StatisticKind.PRODUCTS:
                 assert second is not None
                 coordinates = (degree + 1) * (second[2] + 1) + counts_nulls
+            case StatisticKind.RANKS:
+                assert tree is not None
+                coordinates = tree.nodes
             case _:
                 assert_never(kind)
+        levels = 1 if tree is None else tree.levels
+        # A unit with one row is in one node of each level.
+        changed = levels if tree is not None and contribution.one_row else coordinates
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(
@@ -360,9 +406,9 @@ class _Builder(Builder):
                     kind=kind,
                     sensitivity=Sensitivity(
                         relation=self.dataset.neighbouring,
-                        l0=groups * coordinates,
-                        l1=Fraction(l1_rows * per_row),
-                        l2_squared=Fraction(l2_squared_rows * per_row**2),
+                        l0=groups * changed,
+                        l1=Fraction(levels * l1_rows * per_row),
+                        l2_squared=Fraction(levels * l2_squared_rows * per_row**2),
                         linf=Fraction(rows * per_row),
                     ),
                     coordinates=coordinates,
@@ -376,6 +422,7 @@ class _Builder(Builder):
                     distinct=distinct is not None,
                     second=None if second is None else second[1],
                     second_degree=0 if second is None else second[2],
+                    tree=tree,
                 ),
                 argument=argument,
                 filter=condition,
@@ -396,8 +443,8 @@ def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | No
             holds = shared if sum_alone is None else sum_alone
         case StatisticKind.COUNT | StatisticKind.MOMENTS:
             holds = shared
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.PRODUCTS:
-            raise AssertionError("units have no argument, and pairs of values are a family of their own")
+        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.PRODUCTS | StatisticKind.RANKS:
+            raise AssertionError("units have no argument; pairs of values and quantiles are families of their own")
         case _:
             assert_never(function.statistic)
     assert holds is not None

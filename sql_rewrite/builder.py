@@ -6,7 +6,7 @@ Aggregates of one argument under one filter are a family and may share sums; a c
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
@@ -41,6 +41,12 @@ class Family:
     def needs(self, kind: StatisticKind) -> bool:
         """Whether an aggregate of the family is computed from this kind of sums."""
         return any(aggregate.function.statistic is kind for aggregate in self.aggregates)
+
+    def split(self) -> tuple[Family, Family]:
+        """The quantiles of the family, and its other aggregates: two families, which share no sums."""
+        ranked = [one for one in self.aggregates if one.function.statistic is StatisticKind.RANKS]
+        others = [one for one in self.aggregates if one.function.statistic is not StatisticKind.RANKS]
+        return replace(self, aggregates=ranked), replace(self, aggregates=others)
 
     @property
     def degree(self) -> int:
@@ -127,6 +133,10 @@ class Builder(ABC):
             estimates[one.name] = Estimate(one.name, one.function, name, integer=one.function.whole(None))
         return name
 
+    @abstractmethod
+    def ranks(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """The statistic of the quantiles of one argument. Errors: Refused."""
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False
@@ -158,6 +168,12 @@ class Builder(ABC):
                 with findings:
                     self.different(family, estimates)
                 continue
+            ranked, family = family.split()
+            if ranked.aggregates:
+                with findings:
+                    self.ranks(ranked, estimates)
+            if not family.aggregates:
+                continue
             filter_form = form_of(family.filter)
             # A count of all rows rides on the first sums that see the same rows, unless counting units is free.
             carries = filter_form in wants_rows and filter_form not in carriers and not self.counted(family, selection)
@@ -188,8 +204,8 @@ class Builder(ABC):
             case StatisticKind.COUNT:
                 carrier = carriers.get(form_of(family.filter))
                 shown, statistic = function, self.rows(family.filter) if carrier is None else carrier
-            case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
-                raise AssertionError("sums, moments and products have an argument")
+            case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS | StatisticKind.RANKS:
+                raise AssertionError("sums, moments, products and ranks have an argument")
             case StatisticKind.WEIGHTS:
                 raise AssertionError("no aggregate is computed from weights")
             case _:

@@ -215,7 +215,7 @@ def work_of(
         vectors = 1 + -(-(stored - 1) // costs.vector_rows)
         cells = min(bounded.described.keys.groups_per_unit, stored)
         groups = 0 if bounded.described.keys.domain is not None else cells
-        sums = sum(b.statistic.coordinates for b in bounded.statistics)
+        sums = _sums(bounded)
         unit += stored * worst.row + vectors * worst.vector + groups * (costs.group + sums * costs.group / 10)
         if not bounded.one_row and passes:
             unit += cells * _held_nanoseconds(bounded, costs)
@@ -303,8 +303,15 @@ def _numbers(item: BoundedStatistic) -> int:
             return 2 if item.statistic.degree == 1 else 12
         case StatisticKind.PRODUCTS:
             return 3 * item.statistic.coordinates
+        case StatisticKind.RANKS:
+            raise AssertionError("quantiles are asked where each unit has one row")
         case _:
             assert_never(item.statistic.kind)
+
+
+def _sums(bounded: BoundedCore) -> int:
+    """The columns of sums that the statement makes: counts by place are one pair of lists."""
+    return sum(1 if b.statistic.tree is not None else b.statistic.coordinates for b in bounded.statistics)
 
 
 def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
@@ -327,6 +334,8 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
                 total += costs.scattered if b.scaled or normed else costs.clipped
             case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 total += (b.statistic.coordinates + 1) * (costs.clipped if normed else costs.scattered)
+            case StatisticKind.RANKS:
+                raise AssertionError("quantiles are asked where each unit has one row")
             case _:
                 assert_never(b.statistic.kind)
     return total
@@ -368,12 +377,13 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     total = _Sum()
     for expression, copies in parts_of(bounded):
         total = total.plus(meter.lowered(expression), copies)
-    sums = sum(b.statistic.coordinates for b in bounded.statistics)
+    sums = _sums(bounded)
     keys = [key for _, key in bounded.core.keys]
     paired = paired_rows(bounded.core.sources)
     joins = sum(source.join is not None and not source.join.on_unit for source in bounded.core.sources)
     row = costs.scan + costs.join * (len(bounded.core.sources) - 1) if not paired else costs.pair + costs.join * joins
     row += costs.sum * sums + costs.key * len(keys)
+    row += costs.place * sum(b.statistic.tree is not None for b in bounded.statistics)
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character
     row += compared

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from privacy.policy import ColumnType
-from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementSum
+from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
 from privacy.statistic import Encoding, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
@@ -48,7 +48,9 @@ from sql_rewrite.relations import (
     Half,
     HiddenKey,
     KeyText,
+    ListedPlaces,
     Output,
+    PlaceCounts,
     Projected,
     Relation,
     RowsSource,
@@ -134,7 +136,13 @@ class _Lowering:
             sums=tuple(
                 StatementSum(f"{b.statistic.name}_{i}", math.floor(UNITS_MAX * b.statistic.sensitivity.linf))
                 for b in self.bounded.statistics
+                if b.statistic.tree is None
                 for i in range(b.statistic.coordinates)
+            ),
+            by_place=tuple(
+                StatementPlaces(b.statistic.name, b.statistic.tree.places, UNITS_MAX)
+                for b in self.bounded.statistics
+                if b.statistic.tree is not None
             ),
         )
 
@@ -154,8 +162,14 @@ class _Lowering:
             for name, key in self.core.keys
         ]
         for b in self.bounded.statistics:
-            for i in range(b.statistic.coordinates):
+            for i in range(b.statistic.coordinates if b.statistic.tree is None else 0):
                 columns += self._split(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
+        for b in self.bounded.statistics:
+            if b.statistic.tree is not None:
+                assert not apart, "quantiles are not asked beside different values"
+                counts = Column("g", f"{b.statistic.name}_p")
+                columns.append(Output(ListedPlaces("places", counts), f"{b.statistic.name}_places"))
+                columns.append(Output(ListedPlaces("rows", counts), f"{b.statistic.name}_rows"))
         return Projected(sums, "g", tuple(columns))
 
     def _summed(self, shared: Relation | None = None) -> Relation:
@@ -206,7 +220,13 @@ class _Lowering:
                 return bounded.filter is None or not one_row
             case StatisticKind.COUNT:
                 return bounded.filter is None and one_row
-            case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+            case (
+                StatisticKind.WEIGHTS
+                | StatisticKind.SUM
+                | StatisticKind.MOMENTS
+                | StatisticKind.PRODUCTS
+                | StatisticKind.RANKS
+            ):
                 return False
             case _:
                 assert_never(bounded.statistic.kind)
@@ -329,6 +349,8 @@ class _Lowering:
                 return [under(bounded, part) for part in self._moments(bounded, t)]
             case StatisticKind.PRODUCTS:
                 return [under(bounded, part) for part in self._products(bounded, t)]
+            case StatisticKind.RANKS:
+                raise AssertionError("rows of ranks are counted by place")
             case _:
                 assert_never(statistic.kind)
 
@@ -361,6 +383,10 @@ class _Lowering:
     def _rows_summed(self) -> Relation:
         columns = []
         for bounded in self.bounded.statistics:
+            if bounded.statistic.tree is not None:
+                place = under(bounded, Named(f"{bounded.statistic.name}t"))
+                columns.append(Output(PlaceCounts(place), f"{bounded.statistic.name}_p"))
+                continue
             for i, value in enumerate(self._vector(bounded)):
                 aggregate = Count() if value is ONE else Sum(value)
                 columns.append(Output(aggregate, f"{bounded.statistic.name}_{i}"))

@@ -158,6 +158,8 @@ class NormSums:
                     for part in _parts(item):
                         value: Scalar = Named(part)
                         outputs[part] = Output(Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, part)
+                case StatisticKind.RANKS:
+                    raise AssertionError("quantiles are asked where each unit has one row")
                 case _:
                     assert_never(item.statistic.kind)
         return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
@@ -237,6 +239,8 @@ class NormSums:
                     if item.statistic.degree == 2:
                         square = Arithmetic("*", t, t, INTEGER, closed=False)
                         columns[f"{name}y"] = Output(Sum(under(item, square)), f"{name}y")
+                case StatisticKind.RANKS:
+                    raise AssertionError("quantiles are asked where each unit has one row")
                 case _:
                     assert_never(item.statistic.kind)
         return tuple(columns.values())
@@ -326,6 +330,8 @@ class NormSums:
                 return [self._times(item, Named(f"{item.statistic.norm}v"))]
             case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return [self._times(item, part) for part in self._moments(item)]
+            case StatisticKind.RANKS:
+                raise AssertionError("quantiles are asked where each unit has one row")
             case _:
                 assert_never(item.statistic.kind)
 

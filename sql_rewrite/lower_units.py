@@ -49,6 +49,8 @@ WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 
 ZERO, ONE = Whole(0), Whole(1)
 
+_ONE_ROW = "quantiles are asked where each unit has one row"
+
 
 class UnitSums:
     """The layers of one core."""
@@ -94,6 +96,8 @@ class UnitSums:
                 if item.statistic.degree == 1:
                     return [total, rows]
                 return [total, rows, Output(Sum(under(item, _open("*", t, t, INTEGER))), f"{name}y")]
+            case StatisticKind.RANKS:
+                raise AssertionError(_ONE_ROW)
             case _:
                 assert_never(kind)
 
@@ -118,6 +122,8 @@ class UnitSums:
                     continue
                 case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                     pass
+                case StatisticKind.RANKS:
+                    raise AssertionError(_ONE_ROW)
                 case _:
                     assert_never(item.statistic.kind)
             name, encoding = item.statistic.name, _encoding(item)
@@ -164,6 +170,8 @@ class UnitSums:
                 return self._moments(item)
             case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                 raise AssertionError("units are counted, and weighed only where they are scaled to norms")
+            case StatisticKind.RANKS:
+                raise AssertionError(_ONE_ROW)
             case _:
                 assert_never(kind)
 
@@ -296,6 +304,8 @@ def _needs_rows(item: BoundedStatistic) -> bool:
             return True
         case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
             return item.scaled or item.statistic.counts_nulls
+        case StatisticKind.RANKS:
+            raise AssertionError(_ONE_ROW)
         case _:
             assert_never(item.statistic.kind)
 

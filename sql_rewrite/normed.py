@@ -41,6 +41,7 @@ from sql_rewrite.encodings import (
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, interval_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.ranks import several_rows
 from sql_rewrite.value_bounds import MAGNITUDE_MAX, proved_range
 
 __all__ = ["PARTS_LEAST", "PARTS_MOST", "WEIGHT_PARTS", "NormedBuilder", "at_norms", "greatest_norm", "parts_at"]
@@ -130,6 +131,10 @@ class NormedBuilder(Builder):
     def different(self, family: Family, estimates: dict[str, Estimate]) -> None:
         """Nothing: scaling does not bound what a value adds that several units share (mechanisms/distinct.md)."""
         raise AssertionError("counts bound the different values of a unit")
+
+    def ranks(self, family: Family, estimates: dict[str, Estimate]) -> None:
+        """Refused: the norms of a unit that has several rows are not those of its places."""
+        raise several_rows(family)
 
     def _count(self, condition: Expression | None, present: Expression | None, text: str) -> str:
         key = (NormOf.ROWS, form_of(condition), form_of(present))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 
 from privacy.aggregate import AggregateFunction
@@ -199,6 +200,8 @@ class Aggregate:
     text: str
     distinct: bool = False
     second: Expression | None = None
+    fraction: Fraction | None = None
+    """Of a quantile, the part of the rows that lie below it."""
 
     @property
     def values(self) -> tuple[Expression, ...]:

@@ -60,13 +60,14 @@ _OUTSIDE: dict[type, frozenset[str]] = {
 """Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
 
 _LATER: dict[type, Mapping[str, object]] = {
-    Aggregate: {"distinct": False, "second": None},
+    Aggregate: {"distinct": False, "second": None, "fraction": None},
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
     CoreStatistics: {"norms": ()},
+    Estimate: {"fraction": None},
     Join: {"on_unit": False},
     Source: {"groups": None, "only": None},
-    Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0},
+    Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
 
@@ -95,6 +96,7 @@ def canonical_core(core: Core) -> tuple[object, ...]:
                 *map(form_of, (a.argument, a.filter)),
                 a.distinct,
                 *([form_of(a.second)] if a.second else []),
+                *([] if a.fraction is None else [str(a.fraction)]),
             )
             for a in core.aggregates
         ),

@@ -13,6 +13,7 @@ from privacy.warning import WARNINGS
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cut_groups import bounds_assumed, groups_beyond_bound, no_group_shown, shown_groups_beyond_bound
 from sql_rewrite.empty_groups import empty_groups
+from sql_rewrite.extremes import extreme_quantiles
 from sql_rewrite.plan import Plan
 
 __all__ = ["RULES", "answer_warnings", "plan_warnings"]
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     empty_groups,
     bounds_assumed,
     groups_beyond_bound,
+    extreme_quantiles,
 )
 """Rules over the bounded plan, in the order in which answers list their findings."""
 

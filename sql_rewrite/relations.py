@@ -34,11 +34,13 @@ __all__ = [
     "KeyedOrder",
     "LeastPlace",
     "Listed",
+    "ListedPlaces",
     "Merged",
     "NormBin",
     "NumberOf",
     "OneZero",
     "Output",
+    "PlaceCounts",
     "Projected",
     "Relation",
     "RowsSource",
@@ -117,6 +119,22 @@ class Count(Scalar):
     """The number of rows of a group, or of those in which the value is not NULL."""
 
     value: Scalar | None = None
+
+
+@node
+class PlaceCounts(Scalar):
+    """How often each place, an integer, occurs in a group; places that are NULL are left out. A value of a kind of its
+    own, of which `ListedPlaces` reads one part or the other, in one order."""
+
+    place: Scalar
+
+
+@node
+class ListedPlaces(Scalar):
+    """The places of `PlaceCounts`, or how often they occur, as a list of 64-bit integers; empty where there is none."""
+
+    part: Literal["places", "rows"]
+    counts: Scalar
 
 
 @node

@@ -27,6 +27,10 @@ FORMS = [(function, form) for function in AggregateFunction for form in function
 DISTINCT = [(function, form) for function in AggregateFunction for form in function.described.distinct]
 
 
+PARTS = (("(p) WITHIN GROUP (ORDER BY x)", "(0.5) WITHIN GROUP (ORDER BY hours)"),)
+"""How the part of the rows is written in the forms that have one."""
+
+
 def asked(form: str) -> str:
     """A question with the call, over a column that may be NULL."""
     for placeholder, written in (
@@ -35,6 +39,8 @@ def asked(form: str) -> str:
         ("(y, x)", "(hours, age)"),
         ("(condition)", "(age > 30)"),
         ("unit)", "person_id)"),
+        *PARTS,
+        ("(x, p)", "(hours, 0.5)"),
     ):
         form = form.replace(placeholder, written)
     return f"SELECT {form} AS n FROM people"
@@ -51,7 +57,7 @@ def test_every_form_is_read_as_its_aggregate(function: AggregateFunction, form: 
     (statistic,) = core.described.statistics
     assert estimate.kind in (function, AggregateFunction.ROWS)
     linear = linear_form(statistic, estimate.kind) is not None
-    ratio = function.statistic is StatisticKind.MOMENTS or function.described.of_pairs
+    ratio = function.statistic in (StatisticKind.MOMENTS, StatisticKind.RANKS) or function.described.of_pairs
     assert linear is (not ratio or function.described.result is ResultType.WHOLE)
     argument = None if aggregate.argument is None else aggregate.argument.type
     assert estimate.integer is function.whole(argument)
@@ -99,7 +105,7 @@ def test_names_of_other_systems_lead_to_it(function: AggregateFunction, name: st
 def test_capabilities_and_hints_are_the_list() -> None:
     """What is announced, and what is suggested, is every aggregate in its order."""
     assert sql_matrix()["aggregates"] == [form for _, form in (*FORMS, *DISTINCT)]
-    assert AGGREGATES == "use COUNT, SUM, AVG, VARIANCE or STDDEV"
+    assert AGGREGATES == "use COUNT, SUM, AVG, VARIANCE, STDDEV or MEDIAN"
 
 
 @pytest.mark.parametrize("function", AggregateFunction, ids=lambda function: function.name)
@@ -147,7 +153,8 @@ def test_the_definition_is_that_of_the_engine(
     with duckdb.connect() as plain:
         plain.execute("CREATE TABLE t (unit INTEGER, condition BOOLEAN, y DOUBLE, x DOUBLE)")
         plain.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [(a, b, d, c) for a, b, c, d in rows])
-        found = plain.execute(f"SELECT {form} FROM t").fetchone()
+        written = form.replace("(p)", "(0.5)").replace(", p)", ", 0.5)").replace("APPROX_QUANTILE", "QUANTILE_DISC")
+        found = plain.execute(f"SELECT {written} FROM t").fetchone()
     if function.described.of_pairs:
         pairs = [(other, value) for value, other in zip(values, others, strict=False)]
         given = np.array(pairs, dtype=np.float64).reshape(-1, 2)

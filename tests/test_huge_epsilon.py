@@ -136,6 +136,12 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "GROUP BY seen",
         "SELECT kind, COUNT(*) FROM visits WHERE hospital_id IN (SELECT hospital_id FROM hospitals WHERE beds > 60) OR "
         "hospital_id NOT IN (SELECT h.hospital_id FROM hospitals AS h WHERE region = 'north') GROUP BY kind",
+        # Quantiles, of whole numbers with a place each
+        "SELECT MEDIAN(age), QUANTILE_CONT(age, 0.9), QUANTILE_DISC(age, 0.25), MIN(age), MAX(level) FROM people",
+        "SELECT sex, MEDIAN(age) / 2 AS half, COUNT(*), AVG(age) FROM people GROUP BY sex",
+        "SELECT level, PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY age DESC) FILTER (WHERE member) AS q, "
+        "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY age) AS r FROM people GROUP BY level HAVING MEDIAN(age) > 3",
+        "SELECT MEDIAN(CASE WHEN age > 50 THEN age END), QUANTILE(age, 1), APPROX_QUANTILE(age + level, 0) FROM people",
         # FILTER and WHERE
         "SELECT SUM(age) FILTER (WHERE member), COUNT(*) FILTER (WHERE NOT member) FROM people",
         "SELECT AVG(cost) FILTER (WHERE kind = 'urgent'), COUNT(*) FROM visits",

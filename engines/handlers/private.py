@@ -18,6 +18,7 @@ from pathlib import Path
 
 import duckdb
 
+from engines.encoding import PLACE_PARTS
 from engines.frames import Frame
 from engines.handler import Answer
 from engines.handlers.connection import (
@@ -28,7 +29,7 @@ from engines.handlers.connection import (
     private_settings,
     read_parameters,
 )
-from engines.handlers.results import columns_result
+from engines.handlers.results import LISTS, columns_result, places_result
 from engines.handlers.speed import probe_nanoseconds
 from engines.optimizers import DECISIONS
 from engines.records import read_record
@@ -64,6 +65,7 @@ class _Statement:
     sums: tuple[str, ...]
     shared: tuple[_Table, ...] = ()
     kept: bool = False
+    by_place: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,15 @@ def _run(cursor: duckdb.DuckDBPyConnection, statement: _Statement, *, make: bool
     types = [str(column[1]) for column in described]
     expected = [name for name, _ in statement.keys]
     expected += [f"{name}_{part}" for name in statement.sums for part in ("high", "low")]
+    plain = len(expected)
+    expected += [f"{name}_{part}" for name, _ in statement.by_place for part in PLACE_PARTS]
     if names != expected:
         raise ValueError
-    if any(kind not in SIGNED for kind in types[len(statement.keys) :]):
+    if any(kind not in SIGNED for kind in types[len(statement.keys) : plain]):
+        raise ValueError
+    if any(kind != LISTS for kind in types[plain:]):
         raise ValueError
     kinds = [kind for _, kind in statement.keys] + ["integer"] * (2 * len(statement.sums))
+    if statement.by_place:
+        return places_result(cursor, types[:plain], kinds, [places for _, places in statement.by_place])
     return columns_result(cursor, names, types, kinds)

@@ -13,7 +13,10 @@ from engines.handler import Answer
 from engines.handlers.connection import KINDS, NULL_TYPES
 from privacy.values import Cell
 
-__all__ = ["columns_result"]
+__all__ = ["LISTS", "columns_result", "places_result"]
+
+LISTS = "BIGINT[]"
+"""The type of a column of lists."""
 
 
 def columns_result(
@@ -47,6 +50,33 @@ def columns_result(
         columns = [encode_values(kind, column) for kind, column in zip(kinds, values, strict=True)]
     buffers = [buffer for column in columns for buffer in column.buffers]
     return {"rows": rows, "columns": [column.description for column in columns]}, buffers
+
+
+def places_result(
+    cursor: duckdb.DuckDBPyConnection, types: Sequence[str], kinds: Sequence[str], places: Sequence[int]
+) -> Answer:
+    """Read every row of the cursor: columns of the kinds asked for, then pairs of lists as integers by place.
+
+    Each pair is one column of rows x places integers, zero where a place is not listed.
+    Errors: ValueError when a type does not fit, or a list names a place twice or one that there is not.
+    """
+    if not all(_as_values(kind, name) for kind, name in zip(kinds, types, strict=True)):
+        raise ValueError
+    fetched = cursor.fetchall()
+    given = list(zip(*fetched, strict=True)) if fetched else [()] * (len(kinds) + 2 * len(places))
+    columns = [encode_values(kind, values) for kind, values in zip(kinds, given, strict=False)]
+    for item, count in enumerate(places):
+        first = len(kinds) + 2 * item
+        table = np.zeros((len(fetched), count), dtype=np.int64)
+        for row, (found, counts) in enumerate(zip(given[first], given[first + 1], strict=True)):
+            if len(set(found)) != len(found) or len(counts) != len(found):
+                raise ValueError
+            if found and not 0 <= min(found) <= max(found) < count:
+                raise ValueError
+            table[row, list(found)] = counts
+        columns.append(encode_arrays("integer", table.reshape(-1), None))
+    buffers = [buffer for column in columns for buffer in column.buffers]
+    return {"rows": len(fetched), "columns": [column.description for column in columns]}, buffers
 
 
 def _as_array(kind: str, type_name: str) -> bool:

@@ -61,6 +61,10 @@ class Estimator(ABC):
 
     function: AggregateFunction
 
+    def at(self, fraction: Fraction | None) -> Estimator:
+        """The estimator of that part of the rows; itself where the aggregate asks for none."""
+        return self
+
     @abstractmethod
     def truth(self, values: Floats, *, nulls: int) -> float | None:
         """The definition: the aggregate of plain values within their bounds, and of `nulls` rows without a value.

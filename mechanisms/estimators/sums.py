@@ -128,7 +128,7 @@ def _rows(statistic: Statistic) -> Form:
     match statistic.kind:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return _counted(statistic)
-        case StatisticKind.WEIGHTS | StatisticKind.SUM:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.RANKS:
             raise _not_held()
         case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
             return (per_row(statistic),) * statistic.coordinates
@@ -140,7 +140,7 @@ def _values(statistic: Statistic) -> Form:
     match statistic.kind:
         case StatisticKind.UNITS | StatisticKind.COUNT:
             return _counted(statistic)
-        case StatisticKind.WEIGHTS | StatisticKind.SUM:
+        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.RANKS:
             raise _not_held()
         case StatisticKind.MOMENTS:
             return values_form(statistic)
@@ -156,7 +156,13 @@ def _units(statistic: Statistic) -> Form:
             return _counted(statistic)
         case StatisticKind.COUNT:
             raise ValueError("a count of rows does not determine the number of units")
-        case StatisticKind.WEIGHTS | StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+        case (
+            StatisticKind.WEIGHTS
+            | StatisticKind.SUM
+            | StatisticKind.MOMENTS
+            | StatisticKind.PRODUCTS
+            | StatisticKind.RANKS
+        ):
             raise _not_held()
         case _:
             assert_never(statistic.kind)
@@ -164,7 +170,13 @@ def _units(statistic: Statistic) -> Form:
 
 def _sum(statistic: Statistic) -> Form:
     match statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.PRODUCTS:
+        case (
+            StatisticKind.UNITS
+            | StatisticKind.WEIGHTS
+            | StatisticKind.COUNT
+            | StatisticKind.PRODUCTS
+            | StatisticKind.RANKS
+        ):
             raise _not_held()
         case StatisticKind.SUM:
             return (encoding_of(statistic).step,)

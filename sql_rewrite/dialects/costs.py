@@ -65,6 +65,8 @@ class EngineCosts:
     sum: float
     pair: float
     """One pair of a unit's rows that meet in a join on the unit, grouped by the unit: pairs lie together."""
+    place: float
+    """Counting a row by its place in a tree."""
     unit: float
     """Grouping by unit and key first."""
     key: float

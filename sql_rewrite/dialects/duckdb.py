@@ -33,11 +33,13 @@ from sql_rewrite.relations import (
     KeyText,
     LeastPlace,
     Listed,
+    ListedPlaces,
     Merged,
     NormBin,
     NumberOf,
     OneZero,
     Output,
+    PlaceCounts,
     Projected,
     RowsSource,
     Salted,
@@ -121,6 +123,16 @@ class DuckDB(DuckDBScalars):
     @writes(Count)
     def _count(self, node: Count) -> str:
         return "COUNT(*)" if node.value is None else f"COUNT({self.write(node.value)})"
+
+    @writes(PlaceCounts)
+    def _place_counts(self, node: PlaceCounts) -> str:
+        """A map, which the aggregate makes without an entry for what is NULL; NULL where nothing is left."""
+        return f"histogram({self.write(node.place)})"
+
+    @writes(ListedPlaces)
+    def _listed_places(self, node: ListedPlaces) -> str:
+        read = "map_keys" if node.part == "places" else "map_values"
+        return f"COALESCE(CAST({read}({self.write(node.counts)}) AS BIGINT[]), CAST([] AS BIGINT[]))"
 
     @writes(EndOf)
     def _end_of(self, node: EndOf) -> str:

@@ -263,6 +263,8 @@ def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]
         )
         _check_keys(core, found, set(expected))
         bounds = {item.name: item.bound for item in statement.sums}
+        worths = {one.name: 1 if one.tree is None else one.tree.worth for one in described.statistics}
+        trees = {item.name: item.bound * worths[item.name] for item in statement.by_place}
         for call in found.calls:
             zero = (0,) * call.measurement.statistic.coordinates
             wanted = tuple(expected.get(key, {}).get(call.statistic, zero) for key in found.keys)
@@ -275,7 +277,8 @@ def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]
             require(not different, f"{kind} {call.statistic} of {described.name}: {'; '.join(different[:5])}")
             for row in call.exact:
                 for place, value in enumerate(row):
-                    require(abs(value) <= bounds[f"{call.statistic}_{place}"], "a sum beyond the statement's bound")
+                    most = trees.get(call.statistic) or bounds[f"{call.statistic}_{place}"]
+                    require(abs(value) <= most, "a sum beyond the statement's bound")
             check_noise(call)
 
 

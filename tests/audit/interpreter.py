@@ -224,6 +224,8 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
         nulls = (math.floor(allotted * statistic.row_units) - worth,) if statistic.counts_nulls else ()
         return (*(more - less for more, less in pairwise([worth, *tails])), tails[-1], *nulls)
     steps = [value for value in map(encoder(bounded), taken) if value is not None]
+    if statistic.kind is StatisticKind.RANKS:
+        return _on_nodes(bounded, steps)
     if statistic.kind is StatisticKind.SUM:
         return (_held(sum(steps), encoding.lowest, encoding.highest, allotted),)
     size = encoding.highest**statistic.degree
@@ -284,6 +286,20 @@ def _single(statistic: Statistic) -> Statistic:
         statistic, kind=StatisticKind.MOMENTS, encoding=statistic.second, degree=statistic.second_degree,
         coordinates=statistic.second_degree + 1, counts_nulls=False, second=None, second_degree=0,
     )  # fmt: skip
+
+
+def _on_nodes(bounded: BoundedStatistic, places: Sequence[int]) -> Vector:
+    """The interval of each level in which each of the unit's values lies: of its one row, where that has a value."""
+    tree = bounded.statistic.tree
+    assert tree is not None
+    found: list[int] = []
+    for level in range(1, tree.levels + 1):
+        width = tree.branching ** (tree.levels - level)
+        counts = [0] * tree.branching**level
+        for place in places:
+            counts[place // width] += tree.worth
+        found += counts
+    return tuple(found)
 
 
 def _scaled(total: int, count: int, bounded: BoundedStatistic, counted: Fraction) -> int:

@@ -31,11 +31,11 @@ from sql_rewrite import group_keys, joins, lower_expression, lower_units
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
-from sql_rewrite.dialects.duckdb import DUCKDB
+from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.functions import building
 from sql_rewrite.plan import Core
-from sql_rewrite.relations import Extended, Output, Relation, Steps, TableRows
+from sql_rewrite.relations import Extended, Output, PlaceCounts, Relation, Steps, TableRows
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
 from tests.audit.harness import CURRENT
 
@@ -138,6 +138,43 @@ def sensitivity_of_one_row(patch: pytest.MonkeyPatch) -> None:
 
 
 # Bounding in SQL
+
+
+@planted("(l1|l2_squared) changed by")
+def one_level_of_a_tree(patch: pytest.MonkeyPatch) -> None:
+    """A row in one interval of each level is charged as if it were in one of the first level alone."""
+
+    def change(_: _Builder, item: BoundedStatistic) -> Sensitivity:
+        bound, tree = item.statistic.sensitivity, item.statistic.tree
+        if tree is None:
+            return bound
+        return replace(bound, l1=bound.l1 / tree.levels, l2_squared=bound.l2_squared / tree.levels)
+
+    change_sensitivity(patch, change)
+
+
+@planted("ranks s0 .*(l0|l1) changed by|ranks s0 of c0: .*expected")
+def intervals_that_overlap(patch: pytest.MonkeyPatch) -> None:
+    """The first interval of each level also counts the rows of the next one."""
+    genuine = releasing.nodes_of
+
+    def overlapping(tree: Any, places: Any) -> Any:
+        found = genuine(tree, places).copy()
+        found[:, 0] += found[:, 1]
+        return found
+
+    patch.setattr(releasing, "nodes_of", overlapping)
+
+
+@planted("ranks s0 of c0: .*expected")
+def a_place_for_null(patch: pytest.MonkeyPatch) -> None:
+    """Rows without a value lie in the first place."""
+    genuine = DuckDB._place_counts
+
+    def counted(self: Any, node: Any) -> str:
+        return genuine(self, replace(node, place=Coalesce((node.place, Whole(0)))))
+
+    patch.setitem(DuckDB._writers, PlaceCounts, counted)
 
 
 def _unit_sums(patch: pytest.MonkeyPatch, change: Callable[[BoundedStatistic], BoundedStatistic]) -> None:

@@ -550,14 +550,14 @@ SELECT COUNT_IF(nvl(age, 0) IS NOT NULL) FROM people
 -- refused: unsupported_function
 SELECT COUNT(*) FROM people WHERE CASE WHEN person_id = 7 THEN nvl(age, 0) IS NULL ELSE TRUE END
 
--- refused: unsupported_function
-SELECT MEDIAN(age) FROM people
+-- refused: unsupported_sql
+SELECT MEDIAN(DISTINCT age) FROM people
 
--- refused: unsupported_function
-SELECT MIN(age) FROM people
+-- refused: unsupported_sql
+SELECT MIN(DISTINCT age) FROM people
 
--- refused: unsupported_function
-SELECT MAX(age) FROM people
+-- refused: unsupported_sql
+SELECT MAX(DISTINCT age) FROM people
 
 -- refused: unsupported_function
 SELECT MODE(sex) FROM people
@@ -593,20 +593,20 @@ SELECT GROUP_CONCAT(sex) FROM people
 SELECT HISTOGRAM(age) FROM people
 
 
--- refused: unsupported_function
-SELECT APPROX_QUANTILE(age, 0.5) FROM people
+-- refused: unsupported_sql
+SELECT APPROX_QUANTILE(age, 1.5) FROM people
 
--- refused: unsupported_function
-SELECT QUANTILE(age, 0.5) FROM people
+-- refused: unsupported_sql
+SELECT QUANTILE(age, [0.5, 0.9]) FROM people
 
--- refused: unsupported_function
-SELECT QUANTILE_CONT(age, 0.5) FROM people
+-- refused: unsupported_sql
+SELECT QUANTILE_CONT(age, age) FROM people
 
--- refused: unsupported_function
-SELECT QUANTILE_DISC(age, 0.5) FROM people
+-- refused: unsupported_sql
+SELECT QUANTILE_DISC(age, -0.5) FROM people
 
--- refused: unsupported_function
-SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age) FROM people
+-- refused: unsupported_sql
+SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age DESC) FROM people
 
 -- refused: unsupported_function
 SELECT KURTOSIS(age) FROM people
@@ -713,14 +713,14 @@ SELECT MAP_AGG(sex, age) FROM people
 -- refused: unsupported_function
 SELECT HISTOGRAM_EXACT(age, [1]) FROM people
 
--- refused: unsupported_function
-SELECT sex, MEDIAN(age) FROM people GROUP BY sex
+-- refused: unsupported_sql
+SELECT sex, MEDIAN(DISTINCT age) FROM people GROUP BY sex
 
--- refused: unsupported_function
-SELECT sex, MIN(age) FROM people GROUP BY sex
+-- refused: unsupported_sql
+SELECT sex, MIN(DISTINCT age) FROM people GROUP BY sex
 
--- refused: unsupported_function
-SELECT sex, MAX(age) FROM people GROUP BY sex
+-- refused: unsupported_sql
+SELECT sex, MAX(DISTINCT age) FROM people GROUP BY sex
 
 -- refused: unsupported_function
 SELECT sex, MODE(sex) FROM people GROUP BY sex

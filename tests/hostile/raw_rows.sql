@@ -217,7 +217,7 @@ SELECT rowid FROM people
 -- refused: unknown_column
 SELECT COUNT(*) FROM people WHERE rowid = 1
 
--- refused: unsupported_function
+-- refused: unknown_column
 SELECT MAX(rowid) FROM people
 
 -- refused: unknown_column

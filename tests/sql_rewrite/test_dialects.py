@@ -13,8 +13,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from sql_rewrite.bound import bound
 from sql_rewrite.dialects.dialect import Dialect, kinds, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB, quote
+from sql_rewrite.lift import lift
 from sql_rewrite.lower import _Lowering
 from sql_rewrite.lower_expression import ParameterList, lower
 from sql_rewrite.norms import lower_norms
@@ -77,6 +79,8 @@ def outlines() -> str:
     trees: list[str] = [
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
+    (ranked,) = bound(lift("SELECT MEDIAN(age) FROM people", CLINIC))
+    trees.append(dialect.write(_Lowering(ranked).tree()))
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]
     for statement in (lower_norms(core, dialect, shared=shared) for core in normed for shared in (True, False)):
         trees += [statement.sql, *(table.sql for table in (statement.shared.tables if statement.shared else ()))]

@@ -22,8 +22,8 @@ from tests.hostile.duck import Reader
 from tests.sql_rewrite.datasets import CLINIC, T, bounds
 
 FIRST_STEPS = (
-    "SELECT MEDIAN(age) FROM people",
-    "SELECT MAX(salary) FROM people",
+    "SELECT MAD(age) FROM people",
+    "SELECT MEDIAN(salary) FROM people",
     "SELECT MIN(born) FROM people",
     "SELECT sex, MODE(education) FROM people GROUP BY sex",
     "SELECT MEDIAN(cost) FROM visits JOIN people ON visits.person_id = people.person_id",
@@ -159,7 +159,7 @@ def test_no_advice_holds_half_a_query() -> None:
     }
 
 
-@pytest.mark.parametrize("line", ["SELECT MEDIAN(age) FROM people", "SUM(<lowest>, x)", "GROUP BY person_id"])
+@pytest.mark.parametrize("line", ["SELECT MODE(age) FROM people", "SUM(<lowest>, x)", "GROUP BY person_id"])
 def test_bad_advice_would_be_found(line: str) -> None:
     """Shows that advice which is refused, or is no SQL, fails the test above."""
     (candidates,) = statements(line)
@@ -211,15 +211,15 @@ JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
             "pupils JOIN classes ON pupils.class_id = classes.class_id",
         ),
         (
-            "SELECT MEDIAN(mark) FROM pupils",
+            "SELECT MAD(mark) FROM pupils",
             "their spread: SELECT mark AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (
-            "SELECT MEDIAN(grade) FROM pupils",
+            "SELECT MAD(grade) FROM pupils",
             "their spread: SELECT FLOOR(grade / 0.5) AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (
-            "SELECT MEDIAN(fees) FROM pupils",
+            "SELECT MAD(fees) FROM pupils",
             "their spread: SELECT FLOOR(fees / 500) * 500 AS bucket, COUNT(*) AS n FROM pupils GROUP BY bucket",
         ),
         (f"SELECT COUNT(*) {JOINED} GROUP BY p.grade", "GROUP BY FLOOR(p.grade)"),

@@ -1,0 +1,32 @@
+"""The warning of MIN and MAX: they are extreme quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from privacy.aggregate import AggregateFunction
+from privacy.refusal import Finding
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.plan import Plan
+
+__all__ = ["extreme_quantiles"]
+
+_EXTREMES = (AggregateFunction.LEAST, AggregateFunction.GREATEST)
+
+
+def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Finding]:
+    """What MIN and MAX of rows about people are."""
+    for core in plan.cores:
+        for aggregate in core.aggregates:
+            if aggregate.function in _EXTREMES:
+                far, side = (
+                    ("least", "below") if aggregate.function is AggregateFunction.LEAST else ("greatest", "above")
+                )
+                yield Finding(
+                    code="extreme_quantile",
+                    what=f"{aggregate.text} is an extreme quantile, not the {far} value",
+                    why=f"The {far} value is one person's. What is answered is about where as many rows lie {side} as "
+                    "the noise hides; the interval reaches further where a few more could be.",
+                    instead=("ask for a quantile, for example QUANTILE_CONT(x, 0.95), which many people share",),
+                    position=aggregate.position,
+                )
