@@ -241,6 +241,14 @@ def _parts_lower(call: Call, lowerer: Lowerer) -> Scalar:
     return DateFromParts(year, month, days)
 
 
+_PARTS = (ranges.between(1, 9999), ranges.between(1, 12), ranges.between(1, 28))
+"""Parts that are a date in every month."""
+
+
+def _always_a_date(arguments: Sequence[Expression]) -> bool:
+    return all(interval_of(part).inside(within) for part, within in zip(arguments, _PARTS, strict=True))
+
+
 def _date_of_parts(call: Call, values: Sequence[Value]) -> Value:
     year, month, days = map(whole, values)
     if not (1 <= year <= 9999 and 1 <= month <= 12 and 1 <= days <= calendar.monthrange(year, month)[1]):
@@ -367,6 +375,7 @@ OPERATORS: tuple[Operator, ...] = (
         resolve=_resolve_parts,
         lower=_parts_lower,
         reference=_date_of_parts,
+        nullable=lambda arguments: any_nullable(arguments) or not _always_a_date(arguments),
         strict=True,
         exact=True,
         section="Dates",

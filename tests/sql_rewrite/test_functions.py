@@ -344,6 +344,7 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     "make_date": [
         (J, K, I),
         (integer(2024), J, K),
+        (build("year", (D,)), build("month", (D,)), integer(1)),
         (J, integer(2), integer(29)),
         (_KNOWN, _KNOWN, _KNOWN),
         (build("modulo", (J, integer(10_000))), build("modulo", (K, integer(13))), build("modulo", (J, integer(32)))),
