@@ -20,7 +20,7 @@ __all__ = ["Below", "work_below"]
 Lowered = Callable[[Expression], tuple[float, float, int]]
 """Row and vector time of an expression, and its operators."""
 
-_DISTINCT_SHARE = 3
+_DISTINCT_SHARE = 8
 """Times that a value of COUNT(DISTINCT) is hashed, compared and added up more than a value of a sum."""
 
 
