@@ -214,6 +214,37 @@ class AggregateFunction(enum.Enum):
         short="STDDEV",
     )
 
+    SKEWNESS = Described(
+        stored="skewness",
+        names=("skewness",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=3,
+        result=ResultType.NUMBER,
+        meaning="the skewness of a sample, of x clipped as for SUM; NULL below 3 rows, or without a variance",
+        elsewhere=("skew",),
+        hint="SKEWNESS(x)",
+    )
+    KURTOSIS = Described(
+        stored="kurtosis",
+        names=("kurtosis",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=4,
+        result=ResultType.NUMBER,
+        meaning="the excess kurtosis of a sample; NULL below 4 rows",
+        elsewhere=("kurt",),
+        hint="KURTOSIS(x) or KURTOSIS_POP(x)",
+    )
+    KURTOSIS_POPULATION = Described(
+        stored="kurtosis_population",
+        names=("kurtosis_pop",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=4,
+        result=ResultType.NUMBER,
+        meaning="the excess kurtosis of the rows themselves",
+    )
     COVARIANCE_POPULATION = Described(
         stored="covariance_population",
         names=("covar_pop",),

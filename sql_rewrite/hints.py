@@ -99,7 +99,7 @@ _HINTS: Mapping[str, Hint] = {
     hinted: hint
     for hint, names in {
         _extreme: "arg_min arg_max argmin argmax min_by max_by",
-        _spread: "mad histogram skewness kurtosis kurtosis_pop entropy width_bucket equi_width_bins",
+        _spread: "mad histogram entropy width_bucket equi_width_bins",
         _most: "mode approx_top_k",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",

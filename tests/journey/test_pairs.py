@@ -31,6 +31,10 @@ QUESTIONS = (
     f"SELECT {of('NULLIF(age, 40)', 'NULLIF(person_id % 7, 3)')} FROM people",
     f"SELECT {of('cost', 'visit_id % 13')} FROM visits",
     "SELECT CORR(cost, visit_id % 5) FILTER (WHERE visit_id % 2 = 0) AS c, COUNT(*) AS n FROM visits",
+    "SELECT SKEWNESS(salary) AS s, KURTOSIS(salary) AS k, KURTOSIS_POP(salary) AS p, AVG(salary) AS a, COUNT(*) AS n, "
+    "VAR_POP(salary) AS v FROM people",
+    "SELECT SKEWNESS(cost) AS s, COUNT(*) AS n FROM visits",
+    "SELECT KURTOSIS(NULLIF(cost, 100)) AS s, COUNT(*) AS n FROM visits",
     "SELECT REGR_SLOPE(age, person_id % 7) AS b, CORR(person_id % 7, age) AS c FROM people WHERE sex = 'male'",
 )
 
