@@ -120,7 +120,8 @@ def combine(noisy: Integers, form: Form) -> tuple[Integers, int]:
     bottom = math.lcm(*(part.denominator for part in form))
     factors = [int(part * bottom) for part in form]
     total: Integers
-    greatest = int(np.abs(noisy).max()) if noisy.size else 0
+    # Of no cell, or zeros alone, the factors must fit all the same.
+    greatest = max(1, int(np.abs(noisy).max())) if noisy.size else 1
     if noisy.dtype != np.int64 or sum(map(abs, factors)) * greatest + bottom > LIMIT:
         noisy = noisy.astype(object)
     total = noisy[:, 0] * factors[0]
