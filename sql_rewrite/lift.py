@@ -53,6 +53,9 @@ from sql_rewrite.unit_groups import UnitBlock
 
 __all__ = ["lift"]
 
+NESTED_MAX = 200
+"""Most nested blocks of rows that are read, each as often as it is used."""
+
 _SELECT_SLOTS = (
     "expressions", "from_", "joins", "where", "group", "having", "qualify", "windows", "order", "limit", "offset",
     "distinct", "with_",
@@ -101,6 +104,7 @@ class _Lift:
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
         self._derived = 0
+        self._nested = 0
 
     def _check_parameters(self) -> None:
         """Refuses two parameters whose names differ only in case: to DuckDB they are one, with one value."""
@@ -280,6 +284,16 @@ class _Lift:
             consume(node, "this", "alias", "with_", text=self.text, what="a bracketed query")
             return self.rows(node.this, self._with(node, scope), first)
         assert isinstance(node, exp.Select)
+        # A CTE is read at every use, and what it reads as well: without a limit their number doubles with each of them.
+        self._nested += 1
+        if self._nested > NESTED_MAX:
+            raise refuse(
+                "too_large",
+                "the query is refused",
+                f"Written out it has more than {NESTED_MAX} nested queries.",
+                "use fewer CTEs, or each of them once",
+                position=self.text.position(node),
+            )
         consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
         scope = self._with(node, scope)
         grouped = self._by_unit(node, scope)

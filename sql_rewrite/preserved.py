@@ -20,7 +20,19 @@ from sql_rewrite.plan import Aggregate
 from sql_rewrite.reachable import conjuncts, needed, present
 from sql_rewrite.refuse import refuse
 
-__all__ = ["check_preserved"]
+__all__ = ["check_nested", "check_preserved"]
+
+
+def check_nested(preserved: Collection[str], own: Sequence[Expression], position: Position | None) -> None:
+    """Refuses a nested block among whose rows those of nobody would have to be. Errors: Refused (unsupported_sql)."""
+    if preserved and not _dropped(preserved, own):
+        raise _sees("a nested query", position)
+
+
+def _dropped(preserved: Collection[str], own: Sequence[Expression]) -> bool:
+    """Whether a part of WHERE drops the rows of nobody."""
+    parts = [part for whole in own for part in conjuncts(whole)]
+    return any(column.relation not in preserved for part in parts for column in needed(part))
 
 
 def check_preserved(
@@ -36,17 +48,14 @@ def check_preserved(
     aggregate is what it aggregates, also where it is COUNT(x) of an x that is never NULL.
     Errors: Refused (unsupported_sql).
     """
-    if not preserved:
+    if not preserved or _dropped(preserved, own):
         return
 
     def others(expression: Expression) -> bool:
         return any(column.relation not in preserved for column in columns_of(expression))
 
-    for part in [part for whole in own for part in conjuncts(whole)]:
-        if any(column.relation not in preserved for column in needed(part)):
-            return
-        if others(part):
-            raise _sees("a condition of WHERE", position)
+    if any(map(others, own)):
+        raise _sees("a condition of WHERE", position)
     if any(map(others, keys)):
         raise _sees("a key of GROUP BY", position)
     for aggregate, argument in aggregates:

@@ -13,6 +13,7 @@ from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.preserved import check_nested
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import check_name
 from sql_rewrite.row_condition import RowCondition
@@ -28,6 +29,9 @@ __all__ = ["RowsBlock", "RowsSeeker", "listed", "named_rows", "too_many_names"]
 
 _NO_ROWS = ("group", "having")
 """Clauses of a block that aggregates."""
+
+COLUMNS_MAX = 1_000
+"""Most columns of a nested block: each star may stand for all columns of the block below, several times."""
 
 _REFUSED = {
     "distinct": "DISTINCT",
@@ -184,10 +188,20 @@ class RowsBlock:
                     "leave it out, or write it in the query that aggregates",
                     position=self._text.position(self._node),
                 )
-        where = RowCondition(self._text, self._names, self._select, self._reader).read(self._node.args.get("where"))
+        condition = RowCondition(self._text, self._names, self._select, self._reader)
+        where = condition.read(self._node.args.get("where"))
+        check_nested(self._names.preserved, condition.own, self._text.position(self._node))
         columns: list[tuple[str, Expression]] = []
         for written in self._node.expressions:
             columns += self._columns(written)
+            if len(columns) > COLUMNS_MAX:
+                raise refuse(
+                    "too_large",
+                    "a nested query is refused",
+                    f"It has more than {COLUMNS_MAX} columns.",
+                    "name the columns that are needed, instead of *",
+                    position=self._text.position(self._node),
+                )
         return Rows(self._names.sources, where, tuple(columns))
 
     @property

@@ -32,6 +32,7 @@ from sql_rewrite.plan import (
     UnitGroups,
     UnitValue,
     constant_per_unit,
+    contribution_bound,
     leaves,
     rows_bound,
     rows_of_unit,
@@ -366,6 +367,7 @@ def described(groups: UnitGroups, shown: Mapping[str, str], dataset: Dataset) ->
     return replace(
         root, columns=tuple(columns), key=None, references=references, unit_column=unit or "", unit_path=(),
         rows_stored_per_unit=min(rows_of_unit(groups.sources), ROWS_STORED_MOST),
+        contribution=contribution_bound(groups.sources) or root.contribution,
     )  # fmt: skip
 
 
