@@ -51,9 +51,9 @@ def test_no_number_of_a_row_can_be_asked_about(sql: str, name: str) -> None:
     assert {finding.code for finding in caught.value.findings} <= {"unknown_column", "unsupported_sql"}
 
 
-def test_the_advice_for_counting_units_fits() -> None:
-    """There is no column of the unit to count, so the advice is COUNT(*)."""
-    with pytest.raises(Refused) as caught:
-        lift("SELECT COUNT(DISTINCT city) FROM survey", DATASET)
-    (finding,) = caught.value.findings
-    assert finding.instead == ("COUNT(*): each row is a unit",)
+def test_different_values_are_counted_with_one_row_each() -> None:
+    """Each row is a unit, so it brings in one value, without any choice."""
+    (core,) = bound(lift("SELECT COUNT(DISTINCT city) FROM survey", DATASET))
+    (statistic,) = core.described.statistics
+    assert statistic.distinct
+    assert statistic.sensitivity.l1 == statistic.sensitivity.l2_squared == 1
