@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
+from typing import assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +108,8 @@ def reach(measurement: Measurement, fraction: Fraction, alpha: float) -> Floats:
             found = scale * _laplace(weights, noise / 2)
         case Law.OTHER:
             raise ValueError("the statistic does not hold the estimate")
+        case _:
+            assert_never(measurement.law)
     # Errors of rounding are independent, at most a half, and as often up as down (Hoeffding 1963, Theorem 2).
     found = found + weights * math.sqrt(math.log(2 / (_ROUNDING_PART * alpha)) / 2)
     if measurement.grid > 1:

@@ -215,7 +215,7 @@ class PublicRelations:
             "a relation in FROM is refused",
             why,
             "(VALUES (1, 'a'), (2, 'b')) AS t(id, name)",
-            "UNNEST([1, 2, 3]) AS t(x)",
+            "SELECT x FROM UNNEST([1, 2, 3]) AS t(x)",
             "generate_series(1, 10) AS t(x)",
             position=self._text.position(node),
         )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sql_rewrite import contribution, lower_unit_groups, plan
-from sql_rewrite.relations import EndOf, Output
+from sql_rewrite.relations import EndOf, Grouped, JoinOn, Output
 from sql_rewrite.scalars import Column, Named
 from tests.audit import harness, relations
 from tests.audit.harness import Tally, audit_scene
@@ -59,7 +59,7 @@ def test_bounds_of_the_first_table_alone_are_caught(monkeypatch: pytest.MonkeyPa
 
 def test_groups_without_the_unit_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants groups that hold rows of several units."""
-    genuine = lower_unit_groups.Grouped
+    genuine = Grouped
 
     def grouped(rows: Any, alias: str, shown: Any, by: Any, outputs: Any) -> Any:
         unit = EndOf("least", Named("u"))
@@ -72,7 +72,7 @@ def test_groups_without_the_unit_are_caught(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_join_of_other_units_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants a join that puts rows of all units together."""
-    genuine = lower_unit_groups.JoinOn
+    genuine = JoinOn
 
     def anybody(child: Any, parent: Any, *, outer: bool) -> Any:
         return genuine(Column(child.relation, "unit$id"), Column(child.relation, "unit$id"), outer=outer)
