@@ -60,14 +60,15 @@ _OURS = frozenset({"-", "+", "*", "approx_count_distinct", "geomean", "geometric
 """Functions of the catalogue that are operators or spellings of the dialect, and are written out or counted by it."""
 
 _ENGINE_NAMES = frozenset(
-    "!~~ % * + - / // abs any_value arg_max arg_min avg bool_and bool_or cbrt ceil concat contains corr count "
-    "count_if count_star covar_pop covar_samp cume_dist date_diff date_trunc day dayofweek dayofyear dense_rank "
-    "ends_with exp first_value floor generate_series greatest hour isodow kurtosis kurtosis_pop lag last_value "
-    "lead least left length list_value listagg ln log lower ltrim max median min minute month nth_value ntile "
-    "nullif percent_rank power quantile quantile_cont quantile_disc quarter range rank regr_avgx regr_avgy "
-    "regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy replace right round row_number rtrim "
-    "second sign skewness split_part sqrt starts_with stddev stddev_pop stddev_samp substring sum to_months trim "
-    "trunc unnest upper var_pop variance week weekofyear year || ~~".split()
+    "!~~ % * + - / // abs any_value arg_max arg_min avg bool_and bool_or cbrt ceil concat concat_ws contains corr "
+    "count count_if count_star covar_pop covar_samp cume_dist date_diff date_trunc day dayname dayofweek "
+    "dayofyear dense_rank ends_with exp first_value floor generate_series greatest hour isodow kurtosis "
+    "kurtosis_pop lag last_day last_value lead least left length list_value listagg ln log lower ltrim max median "
+    "min minute mode month monthname nth_value ntile nullif percent_rank pi power quantile quantile_cont "
+    "quantile_disc quarter range rank regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx "
+    "regr_sxy regr_syy replace right round row_number rtrim second sign skewness split_part sqrt starts_with "
+    "stddev stddev_pop stddev_samp strftime substring sum to_months trim trunc unnest upper var_pop variance week "
+    "weekofyear year || ~~".split()
 )
 """What the engines may be asked to call: functions of numbers, texts and dates, without files or catalogue.
 
