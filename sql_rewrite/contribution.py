@@ -18,7 +18,7 @@ from fractions import Fraction
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NormPower
 from sql_rewrite.expressions import columns_of
-from sql_rewrite.plan import Core, contribution_bound, rows_of_unit
+from sql_rewrite.plan import Core, contribution_bound, rows_of_unit, steady_relations
 
 __all__ = [
     "FINE",
@@ -124,17 +124,16 @@ class NormedContribution:
 def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribution | NormedContribution:
     """What one unit may add to a core with that many public cells (None: keys that are not public).
 
-    The keys are constant per unit when they read only tables in which a unit owns one row: the unit then has one
-    group, whatever its number of rows. Norms of that power are chosen where bounds are automatic and groups can be
-    selected; this names none of them yet.
+    Where the keys read what is the same in all rows of a unit (plan.py), it has one group, whatever its number of rows. Norms of that
+    power are chosen where bounds are automatic and groups can be selected; this names none of them yet.
     """
     bound = contribution_bound(core.sources)
     if bound is None:
         return Contribution(groups=1, rows=1, total=1, one_row=True, choose_groups=False)
     declared = bound.counted if isinstance(bound, AutomaticContribution) else bound
     total = declared.rows_per_unit
-    single = {source.relation for source in core.sources if source.table.one_row}
-    alone = all(ref.relation in single for _, key in core.keys for ref in columns_of(key))
+    steady = steady_relations(core.sources)
+    alone = all(ref.relation in steady for _, key in core.keys for ref in columns_of(key))
     stored = rows_of_unit(core.sources)
     weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
     # A value that several units share keeps its weight when one of them is scaled: only counts bound different values.

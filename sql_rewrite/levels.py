@@ -76,11 +76,11 @@ class Levels:
                 position=text.position(node),
             )
         for aggregate in core.aggregates:
-            if aggregate.function not in (*_ADDED, AggregateFunction.AVERAGE):
+            if aggregate.distinct or aggregate.function not in (*_ADDED, AggregateFunction.AVERAGE):
                 raise refuse(
                     "unsupported_sql",
                     f"{aggregate.text[:60]} at several levels is refused",
-                    "A coarser level is computed from the finest one, where only COUNT, SUM and AVG add up.",
+                    "A coarser level is computed from the finest one, where only COUNT, SUM and AVG of rows add up.",
                     "ask each level in its own query",
                     position=aggregate.position,
                 )

@@ -45,6 +45,7 @@ __all__ = [
     "paired_rows",
     "rows_bound",
     "rows_of_unit",
+    "steady_relations",
 ]
 
 
@@ -172,12 +173,32 @@ def rows_bound(sources: Sequence[Source]) -> int:
 
 
 def constant_per_unit(expression: Expression, sources: Sequence[Source]) -> bool:
-    """Whether all rows of a unit have one value: it reads only tables of which a unit has one row at most.
+    """Whether all rows of a unit have one value: it reads only what is the same in each of them, or the unit's key."""
+    steady = steady_relations(sources)
+    return all(ref.relation in steady or (ref.is_unit and not ref.nullable) for ref in columns_of(expression))
 
-    A row that an outer join leaves without a partner has NULL there, as all rows of its unit have.
+
+def steady_relations(sources: Sequence[Source]) -> set[str]:
+    """The relations that are one row, or missing, in all joined rows of a unit alike.
+
+    Claim. A unit has one row at most of such a table. Where it is the first source or joined by an inner join, every
+    joined row has that one. An outer join leaves it out of all or of none where what it compares is the same in all:
+    columns of a steady relation, or the unit itself of a relation that is in every joined row. Behind another outer
+    join it need not be: a visit that is missing in some of a unit's rows leaves its person out of these alone.
     """
-    single = [source.relation for source in sources if source.table.one_row]
-    return all(ref.relation in single or (ref.is_unit and not ref.nullable) for ref in columns_of(expression))
+    steady: set[str] = set()
+    present: set[str] = set()
+    for source in sources:
+        join = source.join
+        if join is None or not join.outer:
+            present.add(source.relation)
+            alike = True
+        else:
+            child = join.child
+            alike = child.relation in steady or (child.relation in present and (join.on_unit or child.is_unit))
+        if alike and source.table.one_row:
+            steady.add(source.relation)
+    return steady
 
 
 def _multiplied(sources: Sequence[Source]) -> list[Source]:

@@ -213,10 +213,22 @@ class SourceNames:
         if isinstance(entry, View):
             found = entry.column(name)
             assert found is not None
-            return found[1]
+            return self._counted(found[1])
         column = entry.table.column(name)
         assert column is not None
-        return reference(entry, column, self._dataset)
+        return self._counted(reference(entry, column, self._dataset))
+
+    def _counted(self, found: Expression) -> Expression:
+        """The expression. Behind two outer joins the unit's key counts as values: it is NULL in some rows of a unit."""
+        if not isinstance(found, ColumnRef) or not found.is_unit:
+            return found
+        by_relation = {source.relation: source for source in self.sources}
+        source = by_relation.get(found.relation)
+        if source is None or source.join is None or not source.join.outer:
+            return found
+        child = by_relation.get(source.join.child.relation)
+        behind = child is not None and child.join is not None and child.join.outer
+        return replace(found, is_unit=False) if behind else found
 
     def star(self, relation: str | None = None) -> list[tuple[str, Expression]]:
         """The columns of all entries, or of one, in order; those that USING joins once. Errors: Refused."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from privacy.refusal import Refused
+from privacy.statistic import StatisticKind
 from sql_rewrite.bound import bound
+from sql_rewrite.contribution import Contribution
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_key import core_key
 from tests.sql_rewrite.datasets import CLINIC
@@ -228,3 +230,57 @@ def test_columns_that_double_are_refused_soon() -> None:
     uses = ", ".join(f"SUM(x + {i})" for i in range(30))
     ctes = ctes[:11]
     assert finding(f"WITH {', '.join(ctes)} SELECT {uses} FROM t10").code == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("joins", "groups"),
+    [
+        ("visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id", 1),
+        ("visits AS v LEFT JOIN people AS p ON v.person_id = p.person_id AND p.age > 3", 1),
+        (
+            "tests AS t JOIN visits AS v ON t.visit_id = v.visit_id LEFT JOIN people AS p ON v.person_id = p.person_id",
+            1,
+        ),
+        (
+            "tests AS t LEFT JOIN visits AS v ON t.visit_id = v.visit_id JOIN people AS p ON v.person_id = p.person_id",
+            1,
+        ),
+        (
+            "tests AS t LEFT JOIN visits AS v ON t.visit_id = v.visit_id "
+            "LEFT JOIN people AS p ON v.person_id = p.person_id",
+            2,
+        ),
+        (
+            "tests AS t LEFT JOIN visits AS v ON t.visit_id = v.visit_id AND v.cost > 10 "
+            "LEFT JOIN people AS p ON v.person_id = p.person_id",
+            2,
+        ),
+        (
+            "tests AS t LEFT JOIN (SELECT * FROM visits WHERE cost > 10) AS v ON t.visit_id = v.visit_id "
+            "LEFT JOIN (SELECT person_id, sex FROM people) AS p ON v.person_id = p.person_id",
+            2,
+        ),
+    ],
+)
+def test_a_person_behind_two_outer_joins_is_not_the_same_in_all_rows(joins: str, groups: int) -> None:
+    """Shows in how many groups of a person's attribute one unit may be.
+
+    Where its visit is missing in some of a unit's rows, so is the person, and these rows are of the group of NULL.
+    """
+    (core,) = bound(lift(f"SELECT p.sex, COUNT(*) FROM {joins} GROUP BY p.sex", CLINIC))
+    assert isinstance(core.contribution, Contribution)
+    assert core.contribution.groups == groups
+    (units,) = bound(lift(f"SELECT COUNT(DISTINCT p.person_id) FROM {joins}", CLINIC))
+    counted = {one.statistic.kind for one in units.statistics}
+    assert (StatisticKind.UNITS in counted) == (groups == 1 and "age" not in joins)
+
+
+def test_groups_within_a_unit_behind_two_outer_joins_are_several_rows() -> None:
+    """Shows that such an attribute beside the unit gives it two rows, and that they are bounded."""
+    sql = (
+        "SELECT COUNT(*) FROM (SELECT w.person_id, p.sex FROM tests AS t JOIN visits AS w ON t.visit_id = w.visit_id "
+        "LEFT JOIN visits AS v ON t.visit_id = v.visit_id AND v.cost > 10 LEFT JOIN people AS p "
+        "ON v.person_id = p.person_id GROUP BY w.person_id, p.sex) AS u"
+    )
+    (core,) = bound(lift(sql, CLINIC))
+    assert not core.one_row
