@@ -124,8 +124,8 @@ class NormedContribution:
 def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribution | NormedContribution:
     """What one unit may add to a core with that many public cells (None: keys that are not public).
 
-    Where the keys read what is the same in all rows of a unit (plan.py), it has one group, whatever its number of rows. Norms of that
-    power are chosen where bounds are automatic and groups can be selected; this names none of them yet.
+    Where the keys read what is the same in all rows of a unit (plan.py), it has one group, whatever its number of
+    rows. Norms of that power are chosen where bounds are automatic and groups can be selected; this names none yet.
     """
     bound = contribution_bound(core.sources)
     if bound is None:
