@@ -169,8 +169,6 @@ def test_c18_a_person_with_one_group_is_released_with_probability_delta() -> Non
     [
         ("SELECT COUNT(*) FROM people p JOIN visits v ON p.x = v.x", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people a JOIN people b ON a.k = b.k", "join_not_on_key"),
-        ("SELECT COUNT(*) FROM people p LEFT JOIN visits v ON p.person_id = v.person_id", "join_multiplies"),
-        ("SELECT COUNT(*) FROM visits v JOIN visits u ON v.person_id = u.person_id", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people, visits", "join_not_on_key"),
         ("SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id", "unsupported_sql"),
         ("SELECT COUNT(*) FROM (SELECT * FROM people ORDER BY x LIMIT 10)", "private_row_limit"),
@@ -281,7 +279,8 @@ def test_b9_a_bound_belongs_to_an_expression_not_to_a_name() -> None:
     (larger,) = bounded(world, "SELECT SUM(x * 1000) AS x FROM people").described.statistics
     assert plain.sensitivity.l1 * 1000 == larger.sensitivity.l1
     assert {"sum": Fraction(1)} == audited(world, "SELECT SUM(x * 1000) AS x FROM people", 0).tightest
-    assert ["raw_rows"] == codes(world, "SELECT SUM(x) FROM (SELECT x * 1000 AS x FROM people)")
+    (nested,) = bounded(world, "SELECT SUM(x) FROM (SELECT x * 1000 AS x FROM people)").described.statistics
+    assert nested.sensitivity.l1 == larger.sensitivity.l1
 
 
 def test_b10_grouping_by_the_summed_column_still_clips_the_sum() -> None:
