@@ -31,7 +31,7 @@ from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.joins import conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
-from sql_rewrite.plan import Join, Source, UnitGroups, leaves
+from sql_rewrite.plan import Join, Source, UnitGroups, leaves, names_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SourceNames, reference
@@ -83,7 +83,7 @@ class Membership:
         child = self._names.resolve(column)
         if not isinstance(child, ColumnRef):
             return None
-        if not _is_unit(child):
+        if not names_unit(child, self._names.sources):
             return self._of_public(lifter, child, node)
         consume(node, "this", "query", text=self._text, what="IN")
         rows = self._rows(query)
@@ -172,7 +172,9 @@ class Membership:
             return None
         for own, other in ((part.this, part.expression), (part.expression, part.this)):
             if names.is_source(own) and self._is_outer(other, names):
-                units = _is_unit(names.resolve(own)) and _is_unit(self._names.resolve(other))
+                units = names_unit(names.resolve(own), names.sources) and names_unit(
+                    self._names.resolve(other), self._names.sources
+                )
                 return (own, other) if units else None
         return None
 
@@ -181,7 +183,7 @@ class Membership:
 
     def _present(self, child: ColumnRef, rows: Rows, node: exp.Expr) -> Expression:
         """Whether the unit of a column has one of the rows, whose only column is the unit's."""
-        if len(rows.columns) != 1 or not _is_unit(rows.columns[0][1]):
+        if len(rows.columns) != 1 or not names_unit(rows.columns[0][1], rows.sources):
             raise self._of_others(node)
         (shown, key) = rows.columns[0]
         if leaves(rows.sources) > LEAVES_MAX:
@@ -227,10 +229,6 @@ def _leaves_out(node: exp.Expr) -> bool:
     while isinstance(above, exp.And | exp.Or | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where)
-
-
-def _is_unit(expression: Expression) -> bool:
-    return isinstance(expression, ColumnRef) and expression.is_unit and not expression.nullable
 
 
 def _together(parts: list[exp.Expr]) -> exp.Expr:

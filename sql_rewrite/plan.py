@@ -42,6 +42,7 @@ __all__ = [
     "constant_per_unit",
     "contribution_bound",
     "leaves",
+    "names_unit",
     "paired_rows",
     "rows_bound",
     "rows_of_unit",
@@ -175,7 +176,18 @@ def rows_bound(sources: Sequence[Source]) -> int:
 def constant_per_unit(expression: Expression, sources: Sequence[Source]) -> bool:
     """Whether all rows of a unit have one value: it reads only what is the same in each of them, or the unit's key."""
     steady = steady_relations(sources)
-    return all(ref.relation in steady or (ref.is_unit and not ref.nullable) for ref in columns_of(expression))
+    return all(ref.relation in steady or names_unit(ref, sources) for ref in columns_of(expression))
+
+
+def names_unit(expression: Expression, sources: Sequence[Source]) -> bool:
+    """Whether an expression is the unit's key in every joined row.
+
+    A snapshot keeps no row without its unit, whatever is declared of the column; so only an outer join makes it NULL.
+    """
+    if not isinstance(expression, ColumnRef) or not expression.is_unit:
+        return False
+    source = next((one for one in sources if one.relation == expression.relation), None)
+    return not expression.nullable if source is None else source.join is None or not source.join.outer
 
 
 def steady_relations(sources: Sequence[Source]) -> set[str]:

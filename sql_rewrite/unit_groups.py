@@ -34,6 +34,7 @@ from sql_rewrite.plan import (
     constant_per_unit,
     contribution_bound,
     leaves,
+    names_unit,
     rows_bound,
     rows_of_unit,
 )
@@ -110,7 +111,7 @@ class UnitBlock:
             found = self._names.resolve(node)
         except Refused:
             return False
-        return isinstance(found, ColumnRef) and found.is_unit and not found.nullable
+        return names_unit(found, self._names.sources)
 
     def rows(self, relation: str) -> Rows:
         """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""
@@ -253,7 +254,8 @@ class UnitBlock:
         for tree, key, name in self._keys:
             if node == tree:
                 shown = describe(key)
-                return renamed(key, name, shown, nullable=key.nullable)
+                nullable = key.nullable and not names_unit(key, self._names.sources)
+                return renamed(key, name, shown, nullable=nullable)
         called = node.this if isinstance(node, exp.Filter) else node
         if isinstance(called, exp.AggFunc) and not isinstance(called, exp.Anonymous):
             return self._value(node)

@@ -224,3 +224,27 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
 def test_what_is_refused(sql: str, code: str) -> None:
     """Shows the refusals: rows of people as an answer, values without bounds, and pairs that take too long."""
     assert refused(sql).code == code
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t",
+        "SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE cost > 3)",
+        "SELECT COUNT(*) FROM people AS p WHERE NOT EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = p.person_id)",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, ward FROM visits) AS t",
+    ],
+)
+def test_the_units_key_needs_no_declaration(sql: str) -> None:
+    """Shows that columns are nullable unless declared, and the unit's key is not: snapshots keep no row without it."""
+    tables = tuple(
+        replace(table, columns=tuple(replace(column, nullable=True) for column in table.columns))
+        for table in CLINIC.tables
+    )
+    assert bound(lift(sql, replace(CLINIC, tables=tables)))
+    outer = (
+        "SELECT AVG(n) FROM (SELECT p.person_id, COUNT(*) AS n FROM visits AS v LEFT JOIN people AS p "
+        "ON v.person_id = p.person_id GROUP BY p.person_id) AS t"
+    )
+    with pytest.raises(Refused):
+        lift(outer, CLINIC)
