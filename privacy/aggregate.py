@@ -373,17 +373,6 @@ class AggregateFunction(enum.Enum):
         result=ResultType.NUMBER,
         meaning="REGR_COUNT times the variance of y over these rows",
     )
-    STANDARD_ERROR = Described(
-        stored="standard_error",
-        names=("sem",),
-        arguments=_NUMBERS,
-        statistic=StatisticKind.MOMENTS,
-        degree=2,
-        result=ResultType.NUMBER,
-        meaning="the standard error of the mean: the root of VAR_POP over the number of rows",
-        elsewhere=("stderr", "std_err"),
-        hint="SEM(x) is the standard error of the mean",
-    )
     QUANTILE = Described(
         stored="quantile",
         names=("median", "quantile_cont", "percentile_cont"),
@@ -425,6 +414,17 @@ class AggregateFunction(enum.Enum):
         statistic=StatisticKind.RANKS,
         result=ResultType.ARGUMENT,
         meaning="an extreme quantile, never the greatest value itself: as many rows lie above as the noise hides",
+    )
+    STANDARD_ERROR = Described(
+        stored="standard_error",
+        names=("sem",),
+        arguments=_NUMBERS,
+        statistic=StatisticKind.MOMENTS,
+        degree=2,
+        result=ResultType.NUMBER,
+        meaning="the standard error of the mean: the root of VAR_POP over the number of rows",
+        elsewhere=("stderr", "std_err"),
+        hint="SEM(x) is the standard error of the mean",
     )
 
     described: Described

@@ -94,7 +94,7 @@ _PIECES: dict[str, tuple[str, str, str, int, str]] = {
     "named windows": ("SELECT 1 FROM people WINDOW w AS ()", ", w AS (w)", "", 6, "raw_rows"),
     "QUALIFY": ("SELECT 1 FROM people", " QUALIFY smoker", "", 2, "parse_error"),
     "clauses": ("SELECT 1 FROM people", " ORDER BY 1 LIMIT 1", "", 4, "parse_error"),
-    "VALUES": ("SELECT * FROM (VALUES (1)", ", (1)", ") t", 4, "unsupported_sql"),
+    "VALUES": ("SELECT * FROM (VALUES (1)", ", (1)", ") t", 4, "answered"),
     "EXCLUDE": ("SELECT * EXCLUDE (a", ", a", ") FROM people", 2, "too_large"),
     "star REPLACE": ("SELECT * REPLACE (1 AS a", ", 1 AS a", ") FROM people", 4, "raw_rows"),
     "pivots": ("SELECT * FROM people ", "PIVOT (SUM(age) FOR sex IN ('a')) ", "", 13, "unsupported_sql"),
