@@ -55,22 +55,22 @@ SELECT AVG(persons), AVG(area), AVG(area / persons) FROM homes
 -- answered
 SELECT persons, COUNT(*) FROM homes GROUP BY persons
 
--- not yet: unsupported_function
+-- answered
 SELECT CORR(persons, area) FROM homes
 
--- not yet: unsupported_function
+-- answered
 SELECT REGR_SLOPE(area, persons), REGR_INTERCEPT(area, persons), REGR_R2(area, persons) FROM homes
 
 -- answered
 SELECT STDDEV_POP(value), VAR_POP(value) FROM readings
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT MEDIAN(value) FROM readings WHERE kind = 'power'
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT kind, QUANTILE_CONT(value, 0.95) FROM readings GROUP BY kind
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT kind, MAX(value) FROM readings GROUP BY kind
 
 -- answered

@@ -99,40 +99,40 @@ customers GROUP BY band
 -- not yet: unsupported_function
 SELECT WIDTH_BUCKET(age, 18, 90, 6) AS bucket, COUNT(*) FROM customers GROUP BY bucket
 
--- not yet: unsupported_function
+-- answered
 SELECT MEDIAN(age) FROM customers
 
--- not yet: unsupported_function
+-- answered
 SELECT segment, MEDIAN(age) FROM customers GROUP BY segment
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT QUANTILE_CONT(total, 0.9) FROM orders
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY total) FROM orders
 
--- not yet: unsupported_function
+-- answered
 SELECT QUANTILE_CONT(age, 0.25) AS q1, QUANTILE_CONT(age, 0.75) AS q3 FROM customers
 
--- not yet: unsupported_function
+-- answered
 SELECT MIN(age), MAX(age) FROM customers
 
--- not yet: unsupported_function
+-- not yet: unsupported_sql
 SELECT MAX(total) FROM orders
 
 -- not yet: unsupported_function
 SELECT MODE(segment) FROM customers
 
--- not yet: unsupported_function
+-- answered
 SELECT CORR(age, region_id) FROM customers
 
--- not yet: unsupported_function
+-- answered
 SELECT REGR_SLOPE(price, quantity) FROM items
 
--- not yet: unsupported_function
+-- answered
 SELECT COVAR_POP(quantity, price) FROM items
 
--- not yet: unsupported_function
+-- answered
 SELECT SKEWNESS(age), KURTOSIS(age) FROM customers
 
 -- answered
@@ -141,10 +141,10 @@ SELECT VAR_SAMP(total) FROM orders
 -- answered
 SELECT SUM(DISTINCT region_id) FROM customers
 
--- not yet: private_row_limit
+-- answered
 SELECT DISTINCT segment FROM customers
 
--- not yet: unsupported_sql
+-- answered
 SELECT segment FROM customers GROUP BY segment
 
 -- not yet: unsupported_function
@@ -205,7 +205,7 @@ SELECT COUNT(*) FROM customers c WHERE NOT EXISTS (SELECT 1 FROM orders o WHERE 
 -- answered
 SELECT COUNT(*) FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders)
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM items WHERE product_id IN (SELECT product_id FROM products WHERE category = 'toys')
 
 -- answered
@@ -368,10 +368,10 @@ SELECT COUNT(*) FROM customers WHERE age > 40 AND (segment = 'home' OR newslette
 -- answered
 SELECT COUNT(*) FROM customers WHERE age BETWEEN 20 AND 29 OR age BETWEEN 60 AND 69
 
--- not yet: unsupported_function
+-- answered
 SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age) FROM customers
 
--- not yet: unsupported_function
+-- other: the engine's own quantile is approximate
 SELECT APPROX_QUANTILE(age, 0.5) FROM customers
 
 -- answered
@@ -391,7 +391,7 @@ SELECT SUM(total) FROM orders WHERE YEAR(ordered) = 2023
 SELECT SUM(total) FILTER (WHERE YEAR(ordered) = 2024) / SUM(total) FILTER (WHERE YEAR(ordered) = 2023) AS
 growth FROM orders
 
--- not yet: unsupported_function
+-- answered
 SELECT CORR(x, y) FROM (SELECT quantity AS x, price AS y FROM items) t
 
 -- answered
