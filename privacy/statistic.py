@@ -74,6 +74,11 @@ class Encoding:
         assert self.step > 0
         assert self.lowest <= self.highest
 
+    @property
+    def largest(self) -> int:
+        """The greatest |T|, at least 1: what one row is worth in a plain sum."""
+        return max(abs(self.lowest), abs(self.highest), 1)
+
 
 def units_of_row(
     kind: StatisticKind, *, highest: int, degree: int, second_highest: int = 1, second_degree: int = 0

@@ -212,7 +212,7 @@ class _Builder(Builder):
             self._add(
                 apart,
                 StatisticKind.SUM,
-                per_row=max(abs(encoding.lowest), abs(encoding.highest), 1),
+                per_row=encoding.largest,
                 argument=argument,
                 condition=family.filter,
                 text=text,

@@ -51,7 +51,7 @@ class DifferentValues:
                 return 1
             case StatisticKind.SUM:
                 assert self.encoding is not None
-                return max(abs(self.encoding.lowest), abs(self.encoding.highest), 1)
+                return self.encoding.largest
             case StatisticKind.MOMENTS:
                 assert self.encoding is not None
                 return int(self.encoding.highest**self.degree)

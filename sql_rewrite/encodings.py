@@ -40,7 +40,7 @@ def sum_encoding(lower: Fraction, upper: Fraction, *, integer: bool, fine: bool)
     encoding = Encoding(offset=Fraction(0), step=step, lowest=math.floor(lower / step), highest=math.ceil(upper / step))
     if not fine:
         return encoding
-    parts = _parts(max(abs(encoding.lowest), abs(encoding.highest), 1), FINE)
+    parts = _parts(encoding.largest, FINE)
     return Encoding(encoding.offset, step / parts, encoding.lowest * parts, encoding.highest * parts)
 
 

@@ -3,12 +3,13 @@
 Claim. The core groups by whole numbers, and the answer shows what the text says. Argument: such a key is a whole number
 times or divided by a constant. The whole number is the core's key; the constant is applied to the released key, by the
 same operation on the same double. ROUND(x, d) is ROUND(x * 10^d) / 10^d, as the engine computes it. Two whole numbers
-below 2^50 in size give two keys, because the constant is neither zero nor so small or large that a product leaves the
-doubles of full precision; so no two groups are shown under one key.
+below 2^50 in size give two keys, because all constants of a key together are neither zero nor so small or large that a
+product leaves the doubles of full precision. Greater ones may be shown under one key, as equal doubles are everywhere.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -25,7 +26,8 @@ DIGITS_MAX = 9
 _CUT = frozenset(("floor", "ceil", "round", "trunc", "integer_divide", "cast_integer"))
 """What makes whole numbers on purpose: of x / 7 more likely x // 7 is meant, and the refusal says so."""
 
-_SMALLEST, _LARGEST = 1e-100, 1e100
+_POWER_MAX = 100.0
+"""Most that all constants of one key may be together, as a power of ten, upwards and downwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,14 @@ def whole_part(lifter: Lifter, node: exp.Expr) -> WholePart | None:
     node = bare(node)
     if isinstance(node, exp.Round):
         return _rounded(lifter, node)
+    size = 0.0  # of all constants together, as a power of ten
     while True:
-        inner = _scaled(lifter, node)
-        if inner is None:
+        scaled = _scaled(lifter, node)
+        if scaled is None:
+            return None
+        inner, power = scaled
+        size += power
+        if abs(size) > _POWER_MAX:
             return None
         node = bare(inner)
         written = lifter.lift(node)
@@ -54,25 +61,33 @@ def whole_part(lifter: Lifter, node: exp.Expr) -> WholePart | None:
             return None
 
 
-def _scaled(lifter: Lifter, node: exp.Expr) -> exp.Expr | None:
-    """What a product or a quotient scales by a constant, or a minus sign by -1."""
-    inner: exp.Expr | None = None
-    if isinstance(node, exp.Mul) and _is_scale(lifter, node.this):
-        inner = node.expression
-    elif isinstance(node, exp.Neg) or (isinstance(node, exp.Mul | exp.Div) and _is_scale(lifter, node.expression)):
-        inner = node.this
-    return inner
+def _scaled(lifter: Lifter, node: exp.Expr) -> tuple[exp.Expr, float] | None:
+    """What a product or a quotient scales by a constant, or a minus sign by -1, and by which power of ten."""
+    if isinstance(node, exp.Neg):
+        return node.this, 0.0
+    if isinstance(node, exp.Mul):
+        for scale, inner in ((node.this, node.expression), (node.expression, node.this)):
+            power = _power(lifter, scale)
+            if power is not None:
+                return inner, power
+    if isinstance(node, exp.Div):
+        power = _power(lifter, node.expression)
+        return None if power is None else (node.this, -power)
+    return None
 
 
-def _is_scale(lifter: Lifter, node: exp.Expr) -> bool:
+def _power(lifter: Lifter, node: exp.Expr) -> float | None:
+    """The size of a constant, as a power of ten; None for anything else, and for zero."""
     node = bare(node)
     if isinstance(node, exp.Neg):
         node = bare(node.this)
     if not isinstance(node, exp.Literal | exp.Placeholder):
-        return False
+        return None
     constant = lifter.lift(node)
     value = constant.value if isinstance(constant, Literal) else None
-    return isinstance(value, int | float) and not isinstance(value, bool) and _SMALLEST <= abs(value) <= _LARGEST
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        return None
+    return math.log10(abs(value))
 
 
 def _rounded(lifter: Lifter, node: exp.Round) -> WholePart | None:

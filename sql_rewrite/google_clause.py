@@ -89,6 +89,8 @@ def respelled(sql: str) -> Respelled | None:
     pieces: list[str] = []
     at = 0
     for change in sorted(changes, key=lambda one: one.start):
+        if change.start < at:
+            raise reader.inside_another(change.start)
         pieces += [sql[at : change.start], _in_place(sql[change.start : change.end], change.new)]
         at = change.end
     return Respelled("".join([*pieces, sql[at:]]), reader.clause())
@@ -309,6 +311,11 @@ class _Reader:
     def _between(self, first: int, end: int) -> str:
         """The text of some tokens."""
         return self._sql[self._tokens[first].start : self._tokens[end - 1].end + 1] if first < end else ""
+
+    def inside_another(self, start: int) -> Refused:
+        """The refusal of a call with bounds inside the arguments of another one: an aggregate of an aggregate."""
+        token = next(token for token in self._tokens if token.start >= start)
+        return self._refusal(token, "A call of its spelling stands inside another one.", "write them side by side")
 
     def _refusal(self, token: Token | None, why: str, *instead: str) -> Refused:
         return refuse(

@@ -19,7 +19,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
-from sql_rewrite.syntax import populated, select_place
+from sql_rewrite.syntax import populated, select_place, unbracketed
 from sql_rewrite.text import Text
 
 __all__ = ["GroupKey", "GroupKeyReader"]
@@ -69,7 +69,7 @@ class GroupKeyReader:
         nodes: list[exp.Expr] = []
         if group.args.get("all"):
             nodes += [value for value in self._select.values if not aggregate_calls([value])]
-        nodes += [self._group_item(part) for item in group.expressions for part in _unbracketed(item)]
+        nodes += [self._group_item(part) for item in group.expressions for part in unbracketed(item)]
         result = []
         for node in nodes:
             written, divisor = self._lifter.lift(node), 1
@@ -192,12 +192,3 @@ def _middle(key: Expression) -> str:
 
 def _clipped(text: str) -> str:
     return f"GREATEST(0, LEAST({text}, 1000000))"
-
-
-def _unbracketed(item: exp.Expr) -> list[exp.Expr]:
-    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
-    if isinstance(item, exp.Paren):
-        return _unbracketed(item.this)
-    if isinstance(item, exp.Tuple):
-        return [key for part in item.expressions for key in _unbracketed(part)]
-    return [item]

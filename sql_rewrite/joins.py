@@ -12,49 +12,26 @@ holds whatever the multiplicities are. A reference to another person, such as a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 from sqlglot import exp
 
-from privacy.policy import Column, Dataset, Table
-from privacy.refusal import Position, Refused
+from privacy.policy import Dataset, Table
+from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.join_links import End, Link, Place, declared, is_unit, link_of, linked, listed, refers
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
-from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["SOURCES_MAX", "conjuncts", "resolve_sources"]
-
-_Place = Callable[[], Position | None]
-"""Looks up where something is in the text, which only a refusal needs."""
+__all__ = ["SOURCES_MAX", "resolve_sources"]
 
 PAIRS_MAX = 2**20
 """Most rows of one unit after joins on the unit: as many as two tables of a thousand rows each make."""
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """One side of a join's equality: a stored column of a table, which an entry of FROM reads."""
-
-    entry: Entry
-    source: Source
-    column: Column
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """The equality of a join as it is written: a column of an earlier entry, and one of the joined entry."""
-
-    left: _End
-    right: _End
-    outer: Literal["", "LEFT", "RIGHT"]
-    place: _Place
 
 
 def resolve_sources(
@@ -91,29 +68,29 @@ def resolve_sources(
             drafts.append(Source(f"r{first}", table))
             first += 1
         aliases[name] = drafts[-1].relation
-    links: list[_Link] = []
+    links: list[Link] = []
     using: set[str] = set()
     conditions: list[exp.Expr] = []
     inside: list[tuple[str, exp.Expr]] = []
     apart = False
     for place, join in enumerate(node.args.get("joins") or [], start=1):
         visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
-        if _listed(join, node):
+        if listed(join, node):
             apart = True
             continue
-        links.append(_link(join, visible, dataset, text, conditions, inside))
+        links.append(link_of(join, visible, dataset, text, conditions, inside))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-    linked: set[int] = set()
+    written: set[int] = set()
     if apart:
         everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
-        found, linked = _linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
+        found, written = linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
         links += found
         if len(links) < len(drafts) - 1:
             raise refuse(
                 "join_not_on_key",
                 "a join without a condition is refused",
                 "WHERE does not say for each of the tables which declared reference joins it by the key that it names.",
-                *_declared(dataset, *everything.sources),
+                *declared(dataset, *everything.sources),
                 position=text.position(node),
             )
     joins, preserved = _joins(links, dataset)
@@ -124,7 +101,7 @@ def resolve_sources(
         text,
         dataset,
         using,
-        linked=linked,
+        linked=written,
         conditions=conditions,
         preserved=_kept(entries, preserved),
         inside=inside,
@@ -141,220 +118,7 @@ def _kept(entries: Sequence[Entry], preserved: Collection[str]) -> frozenset[str
     return frozenset(kept)
 
 
-def _listed(join: exp.Join, node: exp.Select) -> bool:
-    """Whether a relation stands in FROM after a comma, or after CROSS JOIN, and WHERE says how it is joined."""
-    kind, rest = str(join.args.get("kind") or "").upper(), populated(join) - {"this", "kind"}
-    return not rest and kind in ("", "CROSS") and node.args.get("where") is not None
-
-
-def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that AND connects, brackets apart, in order."""
-    stack = [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, exp.Paren):
-            stack.append(part.this)
-        elif isinstance(part, exp.And):
-            stack += [part.expression, part.this]
-        else:
-            yield part
-
-
-def _linked(
-    node: exp.Select, names: SourceNames, joined: Collection[str], dataset: Dataset, text: Text
-) -> tuple[list[_Link], set[int]]:
-    """The equalities of WHERE along declared references, or of units, one for each entry that no join has.
-
-    With the identities of those that are conditions of WHERE by themselves. What joins nothing, or names an entry that
-    another equality joins already, is a condition like others.
-    """
-    found: list[_Link] = []
-    own: set[int] = set()
-    parents = set(joined)
-    of_units: list[tuple[exp.Expr, exp.Expr, _Link]] = []
-    for whole in conjuncts(node.args["where"].this):
-        for part in _in_every_branch(whole):
-            link = _along(part, names, text)
-            if link is None or link.right.entry.relation in parents:
-                shared = _of_units(part, names, dataset, text)
-                of_units += [] if shared is None else [(whole, part, shared)]
-                continue
-            parents.add(link.right.entry.relation)
-            found.append(link)
-            if part is whole:
-                own.add(id(part))
-    for whole, part, link in of_units:
-        if link.right.entry.relation not in parents:
-            parents.add(link.right.entry.relation)
-            found.append(link)
-            if part is whole:
-                own.add(id(part))
-    return found, own
-
-
-def _of_units(part: exp.Expr, names: SourceNames, dataset: Dataset, text: Text) -> _Link | None:
-    """The join that an equality of the unit's keys of two entries says, to the later one of them."""
-    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
-        return None
-    if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
-        return None
-    one, two = _end(names, part.this), _end(names, part.expression)
-    if one is None or two is None or one.entry.relation == two.entry.relation:
-        return None
-    if not (_is_unit(one, dataset) and _is_unit(two, dataset)):
-        return None
-    places = [entry.relation for entry in names.entries]
-    earlier, later = sorted((one, two), key=lambda end: places.index(end.entry.relation))
-    return _Link(earlier, later, outer="", place=partial(text.position, part))
-
-
-def _along(part: exp.Expr, names: SourceNames, text: Text) -> _Link | None:
-    """The join that an equality of columns of two entries says, if it is along a declared reference."""
-    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column)):
-        return None
-    if not isinstance(part.expression, exp.Column) or not all(map(names.is_source, (part.this, part.expression))):
-        return None
-    one, two = _end(names, part.this), _end(names, part.expression)
-    if one is None or two is None or one.entry.relation == two.entry.relation:
-        return None
-    child, parent = (one, two) if _refers(one, two) else (two, one)
-    return _Link(child, parent, outer="", place=partial(text.position, part)) if _refers(child, parent) else None
-
-
-def _in_every_branch(part: exp.Expr) -> list[exp.Expr]:
-    """A condition; or, of conditions that OR connects, the equalities which each of them contains.
-
-    Such an equality joins as if it stood alone, and stays a part of the condition besides.
-    """
-    if not isinstance(part, exp.Or):
-        return [part]
-    first, *others = [list(conjuncts(branch)) for branch in _alternatives(part)]
-    return [each for each in first if isinstance(each, exp.EQ) and all(each in other for other in others)]
-
-
-def _alternatives(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that OR connects, brackets apart, in order."""
-    stack = [node]
-    while stack:
-        part = stack.pop()
-        if isinstance(part, exp.Paren):
-            stack.append(part.this)
-        elif isinstance(part, exp.Or):
-            stack += [part.expression, part.this]
-        else:
-            yield part
-
-
-def _end(names: SourceNames, node: exp.Column) -> _End | None:
-    """The stored column that a node names, None where a nested block computes it. Errors: Refused."""
-    entry, name = names.find(node)
-    stored = names.stored(entry, name)
-    return None if stored is None else _End(entry, *stored)
-
-
-def _link(
-    join: exp.Join,
-    names: SourceNames,
-    dataset: Dataset,
-    text: Text,
-    conditions: list[exp.Expr],
-    inside: list[tuple[str, exp.Expr]],
-) -> _Link:
-    """The equality of a join; the joined entry is the last of the visible ones.
-
-    What ON says beside the equality of an inner join is a condition of the block; beside that of a LEFT JOIN it is
-    `inside`, a condition on the rows of the joined relation before they are joined.
-    """
-    visible = names.entries
-    place = partial(text.position, join.this)
-    if join.args.get("method"):
-        raise refuse(
-            "unsupported_sql",
-            f"a {str(join.args['method']).lower()} join is refused",
-            "It does not say which columns are compared.",
-            *_declared(dataset),
-            position=place(),
-        )
-    consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
-    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
-        raise refuse(
-            "unsupported_sql",
-            f"a {(side + ' ' + kind).strip().lower()} join is refused",
-            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to.",
-            position=place(),
-        )
-    joined = visible[-1]
-    outer: Literal["", "LEFT", "RIGHT"] = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else ""
-    on, using = join.args.get("on"), join.args.get("using") or []
-    if len(using) == 1 and on is None:
-        holding = [(e, own) for e in visible if (own := names.own_name(e, using[0].name)) is not None]
-        if len(holding) > 1 and holding[-1][0] is joined:
-            names.check_using(using[0], [entry for entry, _ in holding[:-1]])
-            left, right = names.stored(*holding[0]), names.stored(*holding[-1])
-            if left is not None and right is not None:
-                return _Link(_End(holding[0][0], *left), _End(joined, *right), outer, place)
-    found: _Link | None = None
-    rest: list[exp.Expr] = []
-    parts = [] if on is None else list(conjuncts(on))
-    links = [_equality(part, names, joined, outer, place) for part in parts]
-    best = 0 if len(links) == 1 else max(range(len(links)), key=lambda i: (_joins_by(links[i], dataset), -i), default=0)
-    for place_of, part in enumerate(parts):
-        if place_of == best and links[place_of] is not None:
-            found = links[place_of]
-        else:
-            rest.append(part)
-    # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
-    reversed_ = found is not None and _refers(found.right, found.left) and not found.left.source.table.protected
-    if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
-        conditions += rest
-        return found
-    if found is not None and outer == "LEFT" and isinstance(joined, Source) and joined.table.protected:
-        inside += [(joined.relation, part) for part in rest]
-        return found
-    if on is None and not using and kind in ("", "CROSS"):
-        raise refuse(
-            "join_not_on_key",
-            "a join without a condition is refused",
-            "A join needs a condition: without one, every row would meet every row of the other table.",
-            *_declared(dataset, *names.sources),
-            position=place(),
-        )
-    raise refuse(
-        "join_not_on_key",
-        "a join is refused",
-        "It is not one equality between a declared reference and the key it names.",
-        *_declared(dataset, *names.sources),
-        position=place(),
-    )
-
-
-def _equality(
-    part: exp.Expr, names: SourceNames, joined: Entry, outer: Literal["", "LEFT", "RIGHT"], place: _Place
-) -> _Link | None:
-    """The equality of a stored column of the joined entry and one of an earlier entry, if that is what the part is."""
-    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
-        return None
-    one, two = _end(names, part.this), _end(names, part.expression)
-    if one is None or two is None:
-        return None
-    if two.entry is not joined:
-        one, two = two, one
-    return _Link(one, two, outer, place) if two.entry is joined and one.entry is not joined else None
-
-
-def _declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
-    """The declared joins between the tables of these sources, or every declared join when there are none."""
-    lines = {
-        f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}": (table.name, r.table)
-        for table in dataset.tables
-        for r in table.references
-    }
-    meant = [line for line, ends in lines.items() if set(ends) <= {source.table.name for source in sources}]
-    return tuple((meant or list(lines))[:5])
-
-
-def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], set[str]]:
+def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], set[str]]:
     """The joins by the entry of their parent, and the public relations whose rows an outer join keeps.
 
     Each link points from a reference to a unique key, or else it is of units.
@@ -363,13 +127,13 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
     preserved: set[str] = set()
     for place, link in enumerate(links):
         child, parent = link.left, link.right
-        if not _refers(child, parent):
+        if not refers(child, parent):
             child, parent = parent, child
-        along = _refers(child, parent)
+        along = refers(child, parent)
         kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
         single = along and kept is not parent and parent.entry.relation not in joins
         single = single and parent.source.relation == _first(parent.entry)
-        if not single and _is_unit(link.left, dataset) and _is_unit(link.right, dataset):
+        if not single and is_unit(link.left, dataset) and is_unit(link.right, dataset):
             _add_on_unit(link, joins, dataset, alone=not place)
             continue
         if not along:
@@ -377,7 +141,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
                 "join_not_on_key",
                 "a join is refused",
                 "No declared reference connects these two columns.",
-                *_declared(dataset),
+                *declared(dataset),
                 position=link.place(),
             )
         if kept is parent and not parent.source.table.protected and child.source.table.protected:
@@ -387,7 +151,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
                 "join_multiplies",
                 f"a {link.outer} JOIN to many rows is refused",
                 "It would repeat rows of one person and add rows without a partner.",
-                *_declared(dataset, child.source, parent.source),
+                *declared(dataset, child.source, parent.source),
                 position=link.place(),
             )
         elif kept is child and isinstance(parent.entry, View) and not parent.entry.rows.plain:
@@ -426,7 +190,7 @@ def _joins(links: Sequence[_Link], dataset: Dataset) -> tuple[dict[str, Join], s
     return joins, preserved
 
 
-def _meets_many(link: _Link) -> Refused:
+def _meets_many(link: Link) -> Refused:
     return refuse(
         "join_multiplies",
         "a join is refused",
@@ -436,22 +200,7 @@ def _meets_many(link: _Link) -> Refused:
     )
 
 
-def _joins_by(link: _Link | None, dataset: Dataset) -> int:
-    """How good an equality is for a join: along a reference, of units, of stored columns, none."""
-    if link is None:
-        return 0
-    if _refers(link.left, link.right) or _refers(link.right, link.left):
-        return 3
-    return 2 if _is_unit(link.left, dataset) and _is_unit(link.right, dataset) else 1
-
-
-def _is_unit(end: _End, dataset: Dataset) -> bool:
-    """Whether the column is the key of the unit that the row belongs to, in every row of the table."""
-    found = reference(end.source, end.column, dataset)
-    return found.is_unit and end.source.table.protected
-
-
-def _add_on_unit(link: _Link, joins: dict[str, Join], dataset: Dataset, *, alone: bool) -> None:
+def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone: bool) -> None:
     """Adds the join of rows about people that belong to one unit, which all tables of an entry share."""
     left, right = (link.right, link.left) if link.outer == "RIGHT" else (link.left, link.right)
     if link.outer == "RIGHT" and not alone:
@@ -486,7 +235,7 @@ def _first(entry: Entry) -> str:
     return tables_of(entry)[0].relation
 
 
-def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: _Place) -> tuple[Entry, ...]:
+def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: Place) -> tuple[Entry, ...]:
     """The entries with their joins, from the one whose rows are counted to its parents."""
     roots = [entry for entry in drafts if entry.relation not in joins]
     if len(roots) != 1:
@@ -494,7 +243,7 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
             "join_multiplies",
             "FROM is refused",
             "It does not start from one table whose rows are counted.",
-            *_declared(dataset),
+            *declared(dataset),
             position=place(),
         )
     root = tables_of(roots[0])[0]
@@ -503,7 +252,7 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
             "unsupported_sql",
             "a join that starts from a public table is refused",
             "Rows of people are counted, each once: the join starts from their table and follows its references.",
-            *(line for line in _declared(dataset) if f" JOIN {root.table.name} ON " in line),
+            *(line for line in declared(dataset) if f" JOIN {root.table.name} ON " in line),
             position=place(),
         )
     result: list[Entry] = [roots[0]]
@@ -524,7 +273,7 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
     return tuple(result)
 
 
-def _check_pairs(sources: Sequence[Source], place: _Place) -> None:
+def _check_pairs(sources: Sequence[Source], place: Place) -> None:
     """Refuses joins on the unit in which the rows of one person multiply beyond what a worker may hold."""
     if not any(source.join is not None and source.join.on_unit for source in sources):
         return
@@ -564,13 +313,7 @@ def _outer(source: Source, found: Expression, dataset: Dataset) -> Expression:
     return reference(source, column, dataset)
 
 
-def _refers(child: _End, parent: _End) -> bool:
-    """Whether the child's column is declared to refer to the parent's."""
-    wanted = (child.column.name.lower(), parent.source.table.name.lower(), parent.column.name.lower())
-    return any((r.column.lower(), r.table.lower(), r.key.lower()) == wanted for r in child.source.table.references)
-
-
-def _check_unit_path(child: _End, parent: Table, dataset: Dataset, place: _Place) -> None:
+def _check_unit_path(child: End, parent: Table, dataset: Dataset, place: Place) -> None:
     """A protected parent must be on the child's own way to the privacy unit: then both rows have one owner."""
     if not parent.protected:
         return
@@ -590,6 +333,6 @@ def _check_unit_path(child: _End, parent: Table, dataset: Dataset, place: _Place
             "join_not_on_key",
             "a join is refused",
             "It does not follow the table's way to the privacy unit, so two people could meet in one row.",
-            *_declared(dataset),
+            *declared(dataset),
             position=place(),
         )

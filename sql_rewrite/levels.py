@@ -24,7 +24,7 @@ from privacy.aggregate import AggregateFunction
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Released, aliased, column
-from sql_rewrite.syntax import populated
+from sql_rewrite.syntax import populated, unbracketed
 from sql_rewrite.text import Text
 
 __all__ = ["GROUPINGS", "LEVELS", "LEVELS_MAX", "Levels", "levels_of"]
@@ -203,10 +203,10 @@ def _sets(item: exp.Expr) -> list[list[exp.Expr]]:
     if isinstance(item, exp.GroupingSets):
         return [keys for part in item.expressions for keys in _sets(part)]
     if isinstance(item, exp.Rollup):
-        parts = [_listed(part) for part in item.expressions]
+        parts = [unbracketed(part) for part in item.expressions]
         return [[key for part in parts[:length] for key in part] for length in range(len(parts), -1, -1)]
     if isinstance(item, exp.Cube):
-        parts = [_listed(part) for part in item.expressions]
+        parts = [unbracketed(part) for part in item.expressions]
         if len(parts) > LEVELS_MAX.bit_length():
             # Too many, and not written out to say so.
             return [[]] * (LEVELS_MAX + 1)
@@ -215,13 +215,4 @@ def _sets(item: exp.Expr) -> list[list[exp.Expr]]:
             for length in range(len(parts), -1, -1)
             for chosen in itertools.combinations(parts, length)
         ]
-    return [_listed(item)]
-
-
-def _listed(item: exp.Expr) -> list[exp.Expr]:
-    """The keys of a bracketed list of keys, or of one."""
-    if isinstance(item, exp.Paren):
-        return _listed(item.this)
-    if isinstance(item, exp.Tuple):
-        return [key for part in item.expressions for key in _listed(part)]
-    return [item]
+    return [unbracketed(item)]

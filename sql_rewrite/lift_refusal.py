@@ -59,7 +59,7 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
         return refuse(
             "private_row_limit",
             "a window function on private rows is refused",
-            "It couples rows of different people.",
+            "It puts rows beside each other, perhaps of different people. Within one person it is not answered yet.",
             "use the window on released numbers, in a query around the aggregation",
             position=position,
         )

@@ -29,7 +29,7 @@ from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
-from sql_rewrite.joins import conjuncts
+from sql_rewrite.join_links import conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Join, Source, UnitGroups, leaves, names_unit
 from sql_rewrite.refuse import refuse

@@ -314,7 +314,7 @@ def greatest_norm(of: NormOf, contribution: NormedContribution, encoding: Encodi
             most = contribution.power.choose(l1=Fraction(contribution.cells), l2=_root_up(contribution.cells))
         case NormOf.SUM:
             assert encoding is not None
-            most = Fraction(contribution.rows * max(abs(encoding.lowest), abs(encoding.highest), 1))
+            most = Fraction(contribution.rows * encoding.largest)
         case _:
             assert_never(of)
     return min(_grained(most), Fraction(NORM_MAX))

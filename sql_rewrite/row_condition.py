@@ -7,7 +7,7 @@ from sqlglot import exp
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
 from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import build
-from sql_rewrite.joins import conjuncts
+from sql_rewrite.join_links import conjuncts
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
@@ -47,7 +47,7 @@ class RowCondition:
     def _of_relation(self, relation: str, part: exp.Expr) -> Expression:
         """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""
         condition = self._condition(part, "ON")
-        if {column.relation for column in columns_of(condition)} != {relation}:
+        if any(column.relation != relation for column in columns_of(condition)):
             raise refuse(
                 "join_not_on_key",
                 "a condition of a LEFT JOIN is refused",

@@ -38,6 +38,7 @@ __all__ = [
     "rebuilt",
     "rendered",
     "select_place",
+    "unbracketed",
     "whole_number",
 ]
 
@@ -121,6 +122,15 @@ def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         elif value is not None:
             parts[name] = value
     return type(node)(**parts)
+
+
+def unbracketed(item: exp.Expr) -> list[exp.Expr]:
+    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
+    if isinstance(item, exp.Paren):
+        return unbracketed(item.this)
+    if isinstance(item, exp.Tuple):
+        return [key for part in item.expressions for key in unbracketed(part)]
+    return [item]
 
 
 def consume(node: exp.Expr, *names: str, text: Text, what: str) -> None:

@@ -15,7 +15,7 @@ unit has one row; otherwise at most as many as it has rows below.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -44,7 +44,7 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, reference
-from sql_rewrite.syntax import consume, populated, select_place
+from sql_rewrite.syntax import consume, populated, select_place, unbracketed
 from sql_rewrite.text import Text
 from sql_rewrite.unit_values import content_name, facts_of, made, renamed, too_wide
 
@@ -183,7 +183,7 @@ class UnitBlock:
         nodes: list[exp.Expr] = []
         if group.args.get("all"):
             nodes += [value for value in self._select.values if not aggregate_calls([value])]
-        return nodes + [self._key_node(part) for item in group.expressions for part in _unbracketed(item)]
+        return nodes + [self._key_node(part) for item in group.expressions for part in unbracketed(item)]
 
     def _key_node(self, item: exp.Expr) -> exp.Expr:
         place = select_place(item)
@@ -386,14 +386,3 @@ class _GroupLift(ExpressionLift):
         """A key, a value of the group, or what is made of them. Errors: Refused."""
         known = self._block.known(node)
         return super().lift(node, like=like) if known is None else known
-
-
-def _unbracketed(item: exp.Expr) -> Iterator[exp.Expr]:
-    """The keys that a part of GROUP BY stands for: brackets around one key or a list of keys mean nothing."""
-    if isinstance(item, exp.Paren):
-        yield from _unbracketed(item.this)
-    elif isinstance(item, exp.Tuple):
-        for part in item.expressions:
-            yield from _unbracketed(part)
-    else:
-        yield item

@@ -192,3 +192,12 @@ SELECT COUNT(*) FROM visits a LEFT JOIN visits b ON a.person_id = b.person_id LE
 
 -- refused: join_multiplies
 SELECT SUM(a.cost) FROM visits a, visits b, visits c WHERE a.person_id = b.person_id AND b.person_id = c.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM (SELECT h.region FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id) t
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AND v.cost > 3
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p, visits v WHERE p.person_id = v.person_id OR p.age > 3

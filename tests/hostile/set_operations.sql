@@ -39,3 +39,9 @@ SELECT COUNT(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM 
 
 -- refused: raw_rows
 WITH a AS (SELECT age FROM people UNION ALL SELECT age FROM people) SELECT COUNT(*) FROM a
+
+-- refused: unsupported_sql
+SELECT sex, COUNT(DISTINCT age) FROM people GROUP BY ROLLUP (sex)
+
+-- refused: unsupported_sql
+SELECT sex, SUM(DISTINCT age) FROM people GROUP BY GROUPING SETS ((sex), ())

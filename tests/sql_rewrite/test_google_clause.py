@@ -153,3 +153,11 @@ def test_what_differs_in_meaning_is_said() -> None:
     )
     assert ["every aggregate" in warning.what for warning in clause(both).warnings] == [True]
     assert clause(CLAUSE.replace(")", ", max_groups_contributed = 1)") + "COUNT(*) FROM t").warnings == ()
+
+
+def test_a_call_inside_another_is_refused() -> None:
+    """Shows that two changes of one place are no text of their own."""
+    with pytest.raises(Refused) as caught:
+        respelled("SELECT SUM(COALESCE(ANON_SUM(age), 0), contribution_bounds_per_group => (0, 9)) FROM people")
+    assert caught.value.findings[0].code == "unsupported_sql"
+    assert "inside another" in caught.value.findings[0].why

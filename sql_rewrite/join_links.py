@@ -1,0 +1,272 @@
+"""How a block says its joins: the equality of ON, USING, or of WHERE for tables after a comma.
+
+What an equality compares are stored columns of two entries of FROM. Whether it may join them, joins.py decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from sqlglot import exp
+
+from privacy.policy import Column, Dataset
+from privacy.refusal import Position
+from sql_rewrite.plan import Source
+from sql_rewrite.refuse import refuse
+from sql_rewrite.sources import Entry, SourceNames, reference
+from sql_rewrite.syntax import consume, populated
+from sql_rewrite.text import Text
+
+__all__ = ["End", "Link", "Outer", "Place", "conjuncts", "declared", "is_unit", "link_of", "linked", "listed", "refers"]
+
+Place = Callable[[], Position | None]
+"""Looks up where something is in the text, which only a refusal needs."""
+
+Outer = Literal["", "LEFT", "RIGHT"]
+"""Which side of a join keeps its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One side of a join's equality: a stored column of a table, which an entry of FROM reads."""
+
+    entry: Entry
+    source: Source
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The equality of a join as it is written: a column of an earlier entry, and one of the joined entry."""
+
+    left: End
+    right: End
+    outer: Outer
+    place: Place
+
+
+def listed(join: exp.Join, node: exp.Select) -> bool:
+    """Whether a relation stands in FROM after a comma, or after CROSS JOIN, and WHERE says how it is joined."""
+    kind, rest = str(join.args.get("kind") or "").upper(), populated(join) - {"this", "kind"}
+    return not rest and kind in ("", "CROSS") and node.args.get("where") is not None
+
+
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND connects, brackets apart, in order."""
+    return _connected(node, exp.And)
+
+
+def _connected(node: exp.Expr, connector: type[exp.Connector]) -> Iterator[exp.Expr]:
+    stack = [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, exp.Paren):
+            stack.append(part.this)
+        elif isinstance(part, connector):
+            stack += [part.expression, part.this]
+        else:
+            yield part
+
+
+def linked(
+    node: exp.Select, names: SourceNames, joined: Collection[str], dataset: Dataset, text: Text
+) -> tuple[list[Link], set[int]]:
+    """The equalities of WHERE along declared references, or of units, one for each entry that no join has.
+
+    With the identities of those that are conditions of WHERE by themselves. What joins nothing, or names an entry that
+    another equality joins already, is a condition like others.
+    """
+    found: list[Link] = []
+    own: set[int] = set()
+    parents = set(joined)
+    of_units: list[tuple[exp.Expr, exp.Expr, Link]] = []
+    for whole in conjuncts(node.args["where"].this):
+        for part in _in_every_branch(whole):
+            link = _along(part, names, text)
+            if link is None or link.right.entry.relation in parents:
+                shared = _of_units(part, names, dataset, text)
+                of_units += [] if shared is None else [(whole, part, shared)]
+                continue
+            parents.add(link.right.entry.relation)
+            found.append(link)
+            if part is whole:
+                own.add(id(part))
+    for whole, part, link in of_units:
+        if link.right.entry.relation not in parents:
+            parents.add(link.right.entry.relation)
+            found.append(link)
+            if part is whole:
+                own.add(id(part))
+    return found, own
+
+
+def _compared(part: exp.Expr, names: SourceNames) -> tuple[End, End] | None:
+    """The stored columns of two entries that an equality compares; None for any other condition. Errors: Refused."""
+    if not (isinstance(part, exp.EQ) and isinstance(part.this, exp.Column) and isinstance(part.expression, exp.Column)):
+        return None
+    one, two = _end(names, part.this), _end(names, part.expression)
+    return None if one is None or two is None or one.entry.relation == two.entry.relation else (one, two)
+
+
+def _known(part: exp.Expr, names: SourceNames) -> tuple[End, End] | None:
+    """The same, of columns that are known: another name is refused where the condition is read."""
+    columns = [side for side in part.iter_expressions() if isinstance(side, exp.Column)]
+    return _compared(part, names) if all(map(names.is_source, columns)) else None
+
+
+def _of_units(part: exp.Expr, names: SourceNames, dataset: Dataset, text: Text) -> Link | None:
+    """The join that an equality of the unit's keys of two entries says, to the later one of them."""
+    ends = _known(part, names)
+    if ends is None or not all(is_unit(end, dataset) for end in ends):
+        return None
+    places = [entry.relation for entry in names.entries]
+    earlier, later = sorted(ends, key=lambda end: places.index(end.entry.relation))
+    return Link(earlier, later, outer="", place=partial(text.position, part))
+
+
+def _along(part: exp.Expr, names: SourceNames, text: Text) -> Link | None:
+    """The join that an equality of columns of two entries says, if it is along a declared reference."""
+    ends = _known(part, names)
+    if ends is None:
+        return None
+    child, parent = ends if refers(*ends) else reversed(ends)
+    return Link(child, parent, outer="", place=partial(text.position, part)) if refers(child, parent) else None
+
+
+def _in_every_branch(part: exp.Expr) -> list[exp.Expr]:
+    """A condition; or, of conditions that OR connects, the equalities which each of them contains.
+
+    Such an equality joins as if it stood alone, and stays a part of the condition besides.
+    """
+    if not isinstance(part, exp.Or):
+        return [part]
+    first, *others = [list(conjuncts(branch)) for branch in _connected(part, exp.Or)]
+    return [each for each in first if isinstance(each, exp.EQ) and all(each in other for other in others)]
+
+
+def _end(names: SourceNames, node: exp.Column) -> End | None:
+    """The stored column that a node names, None where a nested block computes it. Errors: Refused."""
+    entry, name = names.find(node)
+    stored = names.stored(entry, name)
+    return None if stored is None else End(entry, *stored)
+
+
+def link_of(
+    join: exp.Join,
+    names: SourceNames,
+    dataset: Dataset,
+    text: Text,
+    conditions: list[exp.Expr],
+    inside: list[tuple[str, exp.Expr]],
+) -> Link:
+    """The equality of a join; the joined entry is the last of the visible ones.
+
+    What ON says beside the equality of an inner join is a condition of the block; beside that of a LEFT JOIN it is
+    `inside`, a condition on the rows of the joined relation before they are joined.
+    """
+    visible = names.entries
+    place = partial(text.position, join.this)
+    if join.args.get("method"):
+        raise refuse(
+            "unsupported_sql",
+            f"a {str(join.args['method']).lower()} join is refused",
+            "It does not say which columns are compared.",
+            *declared(dataset),
+            position=place(),
+        )
+    consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
+    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
+        raise refuse(
+            "unsupported_sql",
+            f"a {(side + ' ' + kind).strip().lower()} join is refused",
+            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to.",
+            position=place(),
+        )
+    joined = visible[-1]
+    outer: Outer = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else ""
+    on, using = join.args.get("on"), join.args.get("using") or []
+    if len(using) == 1 and on is None:
+        holding = [(e, own) for e in visible if (own := names.own_name(e, using[0].name)) is not None]
+        if len(holding) > 1 and holding[-1][0] is joined:
+            names.check_using(using[0], [entry for entry, _ in holding[:-1]])
+            left, right = names.stored(*holding[0]), names.stored(*holding[-1])
+            if left is not None and right is not None:
+                return Link(End(holding[0][0], *left), End(joined, *right), outer, place)
+    found: Link | None = None
+    rest: list[exp.Expr] = []
+    parts = [] if on is None else list(conjuncts(on))
+    links = [_equality(part, names, joined, outer, place) for part in parts]
+    best = 0 if len(links) == 1 else max(range(len(links)), key=lambda i: (_joins_by(links[i], dataset), -i), default=0)
+    for place_of, part in enumerate(parts):
+        if place_of == best and links[place_of] is not None:
+            found = links[place_of]
+        else:
+            rest.append(part)
+    # A condition beside an outer join may stand in WHERE only where it is of the rows that the join looks for.
+    reversed_ = found is not None and refers(found.right, found.left) and not found.left.source.table.protected
+    if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
+        conditions += rest
+        return found
+    if found is not None and outer == "LEFT" and isinstance(joined, Source) and joined.table.protected:
+        inside += [(joined.relation, part) for part in rest]
+        return found
+    if on is None and not using and kind in ("", "CROSS"):
+        raise refuse(
+            "join_not_on_key",
+            "a join without a condition is refused",
+            "A join needs a condition: without one, every row would meet every row of the other table.",
+            *declared(dataset, *names.sources),
+            position=place(),
+        )
+    raise refuse(
+        "join_not_on_key",
+        "a join is refused",
+        "It is not one equality between a declared reference and the key it names.",
+        *declared(dataset, *names.sources),
+        position=place(),
+    )
+
+
+def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: Outer, place: Place) -> Link | None:
+    """The equality of a stored column of the joined entry and one of an earlier entry, if that is what the part is."""
+    ends = _compared(part, names)
+    if ends is None or joined.relation not in (ends[0].entry.relation, ends[1].entry.relation):
+        return None
+    left, right = ends if ends[1].entry.relation == joined.relation else reversed(ends)
+    return Link(left, right, outer, place)
+
+
+def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
+    """The declared joins between the tables of these sources, or every declared join when there are none."""
+    lines = {
+        f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}": (table.name, r.table)
+        for table in dataset.tables
+        for r in table.references
+    }
+    meant = [line for line, ends in lines.items() if set(ends) <= {source.table.name for source in sources}]
+    return tuple((meant or list(lines))[:5])
+
+
+def _joins_by(link: Link | None, dataset: Dataset) -> int:
+    """How good an equality is for a join: along a reference, of units, of stored columns, none."""
+    if link is None:
+        return 0
+    if refers(link.left, link.right) or refers(link.right, link.left):
+        return 3
+    return 2 if is_unit(link.left, dataset) and is_unit(link.right, dataset) else 1
+
+
+def is_unit(end: End, dataset: Dataset) -> bool:
+    """Whether the column is the key of the unit that the row belongs to, in every row of the table."""
+    found = reference(end.source, end.column, dataset)
+    return found.is_unit and end.source.table.protected
+
+
+def refers(child: End, parent: End) -> bool:
+    """Whether the child's column is declared to refer to the parent's."""
+    wanted = (child.column.name.lower(), parent.source.table.name.lower(), parent.column.name.lower())
+    return any((r.column.lower(), r.table.lower(), r.key.lower()) == wanted for r in child.source.table.references)
