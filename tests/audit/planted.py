@@ -27,7 +27,7 @@ from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
 from sql_rewrite import evaluate as evaluating
-from sql_rewrite import group_keys, joins, lower_expression, lower_units
+from sql_rewrite import group_keys, join_links, joins, lower_expression, lower_units
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
@@ -317,8 +317,9 @@ def units_counted_as_rows(patch: pytest.MonkeyPatch) -> None:
 @planted("changed by|not unique")
 def join_that_multiplies(patch: pytest.MonkeyPatch) -> None:
     """A reference may be followed backwards, to a key that is not unique: a person's row is repeated."""
-    genuine = joins._refers
-    patch.setattr(joins, "_refers", lambda child, parent: genuine(parent, child))
+    genuine = join_links.refers
+    for module in (join_links, joins):
+        patch.setattr(module, "refers", lambda child, parent: genuine(parent, child))
     patch.setattr(joins, "_check_unit_path", lambda *_: None)
 
 

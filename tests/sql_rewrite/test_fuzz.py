@@ -47,6 +47,12 @@ _FOREIGN = (
     "|| :: : ? $1 $x @ ! ~ ^ ** & | << >> -> ->> [ ] { } {# #} # ` \\ 1 0.5 'a' \"b\" age sex n x TRUE FALSE DATE "
     "TIMESTAMP é \u200b \u00a0 \u2028 \x00 \ufeff \U0001f4a9 random() error('x') read_csv('x') mod(age,2,3) nvl(age,1)"
 ).split(" ")
+_UNREADABLE = (
+    "SELECT COUNT(*) AT  FROM people",
+    "SELECT COUNT(*), SUM(age),, AVG(age) FROM people",
+    "SELECT SUM(CASE WHEN age BETWEEN 18  64 THEN age ELSE 0 END) FROM people",
+)
+"""Malformed texts that the parser reads and DuckDB does not."""
 _UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _GENERATED = re.compile(
     r"(?:main|[a-z]{1,2}|[rkabsnmp]\d+|s\d+[tfhnxyvklas]?\d*_?\d*(?:_high|_low)?|rank|unit\$id|unit\$draw)\Z"
@@ -152,7 +158,7 @@ def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader:
     """
     accepted = unread = 0
     differences: list[object] = []
-    for text in mutations(seed, MUTATIONS // every):
+    for text in (*_UNREADABLE, *mutations(seed, MUTATIONS // every)):
         plan = planned(text)
         if plan is None:
             continue
@@ -166,8 +172,8 @@ def test_mutated_texts_are_refused_or_planned(seed: int, clinic: Clinic, reader:
         differences.append(clinic.difference(text, excused=documented))
     assert [difference for difference in differences if difference is not None] == []
     assert accepted > MUTATIONS // every // 40
-    # The parser reads malformed texts that DuckDB does not: without them nothing would show that they are refused.
-    assert unread > 0
+    # What the parser reads and DuckDB does not has to be refused by the reader.
+    assert unread >= len(_UNREADABLE)
 
 
 def documented(text: str, theirs: list[tuple[object, ...]], ours: list[tuple[object, ...]]) -> bool:
