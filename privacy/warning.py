@@ -15,6 +15,7 @@ WARNINGS: dict[str, str] = {
     "contribution_cut": "Scaling units to the norm that was chosen cuts a part of the answer which is not small.",
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
+    "levels_apart": "Each level of ROLLUP, CUBE or GROUPING SETS has noise of its own, and they share the price.",
     "no_group_shown": "The list of groups is not public, and none has enough units to be shown.",
     "groups_declared": "The groups are those of the declarations: nothing was counted, and nobody need be in them.",
     "extreme_quantile": "MIN or MAX of people is an extreme quantile, never the least or the greatest value itself.",

@@ -9,18 +9,20 @@ of every row add up to it exactly. Proof: post-processing (Dwork and Roth 2014, 
 public: of hidden ones, groups that are not shown would be missing from every total.
 
 What adds up: COUNT and SUM. An average of a coarser level is that of the averages below it, weighted by their noisy
-counts where these are positive. Other aggregates of a coarser level do not follow from those of the finest one.
+counts where these are positive. Other aggregates of a coarser level do not follow from those of the finest one: each
+level is then a core of its own, as if UNION ALL stood between them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
+from privacy.refusal import Finding, Position
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Released, aliased, column
@@ -64,26 +66,53 @@ class Levels:
         """The name of the column of GROUPING of some keys, by their names in the shell."""
         return self.groupings.setdefault(tuple(keys), f"g{len(self.groupings)}")
 
-    def check(self, core: Core, *, public: bool, text: Text, node: exp.Expr) -> None:
-        """Refuses what does not follow from the finest level. Errors: Refused."""
-        if not public:
-            raise refuse(
-                "unsupported_sql",
-                "ROLLUP, CUBE and GROUPING SETS are refused here",
-                "Their keys are not public: groups that are too small to be shown would be missing from every total.",
-                "ask each level in its own query",
-                "group by columns with declared keys",
-                position=text.position(node),
-            )
-        for aggregate in core.aggregates:
-            if aggregate.distinct or aggregate.function not in (*_ADDED, AggregateFunction.AVERAGE):
-                raise refuse(
-                    "unsupported_sql",
-                    f"{aggregate.text[:60]} at several levels is refused",
-                    "A coarser level is computed from the finest one, where only COUNT, SUM and AVG of rows add up.",
-                    "ask each level in its own query",
-                    position=aggregate.position,
-                )
+    def only(self, node: exp.Select, places: Sequence[int]) -> exp.Select:
+        """The block, grouped by the keys of one level alone."""
+        copy = node.copy()
+        assert isinstance(copy, exp.Select)
+        copy.set("group", exp.Group(expressions=[self.keys[place].copy() for place in places]) if places else None)
+        copy.parent = node.parent
+        return copy
+
+    def apart(self, core: Core, *, public: bool) -> bool:
+        """Whether the levels do not follow from the finest one, so that each has to be asked for itself."""
+        added = (*_ADDED, AggregateFunction.AVERAGE)
+        return not public or any(one.distinct or one.function not in added for one in core.aggregates)
+
+    def own(
+        self, core: str, keys: Sequence[str], grouped: Mapping[str, str], aggregates: Mapping[str, str]
+    ) -> exp.Select:
+        """The block of one level over the relation of its own core.
+
+        `keys` are the names of all keys in the relation of all levels; `grouped` gives those of this level, and
+        `aggregates` all aggregates, by the names that they have in the core.
+        """
+        values: list[exp.Expr] = [
+            aliased(column(grouped[key], core) if key in grouped else exp.Null(), key) for key in dict.fromkeys(keys)
+        ]
+        values += [aliased(column(inside, core), name) for name, inside in aggregates.items()]
+        values += [aliased(exp.Literal.number(bits), name) for name, bits in self._bits(grouped)]
+        return exp.Select(expressions=values)
+
+    def _bits(self, grouped: Collection[str]) -> list[tuple[str, int]]:
+        """The columns of GROUPING on one level."""
+        return [
+            (name, int("".join("0" if key in grouped else "1" for key in wanted), 2))
+            for wanted, name in self.groupings.items()
+        ]
+
+    def warning(self, position: Position | None) -> Finding:
+        """What an answer says whose levels have noise of their own."""
+        return Finding(
+            code="levels_apart",
+            what=f"each of the {len(self.sets)} levels is a release of its own",
+            why="They do not follow from the finest one, so they share the price, and totals are not the sums of their "
+            "parts.",
+            instead=(
+                "group by declared keys, and ask for COUNT, SUM and AVG alone: all levels then cost what one does",
+            ),
+            position=position,
+        )
 
     def relation(
         self,
@@ -129,9 +158,7 @@ class Levels:
                 values.append(aliased(_weighted(read, column(counts[name], core.name)), name))
             else:
                 values.append(aliased(exp.Sum(this=read), name))
-        for wanted, name in self.groupings.items():
-            bits = int("".join("0" if key in grouped else "1" for key in wanted), 2)
-            values.append(aliased(exp.Literal.number(bits), name))
+        values += [aliased(exp.Literal.number(bits), name) for name, bits in self._bits(grouped)]
         tree = exp.Select(expressions=values)
         if not finest and by:
             tree.set("group", exp.Group(expressions=by))

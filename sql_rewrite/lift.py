@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 
 from sqlglot import exp
 
@@ -534,7 +534,33 @@ class _Lift:
 
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope) -> Released:
         levels = levels_of(node, self.text)
-        grouped, node = node, node if levels is None else levels.finest(node)
+        block = self._block(node if levels is None else levels.finest(node), tables, scope, levels)
+        core = block.core(len(self.cores))
+        self.warnings.extend(block.lifter.warnings)
+        if levels is not None and levels.apart(core, public=cells_most(core, self.dataset) is not None):
+            above = block.shell_block(core.name)
+            return self.blocks.block(above, [(core.name, self._apart(levels, node, block, tables, scope))], scope)
+        groups = groups_of_declaration(core, self.dataset) if levels is None else None
+        if groups is not None:
+            self.warnings.append(declared_groups(self.text.position(node)))
+            self._derived += 1
+            name = f"keys{self._derived}$"
+            listed_groups = self.public.rows(*group_rows(core, groups, block.numbers))
+            return self.blocks.block(block.shell_block(name), [(name, listed_groups)], scope)
+        known, relation = self._known(core, block)
+        above = block.shell_block(known.name)
+        if levels is not None:
+            relation = self._at_levels(levels, known, relation, [name for _, name in block.keys.trees], scope)
+        result = self.blocks.block(above, [(known.name, relation)], scope)
+        as_it_is = levels is None and not (populated(above) - {"expressions"})
+        if as_it_is and all(output.column is not None for output in result.outputs):
+            result.bare = known.name
+        return result
+
+    def _block(
+        self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope, levels: Levels | None
+    ) -> CoreBlock:
+        """A block over tables, whose keys are those of one level. Errors: Refused."""
         write_out(node)
         if distinct_keys(node):
             node.set("distinct", None)
@@ -544,7 +570,7 @@ class _Lift:
         lifter = ExpressionLift(
             self.text, names.resolve, self.parameters, named, names.joins_to, self._member(names, scope)
         )
-        block = CoreBlock(
+        return CoreBlock(
             node,
             dataset=self.dataset,
             names=names,
@@ -553,15 +579,9 @@ class _Lift:
             count_rows=self.nonempty,
             levels=levels,
         )
-        core = block.core(len(self.cores))
-        self.warnings.extend(lifter.warnings)
-        groups = groups_of_declaration(core, self.dataset) if levels is None else None
-        if groups is not None:
-            self.warnings.append(declared_groups(self.text.position(node)))
-            self._derived += 1
-            name = f"keys{self._derived}$"
-            listed_groups = self.public.rows(*group_rows(core, groups, block.numbers))
-            return self.blocks.block(block.shell_block(name), [(name, listed_groups)], scope)
+
+    def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
+        """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""
         known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)
         if known is None:
             self.cores.append(core)
@@ -570,16 +590,8 @@ class _Lift:
         outputs += [
             ShellOutput(name=a.name, kind=ColumnKind.RELEASED, core=known.name, column=a.name) for a in known.aggregates
         ]
-        above = block.shell_block(known.name)
-        relation = core_relation(known.name, outputs, block.numbers, cache(partial(cells_most, known, self.dataset)))
-        if levels is not None:
-            levels.check(known, public=relation.rows_most() is not None, text=self.text, node=grouped.args["group"])
-            relation = self._at_levels(levels, known, relation, [name for _, name in block.keys.trees], scope)
-        result = self.blocks.block(above, [(known.name, relation)], scope)
-        as_it_is = levels is None and not (populated(above) - {"expressions"})
-        if as_it_is and all(output.column is not None for output in result.outputs):
-            result.bare = known.name
-        return result
+        most = cache(partial(cells_most, known, self.dataset))
+        return known, core_relation(known.name, outputs, block.numbers, most)
 
     def _at_levels(self, levels: Levels, core: Core, relation: Released, keys: Sequence[str], scope: Scope) -> Released:
         """All levels of a block over the relation of its core."""
@@ -588,14 +600,39 @@ class _Lift:
         def block(tree: exp.Select, over: Released) -> Released:
             return self.blocks.block(tree, [(core.name, over)], scope)
 
-        def united(left: Released, right: Released) -> Released:
-            read = self.nodes.instances(left.instances + right.instances, exp.Null())
-            return unite(left, right, exp.Union(distinct=False), copy=lambda node: node, ordered=False, instances=read)
-
-        found = levels.relation(core, relation, keys, block=block, unite=united)
+        found = levels.relation(core, relation, keys, block=block, unite=self._united)
         # Sums of public groups: empty ones add nothing to them but noise.
         del self.blocks.counting[counted:]
         return found
+
+    def _apart(
+        self,
+        levels: Levels,
+        node: exp.Select,
+        finest: CoreBlock,
+        tables: Sequence[tuple[exp.Expr, Table | Rows]],
+        scope: Scope,
+    ) -> Released:
+        """All levels of a block, each of them the relation of a core of its own."""
+
+        def one(places: Sequence[int]) -> Released:
+            block = self._block(levels.only(node, places), tables, scope, None)
+            known, relation = self._known(block.core(len(self.cores)), block)
+            keys = {
+                finest.keys.trees[place][1]: mine for place, (_, mine) in zip(places, block.keys.trees, strict=True)
+            }
+            values = {named.name: block.aggregates[call].name for call, named in finest.aggregates.items()}
+            tree = levels.own(known.name, [name for _, name in finest.keys.trees], keys, values)
+            return self.blocks.block(tree, [(known.name, relation)], scope)
+
+        found = reduce(self._united, map(one, levels.sets))
+        self.warnings.append(levels.warning(self.text.position(node.args["group"])))
+        return found
+
+    def _united(self, left: Released, right: Released) -> Released:
+        """The rows of two levels, one after another."""
+        read = self.nodes.instances(left.instances + right.instances, exp.Null())
+        return unite(left, right, exp.Union(distinct=False), copy=lambda node: node, ordered=False, instances=read)
 
 
 def _computed(output: ShellOutput) -> bool:

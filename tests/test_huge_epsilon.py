@@ -234,6 +234,10 @@ QUERIES: list[tuple[str, dict[str, Any]]] = [
         "SELECT s, SUM(n), RANK() OVER (ORDER BY GROUPING(s)) FROM (SELECT sex AS s, level, COUNT(*) AS n "
         "FROM people GROUP BY ALL) GROUP BY ROLLUP(s) HAVING SUM(n) > 0 ORDER BY GROUPING(s)",
         "SELECT sex, AVG(age) FROM people GROUP BY ROLLUP(sex)",
+        "SELECT sex, level, VAR_POP(age) AS v, AVG(age), GROUPING(level) AS g FROM people GROUP BY CUBE(sex, level)",
+        "SELECT kind, COUNT(DISTINCT person_id) AS n FROM visits GROUP BY ROLLUP(kind) ORDER BY n DESC LIMIT 3",
+        "SELECT sex, level, MEDIAN(age) AS m FROM people GROUP BY GROUPING SETS ((level), (sex), ()) HAVING m > 10",
+        "SELECT FLOOR(level / 2) AS half, sex, COUNT(*) AS n, STDDEV_POP(age) FROM people GROUP BY ROLLUP(half, sex)",
         # Functions of released numbers
         "SELECT sex, STRING_AGG(CAST(level AS VARCHAR), ',' ORDER BY level) AS s "
         "FROM (SELECT sex, level, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY sex, level) t GROUP BY sex",

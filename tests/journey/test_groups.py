@@ -394,3 +394,15 @@ def test_levels_add_up_and_cost_what_the_finest_does(services: Services, analyst
     finest = "SELECT age > 50 AS o, sex, SUM(age), COUNT(*), AVG(age), COUNT(age) FROM people GROUP BY 1, 2"
     again = answer_to(services, question(finest, who, epsilon="0.5"))
     assert again["accounting"]["charged"] == []
+
+
+def test_levels_of_their_own_share_one_price(services: Services, analyst: Callable[..., str]) -> None:
+    """Shows that aggregates which do not add up are released for each level, with intervals and one charge."""
+    sql = "SELECT GROUPING(sex) AS all_of_them, AVG(age) AS a, STDDEV_POP(age) AS s FROM people GROUP BY ROLLUP (sex)"
+    answer = answer_to(services, question(sql, analyst(), epsilon="0.5"))
+    assert [charge["epsilon"] for charge in answer["accounting"]["charged"]] == ["0.5"]
+    assert len(answer["provenance"]["releases"]) == 2
+    assert "levels_apart" in [warning["code"] for warning in answer["warnings"]]
+    place = [row[0] for row in answer["rows"]].index(1)
+    for column in (1, 2):
+        assert answer["lows"][place][column] <= answer["rows"][place][column] <= answer["highs"][place][column]

@@ -60,3 +60,14 @@ def test_levels_beyond_the_limit_are_not_written_out() -> None:
         sets_of(f"CUBE ({keys})")
     assert caught.value.findings[0].code == "too_large"
     assert str(LEVELS_MAX) in caught.value.findings[0].why
+
+
+def test_levels_that_do_not_follow_are_cores_of_their_own() -> None:
+    """Shows one core for each level of hidden keys, and of aggregates that do not add up, with a warning."""
+    hidden = plan("SELECT education, COUNT(*) FROM people GROUP BY ROLLUP (education)")
+    assert [len(core.keys) for core in hidden.cores] == [1, 0]
+    spread = plan("SELECT sex, smoker, VAR_POP(age) FROM people GROUP BY GROUPING SETS ((sex), (smoker))")
+    assert [len(core.keys) for core in spread.cores] == [1, 1]
+    assert [warning.code for found in (hidden, spread) for warning in found.warnings] == ["levels_apart"] * 2
+    alone = plan("SELECT smoker, VAR_POP(age) FROM people GROUP BY smoker")
+    assert canonical_core(alone.cores[0]) == canonical_core(spread.cores[1])
