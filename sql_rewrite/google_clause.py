@@ -36,7 +36,9 @@ _TRACES = re.compile(r"differential_privacy|anonymization|\banon_|contribution_b
 _CLAUSES = ("DIFFERENTIAL_PRIVACY", "ANONYMIZATION")
 _BOUNDS = ("CONTRIBUTION_BOUNDS_PER_GROUP", "CONTRIBUTION_BOUNDS_PER_ROW")
 _CLIPPED = ("SUM", "AVG", "VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP", "STDDEV_SAMP")
-_ANON = ("COUNT", "SUM", "AVG", "VAR_POP", "STDDEV_POP")
+_ANON = ("COUNT", "SUM", "AVG", "VAR_POP", "STDDEV_POP", "PERCENTILE_CONT")
+_OPTIONS = ("epsilon", "delta", "max_groups_contributed", "max_rows_contributed", "privacy_unit_column")
+_STRATEGY = "group_selection_strategy"
 _NUMBER = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?\Z")
 _AMOUNT = re.compile(r"(?:\d{1,9}(?:\.\d{1,12})?|\.\d{1,12})(?:[eE]-?\d{1,2})?\Z")
 _EPSILON_MAX, _DELTA_MAX = Fraction(10**6), Fraction(1, 100)
@@ -50,8 +52,10 @@ class Clause:
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     groups_per_unit: int | None = None
+    rows_per_unit: int | None = None
     rows_per_unit_and_group: int | None = None
     unit_column: str | None = None
+    public_groups: bool = False
     warnings: tuple[Finding, ...] = ()
 
 
@@ -127,7 +131,8 @@ class _Reader:
         """What was read. Errors: Refused."""
         options = self._options
         epsilon, delta = (_amount(options.get(name)) for name in ("epsilon", "delta"))
-        groups = options.get("max_groups_contributed", options.get("kappa"))
+        groups, rows = options.get("max_groups_contributed", options.get("kappa")), options.get("max_rows_contributed")
+        strategy = options.get(_STRATEGY, "").upper()
         unit = options.get("privacy_unit_column")
         made = partial(self._refusal, self._clause)
         for name, known in (("epsilon", epsilon), ("delta", delta)):
@@ -137,31 +142,41 @@ class _Reader:
             raise made("Its epsilon has to be more than 0, at most 1,000,000, and a whole multiple of 10^-12.")
         if delta is not None and not (delta <= _DELTA_MAX and (delta / ATTO).denominator == 1):
             raise made("Its delta has to be at most 0.01, and a whole multiple of 10^-18.")
-        if groups is not None and not (groups.isdecimal() and 1 <= len(groups) <= 10 and 0 < int(groups) <= BOUND_MAX):
-            raise made("Its max_groups_contributed has to be a whole number, 1 or more.")
+        for name, given in (("max_groups_contributed", groups), ("max_rows_contributed", rows)):
+            if given is not None and not (given.isdecimal() and 1 <= len(given) <= 10 and 0 < int(given) <= BOUND_MAX):
+                raise made(f"Its {name} has to be a whole number, 1 or more.")
+        if groups is not None and rows is not None:
+            raise made("It has one of max_groups_contributed and max_rows_contributed.")
+        if _STRATEGY in options and strategy not in ("LAPLACE_THRESHOLD", "PUBLIC_GROUPS"):
+            raise made(f"Its {_STRATEGY} has to be LAPLACE_THRESHOLD or PUBLIC_GROUPS.")
         if unit is not None and re.fullmatch(r"[A-Za-z_]\w{0,62}", unit) is None:
             raise made("Its privacy_unit_column has to be the name of a column.")
         if len(self._rows) > 1:
             raise made(
                 "The bounds of its counts differ: one number of rows per unit and group holds for all of a query."
             )
+        # Without GROUP BY all rows are one group.
+        grouped = any(token.token_type is Kind.GROUP_BY for token in self._tokens)
+        counted = None if grouped else next(iter(self._rows), None)
         return Clause(
             epsilon=epsilon,
             delta=delta,
-            groups_per_unit=None if groups is None else int(groups),
+            groups_per_unit=None if groups is None or counted is not None else int(groups),
+            rows_per_unit=counted if rows is None else int(rows),
             rows_per_unit_and_group=next(iter(self._rows), None),
             unit_column=unit,
-            warnings=tuple(self._warnings(groups)),
+            public_groups=strategy == "PUBLIC_GROUPS",
+            warnings=tuple(self._warnings(bounded=groups is not None or rows is not None)),
         )
 
-    def _warnings(self, groups: str | None) -> list[Finding]:
+    def _warnings(self, *, bounded: bool) -> list[Finding]:
         found: list[Finding] = []
 
         def warn(what: str, why: str, *instead: str, token: Token | None) -> None:
             position = None if token is None else self._text.token_position(token)
             found.append(Finding(code="other_meaning", what=what, why=why, instead=instead, position=position))
 
-        if self._clause is not None and groups is None:
+        if self._clause is not None and not bounded:
             warn(
                 "a unit counts in as many groups as the dataset declares",
                 "GoogleSQL's max_groups_contributed is 1 where a text does not say it.",
@@ -205,12 +220,11 @@ class _Reader:
     def _option(self, part: tuple[int, int]) -> None:
         first, end = part
         name = self._word(first).lower()
-        known = ("epsilon", "delta", "max_groups_contributed", "kappa", "privacy_unit_column")
-        if name not in known or end - first < 3 or self._kind(first + 1) is not Kind.EQ:
+        if name not in (*_OPTIONS, "kappa", _STRATEGY) or end - first < 3 or self._kind(first + 1) is not Kind.EQ:
             raise self._refusal(
                 self._tokens[min(first, len(self._tokens) - 1)],
                 "One of its options is not known.",
-                "the options are epsilon, delta, max_groups_contributed and privacy_unit_column",
+                f"the options are {', '.join(_OPTIONS)} and {_STRATEGY}",
             )
         again = "max_groups_contributed" if name == "kappa" else name
         if again in self._options:
@@ -232,21 +246,29 @@ class _Reader:
         if not anon and not named:
             return None
         token = self._tokens[place]
-        if anon and (name not in _ANON or len(parts) != 1):
+        arguments = 2 if name == "PERCENTILE_CONT" else 1
+        if anon and (name not in _ANON or len(parts) != arguments):
             raise self._refusal(token, f"{word[:40]} is not answered.", f"ANON_ stands before {', '.join(_ANON)}")
-        if named and (len(named) > 1 or parts[-1] != named[0] or len(parts) != 2 or name not in (*_CLIPPED, "COUNT")):
-            raise self._refusal(token, "Bounds are the last argument of COUNT, SUM, AVG or a spread, once.")
+        bounded = (*_CLIPPED, "COUNT", "PERCENTILE_CONT")
+        if named and (len(named) > 1 or parts[-1] != named[0] or len(parts) != arguments + 1 or name not in bounded):
+            raise self._refusal(
+                token, "Bounds are the last argument of COUNT, SUM, AVG, a spread or PERCENTILE_CONT, once."
+            )
         if anon:
-            argument, bounds = self._clamped(*parts[0])
+            last, bounds = self._clamped(*parts[-1])
         else:
-            argument, bounds = self._between(*parts[0]), self._pair(named[0][0] + 2, named[0][1])
-        if not argument.strip():
+            last, bounds = self._between(*parts[arguments - 1]), self._pair(named[0][0] + 2, named[0][1])
+        given = [*(self._between(*part) for part in parts[: arguments - 1]), last]
+        if not all(argument.strip() for argument in given):
             raise self._refusal(token, "Its argument is missing.")
-        return _Change(token.start, self._tokens[close].end + 1, self._written(token, name, argument.strip(), bounds))
+        written = self._written(token, name, [argument.strip() for argument in given], bounds)
+        return _Change(token.start, self._tokens[close].end + 1, written)
 
-    def _written(self, token: Token, name: str, argument: str, bounds: tuple[str, str] | None) -> str:
+    def _written(self, token: Token, name: str, arguments: Sequence[str], bounds: tuple[str, str] | None) -> str:
+        argument, *rest = arguments
+        name = "QUANTILE_CONT" if name == "PERCENTILE_CONT" else name
         if bounds is None:
-            return f"{name}({argument})"
+            return f"{name}({', '.join(arguments)})"
         low, high = bounds
         if Fraction(low) > Fraction(high):
             raise self._refusal(token, "Its lower bound is above the upper one.")
@@ -255,8 +277,8 @@ class _Reader:
                 raise self._refusal(token, "The bounds of a count are 0 and the most rows of a unit in a group.")
             self._rows.add(int(high))
             return f"{name}({argument})"
-        self._clipped = token
-        return f"{name}(GREATEST({low},LEAST({high},{argument})))"
+        self._clipped = self._clipped if rest else token
+        return f"{name}({','.join([f'GREATEST({low},LEAST({high},{argument}))', *rest])})"
 
     def _clamped(self, first: int, end: int) -> tuple[str, tuple[str, str] | None]:
         """The argument of an ANON_ call, and the bounds of CLAMPED BETWEEN."""

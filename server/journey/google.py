@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from privacy.bounds import AskedContribution
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from server.question import Question
+from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.google_clause import Clause, respelled
 
-__all__ = ["check_clause", "plain_question"]
+__all__ = ["check_clause", "check_groups", "plain_question"]
 
 
 def plain_question(question: Question) -> Question:
@@ -27,16 +29,20 @@ def plain_question(question: Question) -> Question:
         raise Refused([_twice("epsilon", "spend or accuracy")])
     if clause.delta is not None and question.delta is not None:
         raise Refused([_twice("delta", "delta")])
-    bounds = (clause.groups_per_unit, clause.rows_per_unit_and_group)
-    if bounds != (None, None) and question.contribution is not None:
+    asked = AskedContribution(
+        rows_per_unit=clause.rows_per_unit,
+        groups_per_unit=clause.groups_per_unit,
+        rows_per_unit_and_group=clause.rows_per_unit_and_group,
+    )
+    bounded = asked != AskedContribution()
+    if bounded and question.contribution is not None:
         raise Refused([_twice("bounds", "contribution")])
-    asked = AskedContribution(groups_per_unit=bounds[0], rows_per_unit_and_group=bounds[1])
     return replace(
         question,
         sql=found.sql,
         own_epsilon=question.own_epsilon if clause.epsilon is None else clause.epsilon,
         delta=question.delta if clause.delta is None else clause.delta,
-        contribution=question.contribution if bounds == (None, None) else asked,
+        contribution=asked if bounded else question.contribution,
         clause=clause,
     )
 
@@ -57,6 +63,26 @@ def check_clause(clause: Clause | None, dataset: Dataset) -> None:
                     instead=(
                         "leave privacy_unit_column out",
                         *(f"privacy_unit_column = {name}" for name in known),
+                    ),
+                )
+            ]
+        )
+
+
+def check_groups(clause: Clause | None, cores: Iterable[BoundedCore]) -> None:
+    """Refuses a clause that says that groups are public where some are not. Errors: Refused."""
+    if clause is None or not clause.public_groups:
+        return
+    if any(core.described.keys.selection is not None for core in cores):
+        raise Refused(
+            [
+                Finding(
+                    code="unsupported_sql",
+                    what="group_selection_strategy = PUBLIC_GROUPS is refused",
+                    why="A key of its groups is not public: nobody declared its values.",
+                    instead=(
+                        "group by columns with declared keys",
+                        "leave group_selection_strategy out: groups of enough units are shown",
                     ),
                 )
             ]

@@ -26,7 +26,7 @@ from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.calibrations import Calibrations
 from server.journey.charges import text_key
-from server.journey.google import check_clause
+from server.journey.google import check_clause, check_groups
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
@@ -92,6 +92,7 @@ class Preparing:
         check_clause(question.clause, dataset)
         plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty, started=question.started)
         cores, values = bound_or_nominal(plan, power, self._dialect)
+        check_groups(question.clause, cores)
         histograms = tuple(norm_core(core) for core in cores)
         # Before anything is written out, which may be long.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]

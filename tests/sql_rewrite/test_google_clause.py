@@ -56,7 +56,7 @@ def test_options_are_those_of_the_request() -> None:
     """Shows each option as the request would say it, exactly."""
     said = clause(
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0.5, delta = 1e-7, max_groups_contributed = 4, "
-        "privacy_unit_column = person_id) COUNT(*, contribution_bounds_per_group => (0, 3)) FROM t"
+        "privacy_unit_column = person_id) a, COUNT(*, contribution_bounds_per_group => (0, 3)) FROM t GROUP BY a"
     )
     assert (said.epsilon, said.delta) == (Fraction(1, 2), Fraction(1, 10**7))
     assert (said.groups_per_unit, said.rows_per_unit_and_group, said.unit_column) == (4, 3, "person_id")
@@ -87,7 +87,7 @@ def test_what_follows_keeps_its_line_and_column(sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) COUNT(*) FROM t",
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (noise_kind = GAUSSIAN) COUNT(*) FROM t",
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon) COUNT(*) FROM t",
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 0) COUNT(*) FROM t",
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = -1) COUNT(*) FROM t",

@@ -1,0 +1,1 @@
+"""What GoogleSQL's differential-privacy clause means, as cases of our own."""
