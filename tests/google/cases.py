@@ -158,8 +158,8 @@ MEANT: tuple[tuple[str, str], ...] = tuple(
          "SELECT COUNT(*), AVG(n) FROM (SELECT customer, COUNT(*) AS n FROM sales GROUP BY customer) AS t"),
         ("SUM(GREATEST(0, LEAST(9, total))) FROM (SELECT customer, SUM(pieces) AS total FROM sales WHERE region = "
          "'north' GROUP BY customer) AS t",
-         "SELECT SUM(LEAST(9, total)) FROM (SELECT customer, SUM(pieces) AS total FROM sales WHERE pieces >= 0 AND region = 'north' "
-         "GROUP BY customer) AS t"),
+         "SELECT SUM(LEAST(9, total)) FROM (SELECT customer, SUM(pieces) AS total FROM sales WHERE pieces >= 0 AND "
+         "region = 'north' GROUP BY customer) AS t"),
         ("COUNT(*) AS n FROM sales ORDER BY n LIMIT 1", "SELECT COUNT(*) FROM sales"),
         ("region, COUNT(*) AS n FROM sales GROUP BY region ORDER BY n DESC LIMIT 1",
          "SELECT region, COUNT(*) AS n FROM sales GROUP BY region ORDER BY n DESC, region LIMIT 1"),
