@@ -32,6 +32,7 @@ from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, ToRun
 from server.journey.repeats import Repeats
+from server.journey.report import report
 from server.journey.reuse import Stored
 from server.journey.running import Running
 from server.journey.sizes import Sizes
@@ -92,10 +93,18 @@ class Journey:
         )
 
     def estimate(self, question: Question) -> Mapping[str, object]:
-        """Steps 1 to 4: the price and the expected errors. Touches no private row, spends nothing. Errors: Refused."""
+        """Steps 1 to 4: the price and the expected errors, and where it is asked for the report of the plan.
+
+        Touches no private row, spends nothing. Errors: Refused.
+        """
         question = plain_question(question)
         prepared, quote = self.admission.quote(question)
-        return {**estimate(question, prepared, quote), "expected": self.sizes.expected(prepared, quote, question)}
+        expected = self.sizes.expected(prepared, quote, question)
+        body = {**estimate(question, prepared, quote), "expected": expected}
+        if not question.report:
+            return body
+        stored_width = self.sizes.stored_width(prepared, question)
+        return {**body, "plan": report(question, prepared, quote, body, stored_width=stored_width)}
 
     def admit(self, question: Question) -> Admitted:
         """Steps 1 to 5. Errors: Refused, and the ledger's (BudgetExhausted, IdempotencyConflict, ...)."""

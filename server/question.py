@@ -27,6 +27,7 @@ class Question:
     (journey/sizes.py makes a half width of it). `at_most` is the greatest part of the account for either, where that is
     less than the policy's. `nonempty` leaves out public groups whose noisy count may be zero. `with_cut` asks for
     intervals with the cut beside those of the noise.
+    `report` asks an estimate for the whole report of the plan (journey/report.py).
     `started` is the moment of CURRENT_DATE and NOW(), None for texts that read no clock (sql_rewrite/lift_clock.py).
     `clause` is what the text asked for in GoogleSQL's spelling, which `sql` no longer has (journey/google.py).
     `body_hash` is the SHA-256 (hex) of the request in canonical form without `wait_ms`.
@@ -53,6 +54,7 @@ class Question:
     relative: Fraction | None = None
     at_most: Fraction | None = None
     with_cut: bool = False
+    report: bool = False
     started: datetime.datetime | None = None
     clause: Clause | None = None
 

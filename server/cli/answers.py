@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from engines.stored import Snapshot
 
 __all__ = ["answer_table", "budget_table", "dataset_lines", "datasets_lines",
-           "estimate_lines", "left_out_lines", "own_words", "part_words", "price_lines",
+           "estimate_lines", "left_out_lines", "own_words", "part_words", "plan_lines", "price_lines",
            "profile_lines", "warning_lines"]  # fmt: skip
 
 ROWS_SHOWN = 50
@@ -179,6 +179,11 @@ _VERDICTS = {
     "free": "It would be answered from stored releases, for free.",
     "rejected_budget": "It would be refused: the budget does not cover it.",
 }
+
+
+def plan_lines(answer: Json) -> Iterator[str]:
+    """The report of a plan as the server wrote it."""
+    yield from map(printable, answer["plan"]["text"].split("\n"))
 
 
 def estimate_lines(answer: Json) -> Iterator[str]:

@@ -11,7 +11,15 @@ from typing import Literal
 from urllib.parse import quote
 
 from privacy.bounds import BOUND_MAX
-from server.cli.answers import answer_table, dataset_lines, datasets_lines, estimate_lines, price_lines, warning_lines
+from server.cli.answers import (
+    answer_table,
+    dataset_lines,
+    datasets_lines,
+    estimate_lines,
+    plan_lines,
+    price_lines,
+    warning_lines,
+)
 from server.cli.client import Remote
 from server.cli.failure import UsageError
 from server.cli.options import Here, amount, one_of, option
@@ -132,13 +140,21 @@ def query(
         say(line, error=csv, verbatim=True)
 
 
-def estimate(question: Question, remote: Remote, here: Here) -> None:
+def estimate(
+    *,
+    question: Question,
+    plan: bool = option(
+        "--plan", "The whole report: plan, bounds, noise, cheaper forms, prices and accuracies.", False
+    ),
+    remote: Remote,
+    here: Here,
+) -> None:
     """Report what a question would cost, for free."""
-    body = question.body()
+    body = question.body() | ({"detail": "plan"} if plan else {})
     with remote.connect(here.place()) as client:
         body["dataset"] = body["dataset"] or client.only_dataset("Name one with --dataset NAME.")
         answer = client.estimate(body)
-    here.show(answer, estimate_lines(answer), verbatim=True)
+    here.show(answer, plan_lines(answer) if plan else estimate_lines(answer), verbatim=True)
 
 
 def datasets(remote: Remote, here: Here) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypedDict
 
 from accountant.account import Account
+from mechanisms.families import NoiseFamily
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Refused
+from privacy.statistic import CoreStatistics
 from server import pricing
 from server.answer_rows import from_stored
+from server.calibrations import Calibrations
 from server.journey.charges import wish_of
 from server.journey.pure_noise import refuse_pure_noise
 from server.journey.query import Prepared, Quote
@@ -20,6 +24,13 @@ from server.question import Question
 __all__ = ["Quoting"]
 
 _CURVE = (Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
+
+
+class _Limits(TypedDict):
+    """What every wish of a question has in common."""
+
+    noise: NoiseFamily | None
+    delta: Fraction | None
 
 
 class Quoting:
@@ -94,6 +105,34 @@ class Quoting:
         """The price of a spend in place of a width: what chooses norms before the width is priced."""
         return self._price(pricing.Wish(noise=self._question.noise, delta=self._question.delta))
 
+    def at_spend(self, epsilon: Fraction) -> pricing.Priced | None:
+        """The query at another spend; None where the policy does not allow it or nothing is sold for it."""
+        if epsilon > self._dataset.limits.epsilon_max or (epsilon * 10**12).denominator != 1:
+            return None
+        return self._sold((), pricing.Wish(epsilon=epsilon, **self._limits()))
+
+    def for_width(
+        self, width: Fraction, cells: int | None, cores: Sequence[CoreStatistics] = ()
+    ) -> pricing.Priced | None:
+        """The cheapest spend for a half width of so many intervals at once; None where none is sold for it.
+
+        Of other cores where they are named.
+        """
+        wish = pricing.Wish(half_width=width, confidence=self._question.confidence, cells=cells, **self._limits())
+        return self._sold(cores, wish)
+
+    def _sold(self, cores: Sequence[CoreStatistics], wish: pricing.Wish) -> pricing.Priced | None:
+        known = Calibrations() if cores else self._prepared.calibrations
+        measured = cores or self._prepared.priced
+        try:
+            found = pricing.price(measured, wish, path=self._path, dataset=self._dataset, known=known)
+        except Refused:
+            return None
+        return found if found.sold else None
+
+    def _limits(self) -> _Limits:
+        return {"noise": self._question.noise, "delta": self._question.delta}
+
     def _price(self, wish: pricing.Wish) -> pricing.Priced:
         return pricing.price(
             self._prepared.priced, wish, path=self._path, dataset=self._dataset, known=self._prepared.calibrations
@@ -129,14 +168,5 @@ class Quoting:
 
     def _curve(self, priced: pricing.Priced) -> list[pricing.Priced]:
         """The same query at a few spends below and above, as far as the policy allows them."""
-        points = []
-        for epsilon in (priced.epsilon * factor for factor in _CURVE):
-            if epsilon <= self._dataset.limits.epsilon_max and (epsilon * 10**12).denominator == 1:
-                wish = pricing.Wish(epsilon=epsilon, noise=self._question.noise, delta=self._question.delta)
-                try:
-                    point = self._price(wish)
-                except Refused:
-                    continue
-                if point.sold:
-                    points.append(point)
-        return points
+        points = (self.at_spend(priced.epsilon * factor) for factor in _CURVE)
+        return [point for point in points if point is not None]

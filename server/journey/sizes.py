@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.ledger import Ledger
+from accountant.request import Reuse
 from mechanisms.estimates import linear_form, linear_half_width
 from mechanisms.estimators.estimator import Form
 from mechanisms.families import FAMILIES
@@ -94,6 +95,22 @@ class Sizes:
             if sizes:
                 found.append(_expected_body(core, sizes, _widths(core, prepared, quote, question)))
         return found
+
+    def stored_width(self, prepared: Prepared, question: Question) -> Fraction | None:
+        """The half width at which the asker's own stored releases serve the whole question; None where there are none.
+
+        Only where the widths of all its columns are known before an answer.
+        """
+        cells = prepared.at_once()
+        if not prepared.cores or cells is None or question.reuse is Reuse.NONE:
+            return None
+        alpha, widths = two_sided_alpha(question.confidence, cells), list[float]()
+        for core, key in zip(prepared.cores, prepared.keys, strict=True):
+            table = None if core.norms else self._own(question, core, key)
+            if table is None:
+                return None
+            widths += [linear_half_width(measurement, form, alpha) for _, measurement, form in _linear(table)]
+        return _picos(Fraction(max(widths)) * _SERVES) if widths else None
 
     def _own(self, question: Question, core: BoundedCore, key: str) -> ReleasedTable | None:
         """The asker's best stored release of a core with public groups."""

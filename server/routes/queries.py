@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -42,7 +43,7 @@ from server.routes.common import (
 from server.routes.sight import absent_dataset, account_visible, seen_query, visible_query
 from server.services import Services
 from server.wire.answers import CancelAnswer, EstimateAnswer, QueryAnswer, QueryList, RunningAnswer
-from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, QueryBody
+from server.wire.requests import ACCOUNT_PATTERN, CONFIDENCE_DEFAULT, ContributionBody, EstimateBody, QueryBody
 from server.wire.words import State
 from sql_rewrite.lift_clock import started
 
@@ -160,10 +161,11 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
         "createEstimate",
         "Report what a query would cost",
         "The same body as a query. Says whether the query is answered, its plan, price, error bars and what would "
-        "remain. Computed from the text and public metadata only: it touches no private row and costs nothing.",
+        'remain; with `detail: "plan"` the whole report, also as text. Computed from the text and public metadata '
+        "only: it touches no private row and costs nothing.",
         tag="Queries",
-        body=QueryBody,
-        body_examples={"count": _EXAMPLE_QUERY},
+        body=EstimateBody,
+        body_examples={"count": _EXAMPLE_QUERY, "plan": {**_EXAMPLE_QUERY, "detail": "plan"}},
         answers={200: (EstimateAnswer, None)},
         problems=_REFUSALS,
     ),
@@ -171,8 +173,8 @@ def _question(caller: Caller, body: QueryBody, raw: dict[str, object], *, key: s
 async def create_estimate(request: Request, caller: Annotated[Caller, Depends(roles(*ASKING))]) -> Response:
     """POST /v1/estimates."""
     services = services_of(request)
-    body, raw = await body_of(request, QueryBody)
-    question = _question(caller, body, raw, key=None)
+    body, raw = await body_of(request, EstimateBody)
+    question = replace(_question(caller, body, raw, key=None), report=body.detail == "plan")
     try:
         return json_response(await services.jobs.call(partial(services.journey.estimate, question), owner=caller.name))
     except Refused as refused:

@@ -43,6 +43,7 @@ __all__ = [
     "RangeAnswer",
     "ReadinessAnswer",
     "ReleaseAnswer",
+    "ReportAnswer",
     "RunningAnswer",
     "TableAnswer",
 ]
@@ -187,6 +188,36 @@ class CancelAnswer(AnswerModel):
     charged: bool
 
 
+class ReportAnswer(BaseModel):
+    """The plan of a query as an estimate reports it: from declarations, balances and stored releases alone."""
+
+    model_config = ConfigDict(extra="allow")
+
+    nodes: dict[str, object] = Field(
+        description="The tree, outermost node first: `kind`, `text` and `inputs` of each, and of its rows the `unit`, "
+        "the most `rows_per_unit`, the columns of which no two rows share the values (`unique`), and `ranges`."
+    )
+    stages: list[dict[str, object]] = Field(description="What runs after what, and which of it is `paid`.")
+    bounds: list[dict[str, object]] = Field(
+        description="Contribution and value bounds, each with its `source`: declared, request, key (a unit has one "
+        "row), chosen by the question or stored from an earlier one."
+    )
+    statistics: list[dict[str, object]] = Field(
+        description="Each measurement: what it answers, the most that one unit moves its sums by (`sensitivity`, L1 "
+        "and L2), mechanism, scale of the noise, and share of the price. Null where a bound is chosen first."
+    )
+    alternatives: list[dict[str, object]] = Field(
+        description="Cheaper forms: `stored_release`, `fewer_groups`, `fewer_columns`, each with its `epsilon` for the "
+        "same half widths; where another accuracy is to be asked for, `accuracy` is what the request has to say."
+    )
+    curve: dict[str, object] = Field(
+        description="Prices and half widths: `by_epsilon` is a spend with the widths of each column, `by_half_width` a "
+        "width of the widest column with the least spend that promises it. Of ratios the width in a group of "
+        "`in_a_group_of_rows` rows."
+    )
+    text: str = Field(description="All of it as text that fits on one screen.")
+
+
 class EstimateAnswer(BaseModel):
     """What a query would cost and how exact it would be. Computed without touching a private row."""
 
@@ -206,6 +237,9 @@ class EstimateAnswer(BaseModel):
         default_factory=list,
         description="Of counts whose groups the dataset's profile knows: rows of the least, median and greatest group "
         "that is surely not empty, and the half widths of counts as parts of these.",
+    )
+    plan: ReportAnswer | None = Field(
+        default=None, description='The report of the plan, where `detail` of the request is "plan"; absent otherwise.'
     )
 
 

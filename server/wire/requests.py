@@ -26,6 +26,7 @@ __all__ = [
     "BudgetBody",
     "BudgetChangeBody",
     "DatasetBody",
+    "EstimateBody",
     "KeyBody",
     "PrincipalBody",
     "PrincipalChangeBody",
@@ -261,6 +262,18 @@ class QueryBody(RequestModel):
         if self.spend is not None and accuracy is not None and getattr(accuracy, named) is not None:
             raise ValueError(f"accuracy.{named} and spend are two ways to set one price: give one of them, or neither")
         return self
+
+
+class EstimateBody(QueryBody):
+    """A question, for an estimate: as it would be asked, and how much is said of it."""
+
+    detail: Annotated[
+        Literal["price", "plan"],
+        Field(
+            description="plan: also the report of the plan, with its tree, bounds, noise, cheaper forms and the curve "
+            "of prices and widths, as fields and as text."
+        ),
+    ] = "price"
 
 
 class LimitBody(RequestModel):

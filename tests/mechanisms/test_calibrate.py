@@ -326,7 +326,7 @@ def test_no_values_within_the_bounds_are_worse_than_the_worst(degree: int) -> No
 @pytest.mark.parametrize("goal", [Fraction(10), Fraction(1), Fraction(1000), Fraction(123, 10)], ids=str)
 @pytest.mark.parametrize("core", [scalar_core([count()], [COUNT_ESTIMATE]), selected_core()], ids=["count", "selected"])
 def test_accuracy_finds_its_price(family: NoiseFamily, goal: Fraction, core: CoreStatistics) -> None:
-    """The price for a half width reaches it, and 2 per cent less does not (or lands on the same whole number)."""
+    """The price for a half width reaches it, and a hundred thousandth less does not: it is the least of six digits."""
     delta = Fraction(1, 10**7)
     price = calibrate_for_half_width([core], goal, Fraction(95, 100), family, delta=delta)
 
@@ -334,7 +334,7 @@ def test_accuracy_finds_its_price(family: NoiseFamily, goal: Fraction, core: Cor
         return max(w for w in calibration.predicted_half_widths("core", Fraction(95, 100)).values() if w is not None)
 
     assert width(calibrate([core], price)) <= goal
-    less = replace(price, amount=price.amount * Fraction(98, 100))
+    less = replace(price, amount=price.amount * Fraction(99_998, 100_000))
     assert width(calibrate([core], less)) > goal
     assert (price.amount / PICO).denominator == 1
 
