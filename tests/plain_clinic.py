@@ -134,10 +134,11 @@ def write_rows(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Clinic:
-    """The engines, the snapshot and the plain tables."""
+    """The engines, the snapshot, its public tables as outer queries read them, and the plain tables."""
 
     dataset: Dataset
     snapshot: Path
+    public: PublicTables
     private: PrivateEngine
     shell: ShellEngine
     plain: duckdb.DuckDBPyConnection
@@ -146,7 +147,7 @@ class Clinic:
         """The rows of the journey's answer."""
         plan = lift(sql, self.dataset, parameters)
         cores = bound(plan)
-        public = PublicTables(lambda _: self.snapshot).of(plan) if plan.public else ()
+        public = self.public.of(plan)
         shapes = [*answer_rows.shapes(cores), *public_shapes(public)]
         types = None if plan.shell.trivial else self.shell.check(shapes, plan.shell.sql)
         hidden = any(core.described.keys.selection is not None for core in cores)
@@ -204,4 +205,4 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
         plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
         private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
         shell = stack.enter_context(closing(ShellEngine(workers=1)))
-        yield Clinic(dataset, snapshot.path, private, shell, plain)
+        yield Clinic(dataset, snapshot.path, PublicTables(lambda _: snapshot.path), private, shell, plain)

@@ -45,9 +45,11 @@ def difference(world: Clinic, text: str) -> str:
 
 
 def _shown(plain: list[list[Any]], answer: list[list[Any]]) -> list[list[Any]]:
-    """The rows of DuckDB whose first column is one of the answer's, where most of them are."""
+    """The rows of DuckDB that the answer has, or whose first column it has, where most of them are."""
     keys = [row[0] for row in answer]
-    kept = [row for row in plain if any(_same(key, row[0]) for key in keys)]
+    whole = [row for row in plain if any(len(row) == len(ours) and all(map(_same, ours, row)) for ours in answer)]
+    first = [row for row in plain if any(_same(key, row[0]) for key in keys)]
+    kept = whole if len(whole) == len(answer) else first
     return kept if len(kept) * 3 > len(plain) else plain
 
 

@@ -186,3 +186,123 @@ r.home = h.home GROUP BY h.city
 
 -- refused: unsupported_function
 SELECT LAST(value ORDER BY moment) FROM readings
+
+-- answered
+SELECT time_bucket(INTERVAL '15 minutes', moment) AS t, AVG(value) FROM readings WHERE moment >= '2024-01-01 00:00:00' AND moment < '2024-01-01 06:00:00' GROUP BY t ORDER BY t
+
+-- answered
+SELECT date_trunc('hour', moment) AS h, COUNT(*) FROM readings WHERE moment >= TIMESTAMP '2024-05-05' AND moment < TIMESTAMP '2024-05-06' GROUP BY h
+
+-- answered
+SELECT date_part('hour', moment) AS h, AVG(value) AS mean, STDDEV(value) AS sd FROM readings WHERE kind = 'power' GROUP BY h ORDER BY h
+
+-- answered
+SELECT EXTRACT(ISODOW FROM moment) AS d, EXTRACT(HOUR FROM moment) AS h, COUNT(*) FROM readings GROUP BY d, h
+
+-- answered
+SELECT CASE WHEN MONTH(moment) IN (12, 1, 2) THEN 'winter' WHEN MONTH(moment) <= 5 THEN 'spring' WHEN MONTH(moment) <= 8 THEN 'summer' ELSE 'autumn' END AS season, kind, AVG(value) FROM readings GROUP BY season, kind
+
+-- answered
+SELECT kind, AVG(value) FILTER (WHERE HOUR(moment) BETWEEN 8 AND 19) / AVG(value) FILTER (WHERE NOT HOUR(moment) BETWEEN 8 AND 19) AS day_to_night FROM readings GROUP BY kind
+
+-- answered
+SELECT h, v, v / MAX(v) OVER () AS of_peak FROM (SELECT HOUR(moment) AS h, AVG(value) AS v FROM readings GROUP BY h) t ORDER BY h
+
+-- answered
+SELECT ARG_MAX(h, v) AS peak_hour FROM (SELECT HOUR(moment) AS h, AVG(value) AS v FROM readings GROUP BY h) t
+
+-- answered
+SELECT city, SUM(value) / COUNT(DISTINCT home) AS per_home FROM readings JOIN homes USING (home) GROUP BY city
+
+-- not yet: unsupported_sql
+SELECT city, SUM(value) / SUM(persons) AS per_person FROM readings NATURAL JOIN homes GROUP BY city
+
+-- answered
+SELECT FLOOR(area / 50) * 50 AS size, AVG(v) FROM (SELECT h.home, h.area, AVG(r.value) AS v FROM homes h JOIN readings r USING (home) WHERE r.kind = 'heat' GROUP BY h.home, h.area) t GROUP BY size ORDER BY size
+
+-- answered
+SELECT CORR(h.area, t.v) FROM homes h JOIN (SELECT home, AVG(value) AS v FROM readings WHERE kind = 'heat' GROUP BY home) t ON t.home = h.home
+
+-- answered
+SELECT kind, fault_rate, RANK() OVER (ORDER BY fault_rate DESC) FROM (SELECT kind, AVG(fault::INT) AS fault_rate FROM readings GROUP BY kind) t
+
+-- answered
+SELECT kind, ROUND(100 * AVG(CASE WHEN fault THEN 1 ELSE 0 END), 1) || ' %' AS faults FROM readings GROUP BY kind
+
+-- answered
+SELECT COUNT(*) FROM (SELECT home FROM readings WHERE fault GROUP BY home HAVING COUNT(*) >= 3) t
+
+-- not yet: private_row_limit
+SELECT COUNT(*) FROM (SELECT home, moment, LAG(value) OVER (PARTITION BY home ORDER BY moment, value) AS before, value FROM readings WHERE kind = 'power') t WHERE value > before + 50
+
+-- not yet: private_row_limit
+SELECT AVG(value - before) FROM (SELECT value, LAG(value) OVER (PARTITION BY home, kind ORDER BY moment, value) AS before FROM readings) t
+
+-- answered
+SELECT kind, LAST_VALUE(n) OVER (ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS latest, y FROM (SELECT 'all' AS kind, YEAR(moment) AS y, COUNT(*) AS n FROM readings GROUP BY y) t
+
+-- not yet: private_row_limit
+SELECT AVG(value) FROM (SELECT home, value, ROW_NUMBER() OVER (PARTITION BY home ORDER BY moment DESC, value) AS r FROM readings) t WHERE r = 1
+
+-- not yet: unsupported_sql
+SELECT kind, APPROX_QUANTILE(value, 0.9) FROM readings GROUP BY kind
+
+-- other: a quantile is as near as a place of its tree
+SELECT city, MEDIAN(area) FROM homes GROUP BY city
+
+-- answered
+SELECT MEDIAN(v) FROM (SELECT home, AVG(value) AS v FROM readings GROUP BY home) t
+
+-- answered
+SELECT city, QUANTILE_CONT(peak, 0.9) FROM (SELECT home, MAX(value) AS peak FROM readings GROUP BY home) t JOIN homes USING (home) GROUP BY city
+
+-- not yet: correlated_subquery
+SELECT kind, COUNT(*) FROM readings WHERE value > (SELECT AVG(value) + 2 * STDDEV(value) FROM readings) GROUP BY kind
+
+-- not yet: unsupported_sql
+SELECT COUNT(*) FROM readings r JOIN (SELECT kind, AVG(value) AS mean FROM readings GROUP BY kind) m ON m.kind = r.kind WHERE r.value > m.mean
+
+-- not yet: unsupported_sql
+SELECT k.kind, COUNT(r.value) FROM (VALUES ('heat'), ('power'), ('gas')) k(kind) LEFT JOIN readings r ON r.kind = k.kind GROUP BY k.kind
+
+-- not yet: unsupported_sql
+SELECT t.low, COUNT(*) FROM readings r JOIN (VALUES (0, 50), (50, 80), (80, 100)) t(low, high) ON r.value >= t.low AND r.value < t.high GROUP BY t.low
+
+-- not yet: parse_error
+SELECT kind, SUM(CASE WHEN quality_opt IS NULL THEN 1 ELSE 0 END) AS unknown, SUM(CASE WHEN quality_opt = 0 THEN 1 ELSE 0 END) AS bad FROM readings GROUP BY kind
+
+-- answered
+SELECT COALESCE(quality_opt, -1) AS q, COUNT(*) FROM readings GROUP BY q ORDER BY q
+
+-- not yet: unsupported_sql
+SELECT * FROM (SELECT kind, HOUR(moment) // 6 AS q, AVG(value) AS v FROM readings GROUP BY kind, q) PIVOT (AVG(v) FOR q IN (0, 1, 2, 3))
+
+-- not yet: unsupported_type
+SELECT epoch(date_trunc('day', moment)) AS t, COUNT(*) FROM readings WHERE moment >= '2024-01-01' AND moment < '2024-01-15' GROUP BY t
+
+-- answered
+SELECT MINUTE(moment) // 15 * 15 AS quarter, COUNT(*) FROM readings GROUP BY quarter
+
+-- other: days of few homes are not shown, so the window has other rows
+SELECT moment::DATE AS day, AVG(AVG(value)) OVER (ORDER BY moment::DATE ROWS 6 PRECEDING) AS week_mean FROM readings WHERE moment >= '2024-03-01' AND moment < '2024-04-01' GROUP BY day ORDER BY day
+
+-- answered
+SELECT day, v FROM (SELECT date_trunc('day', moment) AS day, SUM(value) AS v FROM readings WHERE moment >= '2024-03-01' AND moment < '2024-04-01' GROUP BY day) t WHERE v = (SELECT MAX(v) FROM (SELECT SUM(value) AS v FROM readings WHERE moment >= '2024-03-01' AND moment < '2024-04-01' GROUP BY date_trunc('day', moment)) u)
+
+-- answered
+SELECT LN(AVG(EXP(value / 10))) FROM readings
+
+-- answered
+SELECT SUM(value * value) - SUM(value) * SUM(value) / COUNT(*) AS sum_of_squares FROM readings
+
+-- answered
+SELECT COUNT(*) FROM readings WHERE moment BETWEEN '2024-02-29 12:00' AND '2024-03-01'
+
+-- answered
+SELECT kind, COUNT(*) FROM readings WHERE date_diff('minute', TIMESTAMP '2024-01-01', moment) BETWEEN 0 AND 100000 GROUP BY kind
+
+-- answered
+SELECT kind, city, n FROM (SELECT kind, city, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY COUNT(*) DESC) AS r FROM readings JOIN homes USING (home) GROUP BY kind, city) t WHERE r = 1 ORDER BY kind
+
+-- answered
+SELECT persons > 4 AS large, kind, SUM(value) FROM homes JOIN readings ON homes.home = readings.home GROUP BY large, kind

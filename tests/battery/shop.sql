@@ -96,7 +96,7 @@ SELECT age // 10 AS decade, COUNT(*) FROM customers WHERE age BETWEEN 18 AND 90 
 SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS band, COUNT(*) FROM
 customers GROUP BY band
 
--- not yet: unsupported_function
+-- refused: unsupported_function
 SELECT WIDTH_BUCKET(age, 18, 90, 6) AS bucket, COUNT(*) FROM customers GROUP BY bucket
 
 -- answered
@@ -411,3 +411,150 @@ SELECT EXP(AVG(LN(total + 1))) FROM orders
 
 -- answered
 SELECT GEOMEAN(total + 1) FROM orders
+
+-- answered
+SELECT date_trunc('week', ordered) AS week, COUNT(DISTINCT customer_id) AS active FROM orders WHERE ordered >= '2024-01-01' AND ordered < '2024-04-01' GROUP BY week ORDER BY week
+
+-- answered
+WITH m AS (SELECT date_trunc('month', ordered) AS month, SUM(total) AS revenue FROM orders WHERE status = 'paid' AND ordered BETWEEN '2023-01-01' AND '2024-12-31' GROUP BY month) SELECT month, revenue, revenue / LAG(revenue, 12) OVER (ORDER BY month) - 1 AS yoy FROM m ORDER BY month
+
+-- answered
+SELECT COUNT(DISTINCT customer_id) FILTER (WHERE status = 'paid') * 100.0 / COUNT(DISTINCT customer_id) AS conversion FROM orders
+
+-- answered
+SELECT (SELECT COUNT(*) FROM customers) AS signed_up, (SELECT COUNT(DISTINCT customer_id) FROM orders) AS ordered, (SELECT COUNT(DISTINCT customer_id) FROM orders WHERE status = 'paid') AS paid
+
+-- answered
+SELECT 'signed up' AS step, COUNT(*) AS n FROM customers UNION ALL SELECT 'ordered', COUNT(DISTINCT customer_id) FROM orders UNION ALL SELECT 'paid', COUNT(DISTINCT customer_id) FROM orders WHERE status = 'paid'
+
+-- answered
+WITH steps AS (SELECT 1 AS s, COUNT(*) AS n FROM customers UNION ALL SELECT 2, COUNT(DISTINCT customer_id) FROM orders UNION ALL SELECT 3, COUNT(DISTINCT customer_id) FROM orders WHERE status = 'paid') SELECT s, n, n / FIRST_VALUE(n) OVER (ORDER BY s) AS of_all, n / LAG(n) OVER (ORDER BY s) AS of_last FROM steps ORDER BY s
+
+-- answered
+SELECT AVG(n) AS repeat_rate FROM (SELECT CASE WHEN COUNT(*) > 1 THEN 1.0 ELSE 0.0 END AS n FROM orders GROUP BY customer_id) t
+
+-- answered
+SELECT COUNT(*) FILTER (WHERE n > 1) * 1.0 / COUNT(*) AS repeat_rate FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) t
+
+-- not yet: private_row_limit
+SELECT NTILE(4) OVER (ORDER BY spent) AS quartile, COUNT(*) FROM (SELECT customer_id, SUM(total) AS spent FROM orders GROUP BY customer_id) t GROUP BY quartile
+
+-- answered
+WITH rfm AS (SELECT customer_id, date_diff('day', MAX(ordered), DATE '2025-01-01') AS recency, COUNT(*) AS frequency, SUM(total) AS monetary FROM orders GROUP BY customer_id) SELECT CASE WHEN recency < 90 THEN 'new' ELSE 'old' END AS r, LEAST(frequency, 4) AS f, COUNT(*) AS n, AVG(monetary) AS m FROM rfm GROUP BY r, f ORDER BY r, f
+
+-- answered
+WITH f AS (SELECT customer_id, date_trunc('quarter', MIN(ordered)) AS cohort FROM orders GROUP BY customer_id) SELECT f.cohort, date_trunc('quarter', o.ordered) AS quarter, COUNT(DISTINCT o.customer_id) AS active FROM f JOIN orders o USING (customer_id) WHERE o.ordered >= '2023-01-01' AND o.ordered < '2025-01-01' GROUP BY f.cohort, quarter
+
+-- not yet: raw_rows
+SELECT COUNT(*) FROM (SELECT customer_id FROM orders WHERE YEAR(ordered) = 2023 INTERSECT SELECT customer_id FROM orders WHERE YEAR(ordered) = 2024) t
+
+-- answered
+SELECT COUNT(DISTINCT a.customer_id) AS retained FROM orders a JOIN orders b USING (customer_id) WHERE YEAR(a.ordered) = 2023 AND YEAR(b.ordered) = 2024
+
+-- answered
+SELECT COUNT(*) AS retained FROM customers WHERE customer_id IN (SELECT customer_id FROM orders WHERE YEAR(ordered) = 2023) AND customer_id IN (SELECT customer_id FROM orders WHERE YEAR(ordered) = 2024)
+
+-- answered
+SELECT COUNT(*) AS churned FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.ordered < '2024-01-01') AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.ordered >= '2024-01-01')
+
+-- answered
+SELECT segment, SUM(quantity * price) AS revenue, SUM(quantity * price) / COUNT(DISTINCT c.customer_id) AS per_customer FROM items i JOIN orders o ON i.order_id = o.order_id JOIN customers c ON c.customer_id = o.customer_id GROUP BY segment
+
+-- answered
+SELECT category, RANK() OVER (ORDER BY SUM(quantity) DESC) AS place, SUM(quantity) AS sold FROM items JOIN products USING (product_id) GROUP BY category
+
+-- answered
+SELECT segment, category, SUM(quantity) AS q FROM items JOIN products USING (product_id) JOIN orders USING (order_id) JOIN customers USING (customer_id) GROUP BY segment, category QUALIFY ROW_NUMBER() OVER (PARTITION BY segment ORDER BY SUM(quantity) DESC) = 1
+
+-- answered
+SELECT r.region, SUM(i.price * i.quantity) AS revenue FROM items i, orders o, customers c, regions r WHERE i.order_id = o.order_id AND o.customer_id = c.customer_id AND c.region_id = r.region_id GROUP BY r.region ORDER BY 2 DESC
+
+-- not yet: group_by_unit
+SELECT COUNT(*) FROM (SELECT order_id FROM items GROUP BY order_id HAVING COUNT(*) >= 3) t
+
+-- not yet: group_by_unit
+SELECT AVG(lines), AVG(pieces) FROM (SELECT order_id, COUNT(*) AS lines, SUM(quantity) AS pieces FROM items GROUP BY order_id) t
+
+-- answered
+SELECT AVG(basket) FROM (SELECT o.order_id, o.customer_id, SUM(i.quantity * i.price) AS basket FROM orders o JOIN items i USING (order_id) GROUP BY o.order_id, o.customer_id) t
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.order_id = o.order_id AND i.returned)
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM orders WHERE order_id IN (SELECT order_id FROM items WHERE quantity > 5)
+
+-- not yet: join_not_on_key
+SELECT COUNT(DISTINCT a.order_id) FROM items a JOIN items b ON a.order_id = b.order_id JOIN products p ON p.product_id = a.product_id JOIN products q ON q.product_id = b.product_id WHERE p.category = 'books' AND q.category = 'toys'
+
+-- answered
+SELECT COUNT(DISTINCT order_id) FROM items WHERE returned
+
+-- answered
+SELECT p.category, COUNT(DISTINCT o.customer_id) AS buyers FROM products p JOIN items i ON i.product_id = p.product_id JOIN orders o ON o.order_id = i.order_id GROUP BY p.category ORDER BY buyers DESC
+
+-- answered
+SELECT p.product_id, SUM(i.quantity) AS sold FROM items i JOIN products p USING (product_id) GROUP BY p.product_id ORDER BY sold DESC, p.product_id LIMIT 5
+
+-- answered
+SELECT SUM(i.quantity * p.weight) / 1000 AS tonnes FROM items i JOIN products p USING (product_id)
+
+-- answered
+SELECT segment, joined_year, COUNT(*) AS n FROM (SELECT segment, YEAR(joined) AS joined_year FROM customers) t WHERE joined_year IN (2023, 2024) GROUP BY segment, joined_year
+
+-- answered
+SELECT status, COUNT(*) AS n FROM orders WHERE ordered >= DATE '2024-12-31' - INTERVAL '30 days' GROUP BY status
+
+-- answered
+SELECT ROUND(SUM(total * discount_opt) / SUM(total), 4) AS mean_discount FROM orders WHERE discount_opt IS NOT NULL
+
+-- answered
+SELECT CASE WHEN discount_opt IS NULL THEN 'none' WHEN discount_opt < 0.25 THEN 'small' ELSE 'large' END AS discount, AVG(total) FROM orders GROUP BY 1
+
+-- answered
+SELECT channel, SUM(total) AS revenue FROM orders GROUP BY channel ORDER BY revenue DESC, channel LIMIT 3
+
+-- answered
+SELECT SPLIT_PART(channel, ' ', 1) AS source, COUNT(*) AS n FROM orders GROUP BY source HAVING COUNT(*) > 30 ORDER BY n DESC, source
+
+-- answered
+SELECT REPLACE(UPPER(channel), ' ', '_') AS channel, COUNT(*) FROM orders GROUP BY ALL
+
+-- not yet: unsupported_sql
+SELECT status, QUANTILE_CONT(total, 0.5), QUANTILE_CONT(total, 0.95) FROM orders GROUP BY status
+
+-- not yet: unsupported_sql
+SELECT segment, MAX(total) FROM orders JOIN customers USING (customer_id) GROUP BY segment
+
+-- answered
+SELECT EXTRACT(DOW FROM ordered) AS d, EXTRACT(MONTH FROM ordered) AS m, COUNT(*) FROM orders GROUP BY d, m
+
+-- answered
+SELECT date_part('dow', ordered) AS d, COUNT(*) AS n, n / 104.3 AS per_day FROM orders GROUP BY d ORDER BY d
+
+-- answered
+SELECT a.status, a.n AS y2023, b.n AS y2024, b.n - a.n AS change FROM (SELECT status, COUNT(*) AS n FROM orders WHERE YEAR(ordered) = 2023 GROUP BY status) a LEFT JOIN (SELECT status, COUNT(*) AS n FROM orders WHERE YEAR(ordered) = 2024 GROUP BY status) b ON a.status = b.status
+
+-- answered
+SELECT status, COUNT(*) AS n FROM orders WHERE customer_id IN (SELECT customer_id FROM customers WHERE newsletter) GROUP BY status
+
+-- answered
+SELECT newsletter, AVG(spent) FROM (SELECT c.customer_id, c.newsletter, COALESCE(SUM(o.total), 0) AS spent FROM customers c LEFT JOIN orders o ON o.customer_id = c.customer_id GROUP BY c.customer_id, c.newsletter) t GROUP BY newsletter
+
+-- not yet: unsupported_function
+SELECT SUM(total) AS last_orders FROM (SELECT customer_id, ARG_MAX(total, ordered) AS total FROM orders GROUP BY customer_id) t
+
+-- not yet: private_row_limit
+SELECT SUM(total) FROM (SELECT customer_id, total, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered DESC, order_id DESC) AS r FROM orders) t WHERE r <= 3
+
+-- not yet: private_row_limit
+SELECT AVG(CASE WHEN total > 1.2 * mean THEN 1.0 ELSE 0.0 END) FROM (SELECT total, AVG(total) OVER (PARTITION BY customer_id) AS mean FROM orders) t
+
+-- answered
+SELECT COUNT(*) FROM orders o JOIN (SELECT customer_id, AVG(total) AS mean FROM orders GROUP BY customer_id) m ON m.customer_id = o.customer_id WHERE o.total > 2 * m.mean
+
+-- answered
+SELECT x.status, x.n, x.n * 100 / y.n AS pct FROM (SELECT status, COUNT(*) AS n FROM orders GROUP BY status) x CROSS JOIN (SELECT COUNT(*) AS n FROM orders) y
+
+-- answered
+SELECT STATUS, Count(*) AS N FROM Orders GROUP BY Status ORDER BY N DESC

@@ -142,3 +142,57 @@ SELECT cntrycode, count(*) AS numcust, sum(c_acctbal) AS totacctbal FROM (SELECT
 '30', '18', '17') AND c_acctbal > (SELECT avg(c_acctbal) FROM customer WHERE c_acctbal > 0.00 AND
 substring(c_phone FROM 1 FOR 2) IN ('13', '31', '23', '29', '30', '18', '17')) AND NOT EXISTS (SELECT * FROM
 orders WHERE o_custkey = c_custkey)) AS custsale GROUP BY cntrycode ORDER BY cntrycode
+
+-- answered
+SELECT n_name, COUNT(*) AS customers, AVG(c_acctbal) AS balance FROM customer JOIN nation ON c_nationkey = n_nationkey GROUP BY n_name ORDER BY balance DESC
+
+-- answered
+SELECT r_name, n_name, SUM(o_totalprice) FROM orders JOIN customer ON o_custkey = c_custkey JOIN nation ON c_nationkey = n_nationkey JOIN region ON n_regionkey = r_regionkey GROUP BY r_name, n_name
+
+-- answered
+SELECT EXTRACT(YEAR FROM o_orderdate) AS y, o_orderpriority, COUNT(*) FROM orders GROUP BY y, o_orderpriority ORDER BY y, o_orderpriority
+
+-- answered
+SELECT c_mktsegment, AVG(n) FROM (SELECT c_custkey, c_mktsegment, COUNT(o_orderkey) AS n FROM customer LEFT JOIN orders ON o_custkey = c_custkey GROUP BY c_custkey, c_mktsegment) t GROUP BY c_mktsegment
+
+-- not yet: unsupported_sql
+SELECT o_orderstatus, MEDIAN(o_totalprice) FROM orders GROUP BY o_orderstatus
+
+-- other: the bounds that the histogram chooses clip
+SELECT l_shipmode, AVG(l_receiptdate - l_shipdate) AS days FROM lineitem WHERE l_receiptdate - l_shipdate BETWEEN 0 AND 60 GROUP BY l_shipmode
+
+-- answered
+SELECT l_shipmode, AVG(CASE WHEN l_receiptdate > l_commitdate THEN 1.0 ELSE 0.0 END) AS late FROM lineitem GROUP BY l_shipmode ORDER BY late DESC
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM orders WHERE o_orderkey IN (SELECT l_orderkey FROM lineitem WHERE l_returnflag = 'R')
+
+-- answered
+SELECT COUNT(DISTINCT l_orderkey) FROM lineitem WHERE l_commitdate < l_receiptdate
+
+-- answered
+SELECT SUBSTRING(c_phone, 1, 2) AS code, COUNT(*) FROM customer GROUP BY code HAVING COUNT(*) > 10
+
+-- answered
+SELECT p_brand, SUM(l_quantity) FROM lineitem JOIN part ON p_partkey = l_partkey GROUP BY p_brand
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM customer WHERE c_acctbal > (SELECT AVG(c_acctbal) FROM customer WHERE c_acctbal > 0)
+
+-- answered
+SELECT COUNT(*) FROM customer WHERE c_acctbal > 1000 AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
+
+-- not yet: group_by_unit
+SELECT COUNT(*), SUM(total) FROM (SELECT o_orderkey, SUM(l_quantity) AS total FROM orders JOIN lineitem ON l_orderkey = o_orderkey GROUP BY o_orderkey) t WHERE total > 100
+
+-- answered
+SELECT o_orderpriority, COUNT(DISTINCT o_orderkey) AS n FROM orders JOIN lineitem ON l_orderkey = o_orderkey WHERE l_commitdate < l_receiptdate GROUP BY o_orderpriority
+
+-- answered
+SELECT s_name, SUM(l_extendedprice) AS revenue FROM lineitem JOIN supplier ON l_suppkey = s_suppkey GROUP BY s_name ORDER BY revenue DESC, s_name LIMIT 5
+
+-- answered
+SELECT l_returnflag, l_linestatus, COUNT(*), SUM(l_quantity) FROM lineitem GROUP BY CUBE (l_returnflag, l_linestatus)
+
+-- answered
+SELECT YEAR(l_shipdate) AS y, SUM(l_extendedprice * (1 - l_discount)) AS revenue, SUM(SUM(l_extendedprice * (1 - l_discount))) OVER (ORDER BY YEAR(l_shipdate)) AS so_far FROM lineitem GROUP BY y ORDER BY y

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from privacy.bounds import ContributionBound, ValueBounds
+from privacy.bounds import ContributionBound, ValueBounds, number_of_date
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
 from privacy.unit import PrivacyUnit
 from tests.plain_clinic import DELTA, EPSILON, Clinic, open_plain
@@ -19,12 +19,21 @@ from tests.plain_clinic import DELTA, EPSILON, Clinic, open_plain
 __all__ = ["WORLDS", "open_world"]
 
 
-def _column(name: str, kind: str, low: object = None, high: object = None, *, keys: tuple[object, ...] = ()) -> Column:
+def _column(
+    name: str,
+    kind: str,
+    low: object = None,
+    high: object = None,
+    *,
+    keys: tuple[object, ...] = (),
+    nullable: bool = False,
+) -> Column:
     bounds = None
     if low is not None and high is not None:
-        bounds = ValueBounds(Fraction(str(low)), Fraction(str(high)))
+        ends = (number_of_date(end) if isinstance(end, datetime.date) else Fraction(str(end)) for end in (low, high))
+        bounds = ValueBounds(*ends)
     public = PublicKeys(keys) if keys else None  # type: ignore[arg-type]
-    return Column(name, ColumnType(kind), bounds, keys=public, nullable=name.endswith("_opt"))
+    return Column(name, ColumnType(kind), bounds, keys=public, nullable=nullable or name.endswith("_opt"))
 
 
 def _table(
@@ -53,6 +62,12 @@ def _table(
         unit_path=() if path is None else (references[path],),
         contribution=ContributionBound(rows, rows, rows) if protected else None,
     )
+
+
+def _days(first: int, years: int) -> tuple[object, ...]:
+    """Each day of so many years."""
+    start, end = datetime.date(first, 1, 1), datetime.date(first + years, 1, 1)
+    return tuple(start + datetime.timedelta(days=day) for day in range((end - start).days))
 
 
 def _dataset(name: str, unit: PrivacyUnit, tables: list[Table]) -> Dataset:
@@ -284,11 +299,109 @@ TPCH = _dataset(
     ],
 )
 
-WORLDS = {"shop": SHOP, "sensors": SENSORS, "tpch": TPCH}
+_STATES = ("AZ", "MA", "NY", "OH", "WA")
+
+PEOPLE = _dataset(
+    "people",
+    PrivacyUnit("people", "person_id"),
+    [
+        _table(
+            "people",
+            [
+                _column("person_id", "integer"),
+                _column("age", "integer", 16, 95, keys=tuple(range(16, 96))),
+                _column("sex", "text", keys=("female", "male")),
+                _column("education", "text", keys=("college", "none", "school")),
+                _column("occupation", "text"),
+                _column("state_code", "text", keys=_STATES),
+                _column("income", "number", 0, 200000, nullable=True),
+                _column("hours", "integer", 0, 80),
+                _column("children", "integer", 0, 6),
+                _column("height", "number", 140, 210),
+                _column("weight", "number", 40, 150),
+                _column("born", "date", datetime.date(1920, 1, 1), datetime.date(2020, 1, 1)),
+                _column("smoker", "boolean"),
+                _column("insured", "boolean", nullable=True),
+                _column("registered", "timestamp"),
+            ],
+            key="person_id",
+            unit="person_id",
+            refers={"state_code": "states.state_code"},
+            rows=1,
+        ),
+        _table(
+            "states",
+            [
+                _column("state_code", "text", keys=_STATES),
+                _column("state", "text", keys=("Arizona", "Massachusetts", "New York", "Ohio", "Washington")),
+                _column("area", "number", 0, 1000),
+                _column("coast", "boolean"),
+            ],
+            key="state_code",
+        ),
+    ],
+)
+
+_PLACES = ("Coast", "Hills", "North", "South")
+_DEPARTMENTS = ("Cardiology", "Emergency", "General", "Oncology")
+
+CLINIC = _dataset(
+    "clinic",
+    PrivacyUnit("patients", "patient_id"),
+    [
+        _table(
+            "patients",
+            [
+                _column("patient_id", "integer"),
+                _column("birth_year", "integer", 1925, 2025),
+                _column("age", "integer", 0, 100, keys=tuple(range(101))),
+                _column("sex", "text", keys=("female", "male")),
+                _column("region", "text", keys=_PLACES),
+                _column("smoker", "boolean"),
+                _column("income", "integer", 0, 200000),
+            ],
+            key="patient_id",
+            unit="patient_id",
+            rows=1,
+        ),
+        _table(
+            "visits",
+            [
+                _column("visit_id", "integer"),
+                _column("patient_id", "integer"),
+                _column("hospital_id", "integer", keys=tuple(range(1, 13))),
+                _column(
+                    "visit_date", "date", datetime.date(2023, 1, 1), datetime.date(2024, 12, 31), keys=_days(2023, 2)
+                ),
+                _column("department", "text", keys=_DEPARTMENTS),
+                _column("length_of_stay_days", "integer", 0, 90),
+                _column("cost", "number", 0, 20000),
+            ],
+            key="visit_id",
+            unit="patient_id",
+            refers={"patient_id": "patients.patient_id", "hospital_id": "hospitals.hospital_id"},
+            rows=20,
+        ),
+        _table(
+            "hospitals",
+            [
+                _column("hospital_id", "integer", keys=tuple(range(1, 13))),
+                _column("name", "text", keys=tuple(f"Hospital {number}" for number in range(1, 13))),
+                _column("region", "text", keys=_PLACES),
+                _column("beds", "integer", 0, 900),
+            ],
+            key="hospital_id",
+        ),
+    ],
+)
+"""The demo's tables (`server/demo.py`), with fewer rows and values."""
+
+WORLDS = {"shop": SHOP, "sensors": SENSORS, "tpch": TPCH, "people": PEOPLE, "clinic": CLINIC}
 
 _ROWS = {
     "customers": 150, "orders": 450, "items": 1100, "products": 30, "regions": 4, "homes": 120, "readings": 1500,
     "customer": 120, "lineitem": 900, "nation": 6, "region": 3, "part": 40, "supplier": 15, "partsupp": 60,
+    "people": 260, "states": 5, "patients": 160, "visits": 640, "hospitals": 12,
 }  # fmt: skip
 _WORDS = (
     "green apple",
@@ -309,7 +422,7 @@ def _value(column: Column, row: int, draw: random.Random, first: datetime.date) 
         return None
     if column.keys is not None:
         listed = column.keys.values
-        return listed[row % len(listed)] if row < len(listed) else draw.choice(listed)
+        return listed[row] if row < len(listed) < 200 else draw.choice(listed)
     day = first + datetime.timedelta(days=draw.randrange(730))
     low = 0.0 if column.bounds is None else float(column.bounds.lower)
     high = 100.0 if column.bounds is None else float(column.bounds.upper)
@@ -321,7 +434,7 @@ def _value(column: Column, row: int, draw: random.Random, first: datetime.date) 
         case ColumnType.BOOLEAN:
             return draw.random() < 0.3
         case ColumnType.DATE:
-            return day
+            return day if column.name != "born" else day.replace(year=day.year - draw.randint(18, 80), day=1)
         case ColumnType.TIMESTAMP:
             return datetime.datetime.combine(day, datetime.time(draw.randrange(24), draw.randrange(60)))
         case _:
@@ -339,7 +452,9 @@ def _rows(dataset: Dataset) -> dict[str, list[tuple[object, ...]]]:
         for row in range(_ROWS[table.name]):
             values: list[object] = []
             for column in table.columns:
-                if column.name == table.key:
+                if column.type is ColumnType.TEXT and column.name in {*refers, table.key} and column.keys is not None:
+                    values.append(_value(column, row, draw, first))
+                elif column.name == table.key:
                     values.append(f"h{row + 1}" if column.type is ColumnType.TEXT else row + 1)
                 elif column.name in refers:
                     number = draw.randint(1, _ROWS[refers[column.name].table])

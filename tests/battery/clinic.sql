@@ -1,0 +1,461 @@
+-- answered
+SELECT COUNT(*) FROM visits
+
+-- answered
+SELECT COUNT(DISTINCT patient_id) AS patients, COUNT(*) AS visits, COUNT(*) * 1.0 / COUNT(DISTINCT patient_id) AS per_patient FROM visits
+
+-- answered
+SELECT department, COUNT(*) AS visits, SUM(cost) AS cost, AVG(cost) AS mean_cost FROM visits GROUP BY department ORDER BY cost DESC
+
+-- answered
+SELECT department, AVG(length_of_stay_days) AS alos FROM visits GROUP BY department ORDER BY alos DESC LIMIT 3
+
+-- answered
+SELECT department, SUM(cost) / SUM(length_of_stay_days) AS cost_per_day FROM visits GROUP BY department
+
+-- answered
+SELECT department, COUNT(*) FILTER (WHERE length_of_stay_days = 0) AS day_cases, COUNT(*) FILTER (WHERE length_of_stay_days > 30) AS long_stays FROM visits GROUP BY department
+
+-- answered
+SELECT department, SUM(CASE WHEN length_of_stay_days = 0 THEN 1 ELSE 0 END) / COUNT(*) AS share FROM visits GROUP BY department
+
+-- answered
+SELECT date_trunc('month', visit_date) AS month, COUNT(*) AS n FROM visits GROUP BY month ORDER BY month
+
+-- answered
+SELECT YEAR(visit_date) AS y, MONTH(visit_date) AS m, COUNT(*) AS n FROM visits GROUP BY y, m ORDER BY y, m
+
+-- answered
+SELECT EXTRACT(YEAR FROM visit_date) AS y, EXTRACT(MONTH FROM visit_date) AS m, SUM(cost) FROM visits GROUP BY 1, 2 ORDER BY 1, 2
+
+-- answered
+SELECT STRFTIME(visit_date, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP BY month ORDER BY month
+
+-- answered
+SELECT date_part('year', visit_date) AS y, date_part('quarter', visit_date) AS q, COUNT(*) FROM visits GROUP BY ALL ORDER BY ALL
+
+-- not yet: unsupported_type
+SELECT YEAR(visit_date) || '-Q' || QUARTER(visit_date) AS quarter, COUNT(*) FROM visits GROUP BY 1 ORDER BY 1
+
+-- answered
+SELECT CAST(YEAR(visit_date) AS VARCHAR) AS y, COUNT(*) FROM visits GROUP BY y
+
+-- answered
+SELECT YEARWEEK(visit_date) AS w, COUNT(*) FROM visits WHERE visit_date >= '2024-01-01' AND visit_date < '2024-03-01' GROUP BY w
+
+-- answered
+SELECT ISODOW(visit_date) AS d, DAYNAME(visit_date) AS name, COUNT(*) FROM visits GROUP BY ALL
+
+-- answered
+SELECT time_bucket(INTERVAL '1 month', visit_date) AS month, COUNT(*) FROM visits GROUP BY month
+
+-- answered
+SELECT time_bucket(INTERVAL 2 WEEK, visit_date) AS fortnight, COUNT(*) FROM visits WHERE visit_date BETWEEN '2024-01-01' AND '2024-06-30' GROUP BY fortnight
+
+-- answered
+SELECT LAST_DAY(visit_date) AS month_end, COUNT(*) FROM visits WHERE YEAR(visit_date) = 2024 GROUP BY month_end
+
+-- answered
+SELECT MAKE_DATE(YEAR(visit_date), MONTH(visit_date), 1) AS month, COUNT(*) FROM visits WHERE YEAR(visit_date) = 2024 GROUP BY month
+
+-- answered
+WITH m AS (SELECT date_trunc('month', visit_date) AS month, COUNT(*) AS n FROM visits GROUP BY month) SELECT month, n, n - LAG(n) OVER (ORDER BY month) AS change, 100.0 * (n - LAG(n) OVER (ORDER BY month)) / LAG(n) OVER (ORDER BY month) AS pct FROM m ORDER BY month
+
+-- answered
+WITH m AS (SELECT YEAR(visit_date) AS y, MONTH(visit_date) AS m, SUM(cost) AS s FROM visits GROUP BY 1, 2) SELECT a.m, a.s AS this_year, b.s AS last_year, a.s / b.s - 1 AS growth FROM m a JOIN m b ON a.m = b.m AND a.y = b.y + 1 WHERE a.y = 2024 ORDER BY a.m
+
+-- answered
+SELECT m, MAX(s) FILTER (WHERE y = 2024) / MAX(s) FILTER (WHERE y = 2023) - 1 AS yoy FROM (SELECT YEAR(visit_date) AS y, MONTH(visit_date) AS m, SUM(cost) AS s FROM visits GROUP BY 1, 2) t GROUP BY m ORDER BY m
+
+-- answered
+SELECT MONTH(visit_date) AS m, SUM(CASE WHEN YEAR(visit_date) = 2023 THEN cost ELSE 0 END) AS y2023, SUM(CASE WHEN YEAR(visit_date) = 2024 THEN cost ELSE 0 END) AS y2024 FROM visits GROUP BY m
+
+-- answered
+SELECT month, AVG(n) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS moving_average FROM (SELECT date_trunc('month', visit_date) AS month, COUNT(*) AS n FROM visits GROUP BY month) t
+
+-- answered
+SELECT month, SUM(SUM(cost)) OVER (PARTITION BY YEAR(month) ORDER BY month) AS year_to_date FROM (SELECT date_trunc('month', visit_date) AS month, cost FROM visits) t GROUP BY month
+
+-- answered
+SELECT y, n, FIRST_VALUE(n) OVER (ORDER BY y) AS base, n / FIRST_VALUE(n) OVER (ORDER BY y) AS indexed FROM (SELECT YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY y) t
+
+-- answered
+SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n, n / LAG(n) OVER (PARTITION BY department ORDER BY y) AS growth FROM visits GROUP BY department, y ORDER BY department, y
+
+-- not yet: not_a_query
+PIVOT (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) ON y IN (2023, 2024) USING SUM(n) GROUP BY department
+
+-- not yet: unsupported_sql
+SELECT department, "2023", "2024" FROM (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) PIVOT (SUM(n) FOR y IN (2023, 2024))
+
+-- answered
+SELECT department, RANK() OVER (ORDER BY SUM(cost) DESC) AS place FROM visits GROUP BY department ORDER BY place
+
+-- answered
+SELECT department, DENSE_RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM visits GROUP BY department QUALIFY place <= 2
+
+-- answered
+SELECT YEAR(visit_date) AS y, department, COUNT(*) AS n FROM visits GROUP BY y, department QUALIFY RANK() OVER (PARTITION BY y ORDER BY n DESC) <= 2
+
+-- answered
+SELECT department, SUM(cost) AS s, SUM(SUM(cost)) OVER (ORDER BY SUM(cost) DESC) / SUM(SUM(cost)) OVER () AS pareto FROM visits GROUP BY department ORDER BY s DESC
+
+-- answered
+SELECT p.sex, COUNT(*) AS visits, AVG(v.cost) FROM visits v JOIN patients p ON v.patient_id = p.patient_id GROUP BY p.sex
+
+-- answered
+SELECT sex, SUM(cost) FROM visits JOIN patients USING (patient_id) GROUP BY sex
+
+-- answered
+SELECT p.sex, SUM(v.cost) FROM visits v, patients p WHERE v.patient_id = p.patient_id AND p.age >= 18 GROUP BY p.sex
+
+-- not yet: unsupported_sql
+SELECT sex, COUNT(*) FROM visits NATURAL JOIN patients GROUP BY sex
+
+-- answered
+SELECT p.region, p.sex, COUNT(DISTINCT v.patient_id) AS patients FROM visits v JOIN patients p USING (patient_id) WHERE v.department = 'Cardiology' GROUP BY p.region, p.sex
+
+-- answered
+SELECT h.region, COUNT(*) AS n FROM visits v JOIN hospitals h ON h.hospital_id = v.hospital_id GROUP BY h.region ORDER BY n DESC
+
+-- answered
+SELECT h.name, COUNT(*) AS n FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY h.name ORDER BY n DESC, h.name LIMIT 5
+
+-- answered
+SELECT h.name, COUNT(v.visit_id) AS n FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id GROUP BY h.name
+
+-- answered
+SELECT h.name, h.beds, COUNT(*) AS n, COUNT(*) * 1.0 / h.beds AS per_bed FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY h.name, h.beds
+
+-- answered
+SELECT h.name, SUM(v.length_of_stay_days) / (h.beds * 731.0) AS occupancy FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY h.name, h.beds
+
+-- answered
+WITH v AS (SELECT hospital_id, COUNT(*) AS n FROM visits GROUP BY hospital_id) SELECT h.name, v.n / h.beds AS per_bed FROM hospitals h JOIN v ON v.hospital_id = h.hospital_id ORDER BY h.name
+
+-- answered
+SELECT h.name, COALESCE(v.n, 0) AS n FROM hospitals h LEFT JOIN (SELECT hospital_id, COUNT(*) AS n FROM visits WHERE department = 'Oncology' GROUP BY hospital_id) v USING (hospital_id)
+
+-- answered
+SELECT h.region, p.sex, d.department, COUNT(*) FROM visits d JOIN hospitals h USING (hospital_id) JOIN patients p USING (patient_id) GROUP BY h.region, p.sex, d.department
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN patients p USING (patient_id) JOIN hospitals h USING (hospital_id) WHERE p.region <> h.region
+
+-- answered
+SELECT AVG(CASE WHEN p.region = h.region THEN 1.0 ELSE 0.0 END) AS at_home FROM visits v JOIN patients p ON p.patient_id = v.patient_id JOIN hospitals h ON h.hospital_id = v.hospital_id
+
+-- answered
+SELECT p.region AS home, h.region AS treated, COUNT(*) AS n FROM visits v JOIN patients p USING (patient_id) JOIN hospitals h USING (hospital_id) GROUP BY home, treated
+
+-- answered
+SELECT CASE WHEN h.beds >= 400 THEN 'large' ELSE 'small' END AS size, AVG(v.cost) FROM visits v JOIN hospitals h USING (hospital_id) GROUP BY size
+
+-- answered
+SELECT CASE WHEN p.age < 18 THEN 'child' WHEN p.age < 65 THEN 'adult' ELSE 'senior' END AS age_group, v.department, COUNT(*) FROM visits v JOIN patients p USING (patient_id) GROUP BY ALL
+
+-- not yet: unsupported_sql
+SELECT MEDIAN(cost) FROM visits
+
+-- not yet: unsupported_sql
+SELECT MEDIAN(length_of_stay_days) FROM visits
+
+-- not yet: unsupported_sql
+SELECT department, MEDIAN(length_of_stay_days) AS med FROM visits GROUP BY department
+
+-- not yet: unsupported_sql
+SELECT QUANTILE_CONT(length_of_stay_days, 0.95) FROM visits WHERE department = 'Cardiology'
+
+-- not yet: unsupported_sql
+SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY length_of_stay_days) FROM visits
+
+-- not yet: unsupported_sql
+SELECT MAX(cost), MIN(cost) FROM visits
+
+-- not yet: unsupported_sql
+SELECT MAX(length_of_stay_days) FROM visits
+
+-- not yet: unsupported_sql
+SELECT department, MAX(length_of_stay_days) FROM visits GROUP BY department
+
+-- not yet: unsupported_type
+SELECT MIN(visit_date), MAX(visit_date) FROM visits
+
+-- not yet: unsupported_function
+SELECT MODE(department) FROM visits
+
+-- answered
+SELECT department FROM visits GROUP BY department ORDER BY COUNT(*) DESC LIMIT 1
+
+-- other: a quantile is as near as a place of its tree
+SELECT sex, MEDIAN(income), QUANTILE_CONT(income, 0.9) / QUANTILE_CONT(income, 0.1) AS p90_p10 FROM patients GROUP BY sex
+
+-- answered
+SELECT n, COUNT(*) AS patients FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) t GROUP BY n ORDER BY n
+
+-- answered
+SELECT AVG(n), STDDEV(n), MEDIAN(n), MAX(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) t
+
+-- other: a quantile is as near as a place of its tree
+SELECT MEDIAN(total) FROM (SELECT patient_id, SUM(cost) AS total FROM visits GROUP BY patient_id) t
+
+-- answered
+WITH per AS (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) SELECT CASE WHEN n = 1 THEN 'once' WHEN n <= 5 THEN 'some' ELSE 'many' END AS kind, COUNT(*) AS patients, SUM(n) AS visits FROM per GROUP BY kind
+
+-- answered
+WITH per AS (SELECT patient_id, SUM(cost) AS total FROM visits GROUP BY patient_id) SELECT COUNT(*) FILTER (WHERE total > 40000) * 100.0 / COUNT(*) AS pct_expensive FROM per
+
+-- answered
+SELECT AVG(total) FROM (SELECT patient_id, SUM(cost) AS total FROM visits WHERE YEAR(visit_date) = 2024 GROUP BY patient_id HAVING COUNT(*) >= 2) t
+
+-- answered
+SELECT p.sex, AVG(t.total) FROM (SELECT patient_id, SUM(cost) AS total FROM visits GROUP BY patient_id) t JOIN patients p ON p.patient_id = t.patient_id GROUP BY p.sex
+
+-- answered
+SELECT p.region, AVG(COALESCE(t.n, 0)) AS visits_per_patient FROM patients p LEFT JOIN (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) t USING (patient_id) GROUP BY p.region
+
+-- answered
+SELECT COUNT(*) FROM patients p LEFT JOIN visits v USING (patient_id) WHERE v.patient_id IS NULL
+
+-- not yet: unsupported_sql
+SELECT COUNT(*) FROM patients ANTI JOIN visits USING (patient_id)
+
+-- answered
+SELECT COUNT(*) FROM patients WHERE patient_id NOT IN (SELECT patient_id FROM visits)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id AND v.department = 'Emergency')
+
+-- answered
+SELECT sex, COUNT(*) FROM patients WHERE patient_id IN (SELECT patient_id FROM visits WHERE cost > 15000) GROUP BY sex
+
+-- answered
+SELECT p.sex, COUNT(DISTINCT v.patient_id) * 100.0 / COUNT(DISTINCT p.patient_id) AS pct_seen FROM patients p LEFT JOIN visits v ON v.patient_id = p.patient_id GROUP BY p.sex
+
+-- answered
+SELECT AVG(CASE WHEN EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id) THEN 1 ELSE 0 END) AS share FROM patients p
+
+-- not yet: correlated_subquery
+SELECT sex, AVG((SELECT COUNT(*) FROM visits v WHERE v.patient_id = p.patient_id)) AS visits FROM patients p GROUP BY sex
+
+-- answered
+WITH c AS (SELECT DISTINCT patient_id FROM visits WHERE department = 'Cardiology'), o AS (SELECT DISTINCT patient_id FROM visits WHERE department = 'Oncology') SELECT COUNT(*) FROM c JOIN o USING (patient_id)
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id FROM visits WHERE department IN ('Cardiology', 'Oncology') GROUP BY patient_id HAVING COUNT(DISTINCT department) = 2) t
+
+-- not yet: raw_rows
+SELECT COUNT(*) FROM (SELECT patient_id FROM visits WHERE department = 'Cardiology' INTERSECT SELECT patient_id FROM visits WHERE department = 'Oncology') t
+
+-- answered
+SELECT COUNT(*) FILTER (WHERE a) AS emergency, COUNT(*) FILTER (WHERE a AND b) AS then_cardiology FROM (SELECT patient_id, BOOL_OR(department = 'Emergency') AS a, BOOL_OR(department = 'Cardiology') AS b FROM visits GROUP BY patient_id) t
+
+-- answered
+SELECT COUNT(*) FILTER (WHERE e IS NOT NULL) AS step1, COUNT(*) FILTER (WHERE c > e) AS step2 FROM (SELECT patient_id, MIN(visit_date) FILTER (WHERE department = 'Emergency') AS e, MAX(visit_date) FILTER (WHERE department = 'Cardiology') AS c FROM visits GROUP BY patient_id) t
+
+-- answered
+WITH f AS (SELECT patient_id, MIN(visit_date) AS first_visit FROM visits GROUP BY patient_id) SELECT date_trunc('quarter', first_visit) AS cohort, COUNT(*) AS patients FROM f WHERE first_visit >= '2023-01-01' AND first_visit < '2025-01-01' GROUP BY cohort ORDER BY cohort
+
+-- answered
+WITH f AS (SELECT patient_id, MIN(visit_date) AS first_visit FROM visits GROUP BY patient_id) SELECT YEAR(f.first_visit) AS cohort, date_diff('month', f.first_visit, v.visit_date) AS month_no, COUNT(DISTINCT v.patient_id) AS active FROM visits v JOIN f ON f.patient_id = v.patient_id WHERE date_diff('month', f.first_visit, v.visit_date) BETWEEN 0 AND 6 GROUP BY cohort, month_no
+
+-- answered
+WITH f AS (SELECT patient_id, MIN(visit_date) AS d FROM visits GROUP BY patient_id) SELECT COUNT(DISTINCT v.patient_id) AS returned FROM f JOIN visits v USING (patient_id) WHERE v.visit_date > f.d AND v.visit_date <= f.d + INTERVAL 90 DAY
+
+-- answered
+SELECT AVG(date_diff('day', f, l)) FROM (SELECT patient_id, MIN(visit_date) AS f, MAX(visit_date) AS l FROM visits GROUP BY patient_id) t WHERE date_diff('day', f, l) BETWEEN 0 AND 1100
+
+-- answered
+SELECT COUNT(*) FROM visits a JOIN visits b ON a.patient_id = b.patient_id WHERE b.visit_date > a.visit_date AND b.visit_date <= a.visit_date + INTERVAL 30 DAY
+
+-- answered
+SELECT a.department, COUNT(*) AS readmissions FROM visits a JOIN visits b ON a.patient_id = b.patient_id AND b.visit_date > a.visit_date AND date_diff('day', a.visit_date, b.visit_date) <= 30 GROUP BY a.department
+
+-- not yet: private_row_limit
+SELECT department, COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id) AS r FROM visits) t WHERE r = 1 GROUP BY department
+
+-- not yet: private_row_limit
+SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(visit_date) OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id), visit_date) AS gap FROM visits) t WHERE gap BETWEEN 0 AND 1000
+
+-- not yet: private_row_limit
+SELECT COUNT(*) FROM (SELECT patient_id, visit_date - LAG(visit_date) OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id) AS gap FROM visits) t WHERE gap < 30
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM visits v WHERE visit_date = (SELECT MIN(w.visit_date) FROM visits w WHERE w.patient_id = v.patient_id)
+
+-- not yet: private_row_limit
+SELECT AVG(share) FROM (SELECT cost / SUM(cost) OVER (PARTITION BY patient_id) AS share FROM visits) t WHERE share BETWEEN 0 AND 1
+
+-- not yet: correlated_subquery
+SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)
+
+-- not yet: correlated_subquery
+SELECT department, COUNT(*) FROM visits v WHERE cost > (SELECT AVG(w.cost) FROM visits w WHERE w.department = v.department) GROUP BY department
+
+-- not yet: unsupported_sql
+WITH m AS (SELECT department, AVG(cost) AS mean FROM visits GROUP BY department) SELECT v.department, COUNT(*) FROM visits v JOIN m ON m.department = v.department WHERE v.cost > m.mean GROUP BY v.department
+
+-- not yet: correlated_subquery
+WITH top AS (SELECT department FROM visits GROUP BY department ORDER BY SUM(cost) DESC LIMIT 2) SELECT COUNT(*) FROM visits WHERE department IN (SELECT department FROM top)
+
+-- answered
+WITH top AS (SELECT department, SUM(cost) AS s FROM visits GROUP BY department ORDER BY s DESC LIMIT 2) SELECT SUM(s) / (SELECT SUM(cost) FROM visits) AS share_of_top FROM top
+
+-- answered
+SELECT CASE WHEN r <= 2 THEN department ELSE 'other' END AS department, SUM(n) AS n FROM (SELECT department, COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC) AS r FROM visits GROUP BY department) t GROUP BY 1 ORDER BY n DESC
+
+-- answered
+SELECT department, n, n - AVG(n) OVER () AS above FROM (SELECT department, COUNT(*) AS n FROM visits GROUP BY department) t WHERE n > (SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM visits GROUP BY department) u)
+
+-- answered
+SELECT v.department, v.n, p.total, v.n / p.total AS share FROM (SELECT department, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY department) v CROSS JOIN (SELECT COUNT(*) AS total FROM patients) p
+
+-- not yet: unsupported_sql
+SELECT COUNT(*) AS n, 'patients' AS what FROM patients UNION ALL BY NAME SELECT 'visits' AS what, COUNT(*) AS n FROM visits
+
+-- answered
+SELECT 'all' AS department, COUNT(*) AS n FROM visits UNION ALL SELECT department, COUNT(*) FROM visits GROUP BY department ORDER BY n DESC
+
+-- answered
+SELECT department FROM visits WHERE cost > 100 GROUP BY department EXCEPT SELECT 'Emergency'
+
+-- answered
+SELECT department, COALESCE(region, 'all') AS region, COUNT(*) FROM visits JOIN hospitals USING (hospital_id) GROUP BY GROUPING SETS ((department, region), (department))
+
+-- answered
+SELECT department, YEAR(visit_date) AS y, SUM(cost) FROM visits GROUP BY ROLLUP (department, YEAR(visit_date))
+
+-- answered
+SELECT department, CORR(length_of_stay_days, cost) FROM visits GROUP BY department
+
+-- answered
+SELECT REGR_SLOPE(cost, length_of_stay_days) AS per_day, REGR_INTERCEPT(cost, length_of_stay_days) AS fixed FROM visits
+
+-- answered
+SELECT FLOOR(cost / 1000) * 1000 AS bin, COUNT(*) FROM visits GROUP BY bin ORDER BY bin
+
+-- answered
+SELECT CASE WHEN cost < 500 THEN 'a: <500' WHEN cost < 5000 THEN 'b: <5000' ELSE 'c: more' END AS band, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY band ORDER BY band
+
+-- answered
+SELECT length_of_stay_days // 7 AS weeks, COUNT(*) FROM visits GROUP BY weeks ORDER BY weeks
+
+-- answered
+SELECT LEAST(length_of_stay_days, 14) AS days, COUNT(*) FROM visits GROUP BY days ORDER BY days
+
+-- answered
+SELECT SUM(LEAST(cost, 5000)) FROM visits
+
+-- answered
+SELECT SUM(cost) FILTER (WHERE department = 'Oncology') / SUM(cost) AS share FROM visits
+
+-- answered
+SELECT 1 - COUNT(*) FILTER (WHERE department = 'Emergency') / COUNT(*) AS planned FROM visits
+
+-- answered
+SELECT SUM(cost * CASE WHEN YEAR(visit_date) = 2023 THEN 1.05 ELSE 1 END) AS adjusted FROM visits
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE DAYOFWEEK(visit_date) IN (0, 6)
+
+-- answered
+SELECT DAYOFWEEK(visit_date) IN (0, 6) AS weekend, AVG(cost) FROM visits GROUP BY weekend
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE visit_date BETWEEN DATE '2024-01-01' AND DATE '2024-12-31' AND department NOT IN ('Emergency', 'General')
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE STRFTIME(visit_date, '%m-%d') = '12-24'
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE date_trunc('year', visit_date) = '2024-01-01'
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE visit_date::VARCHAR LIKE '2024-02-%'
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE visit_date <= DATE '2024-06-30' AND visit_date + CAST(length_of_stay_days AS INTEGER) > DATE '2024-06-30'
+
+-- answered
+SELECT SUM(length_of_stay_days) FROM visits WHERE visit_date >= DATE '2024-01-01' AND visit_date < DATE '2024-01-01' + INTERVAL '1 year'
+
+-- answered
+SELECT p.birth_year // 10 * 10 AS decade, AVG(v.length_of_stay_days) FROM patients p JOIN visits v ON v.patient_id = p.patient_id GROUP BY decade ORDER BY decade
+
+-- answered
+SELECT smoker, AVG(n) FROM (SELECT p.patient_id, p.smoker, COUNT(v.visit_id) AS n FROM patients p LEFT JOIN visits v ON p.patient_id = v.patient_id GROUP BY p.patient_id, p.smoker) t GROUP BY smoker
+
+-- answered
+SELECT smoker, department, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (PARTITION BY smoker) AS pct FROM visits JOIN patients USING (patient_id) GROUP BY smoker, department
+
+-- answered
+SELECT region, AVG(income) AS mean, AVG(income) / AVG(AVG(income)) OVER () AS relative FROM patients GROUP BY region
+
+-- answered
+SELECT region, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY region ROWS UNBOUNDED PRECEDING) AS running FROM patients GROUP BY region
+
+-- answered
+SELECT region, hospitals, patients, patients / hospitals AS per_hospital FROM (SELECT region, COUNT(*) AS hospitals FROM hospitals GROUP BY region) h JOIN (SELECT region, COUNT(*) AS patients FROM patients GROUP BY region) p USING (region)
+
+-- answered
+SELECT region, SUM(beds) AS beds, COUNT(*) AS hospitals FROM hospitals GROUP BY region ORDER BY beds DESC
+
+-- answered
+SELECT name FROM hospitals WHERE beds = (SELECT MAX(beds) FROM hospitals)
+
+-- not yet: unsupported_function
+SELECT department, LIST(n ORDER BY y) AS by_year FROM (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) t GROUP BY department
+
+-- answered
+SELECT STRING_AGG(department, ' > ' ORDER BY n DESC) FROM (SELECT department, COUNT(*) AS n FROM visits GROUP BY department) t
+
+-- answered
+SELECT ARG_MAX(department, n) AS busiest, MAX(n) FROM (SELECT department, COUNT(*) AS n FROM visits GROUP BY department) t
+
+-- answered
+SELECT COUNT(DISTINCT hospital_id) FROM visits WHERE department = 'Oncology'
+
+-- answered
+SELECT COUNT(DISTINCT visit_date) FROM visits
+
+-- answered
+SELECT patient_class, COUNT(*) FROM (SELECT patient_id, CASE WHEN SUM(length_of_stay_days) > 100 THEN 'long' ELSE 'short' END AS patient_class FROM visits GROUP BY patient_id) t GROUP BY patient_class
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id, hospital_id FROM visits GROUP BY patient_id, hospital_id HAVING COUNT(*) > 1) t
+
+-- answered
+SELECT AVG(h) FROM (SELECT patient_id, COUNT(DISTINCT hospital_id) AS h FROM visits GROUP BY patient_id) t
+
+-- answered
+SELECT SUM(s) / COUNT(*) FROM (SELECT patient_id, SUM(cost) AS s FROM visits GROUP BY 1) t
+
+-- answered
+WITH v AS (SELECT v.*, p.sex, h.region FROM visits v JOIN patients p USING (patient_id) JOIN hospitals h USING (hospital_id)) SELECT sex, region, COUNT(*), AVG(cost) FROM v GROUP BY sex, region
+
+-- not yet: raw_rows
+WITH v AS (SELECT department, cost FROM visits WHERE YEAR(visit_date) = 2023 UNION ALL SELECT department, cost FROM visits WHERE YEAR(visit_date) = 2024) SELECT department, SUM(cost) FROM v GROUP BY department
+
+-- answered
+SELECT COUNT(*) AS visits, COUNT(DISTINCT v.patient_id) AS patients, SUM(v.cost) AS cost, AVG(v.cost) AS mean, STDDEV(v.cost) AS spread, AVG(p.age) AS age FROM visits v JOIN patients p USING (patient_id)
+
+-- answered
+SELECT department, COUNT(*) AS n, SUM(cost) AS total, AVG(cost) AS mean, AVG(length_of_stay_days) AS stay, COUNT(DISTINCT patient_id) AS patients FROM visits WHERE visit_date >= '2024-01-01' GROUP BY department ORDER BY total DESC
+
+-- not yet: unsupported_function
+SELECT ENTROPY(department) FROM visits
+
+-- answered
+SELECT department, AVG(cost) - (SELECT AVG(cost) FROM visits) AS difference FROM visits GROUP BY department
+
+-- answered
+SELECT department, AVG(cost) FROM visits GROUP BY department HAVING COUNT(*) >= 20 AND AVG(cost) > 1000 ORDER BY department
+
+-- answered
+SELECT SUM(cost) AS total FROM visits WHERE patient_id IN (SELECT patient_id FROM patients WHERE smoker AND age > 50)
+
+-- answered
+SELECT department, SUM(cost) AS total FROM visits WHERE EXISTS (SELECT * FROM patients p WHERE p.patient_id = visits.patient_id AND p.sex = 'female') GROUP BY department
+
+-- not yet: unsupported_sql
+SELECT DISTINCT ON (y) y, department, n FROM (SELECT YEAR(visit_date) AS y, department, COUNT(*) AS n FROM visits GROUP BY ALL) t ORDER BY y, n DESC
