@@ -62,7 +62,7 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
 
     Filters, conditions and keys read values as they are stored, whatever is declared.
     """
-    names = {source.relation: source.table.name for source in core.sources if source.groups is None}
+    names = {source.relation: source.table.name for source in core.sources if source.stored}
 
     def put(expression: Expression) -> Expression:
         if isinstance(expression, ColumnRef):
@@ -148,8 +148,8 @@ def _candidates(core: Core) -> Iterator[tuple[Place, ValueBounds]]:
 
 def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
     """The columns that sums are computed from, of the protected tables, that have no declared bounds."""
-    # What is computed within a unit is not stored, so that no histogram of its values is at hand.
-    tables = {source.relation: source.table for source in core.sources if source.groups is None}
+    # What is computed is not stored, so that no histogram of its values is at hand.
+    tables = {source.relation: source.table for source in core.sources if source.stored}
     for aggregate in core.aggregates:
         for column in (column for value in aggregate.values for column in _read(value)):
             table = tables.get(column.relation)

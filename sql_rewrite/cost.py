@@ -35,7 +35,7 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
-from sql_rewrite.plan import paired_rows, rows_of_unit
+from sql_rewrite.plan import paired_rows, pieces, rows_of_unit
 from sql_rewrite.refuse import refuse
 
 __all__ = [
@@ -212,7 +212,7 @@ def work_of(
         root = bounded.core.sources[0].table
         stored = rows_of_unit(bounded.core.sources)
         worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
-        vectors = 1 + -(-(stored - 1) // costs.vector_rows)
+        vectors = pieces(bounded.core.sources) + -(-(stored - 1) // costs.vector_rows)
         cells = min(bounded.described.keys.groups_per_unit, stored)
         groups = 0 if bounded.described.keys.domain is not None else cells
         sums = _sums(bounded)
@@ -258,7 +258,7 @@ def work_of(
 
 def _below(bounded: BoundedCore, costs: EngineCosts) -> Below:
     """What is computed within each unit before the core's rows are there."""
-    if all(source.groups is None and source.only is None for source in bounded.core.sources):
+    if all(source.stored and source.only is None for source in bounded.core.sources):
         return Below()
     worst, usual = _Meter(costs), _Meter(costs, typical=TYPICAL_CHARACTERS)
 

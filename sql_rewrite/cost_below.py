@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.expressions import Expression
-from sql_rewrite.plan import Source, UnitFunction, UnitGroups, constant_per_unit, rows_of_unit
+from sql_rewrite.plan import (
+    Source,
+    UnitBranch,
+    UnitFunction,
+    UnitGroups,
+    constant_per_unit,
+    paired_rows,
+    pieces,
+    rows_of_unit,
+)
 
 __all__ = ["Below", "work_below"]
 
@@ -46,6 +55,16 @@ def work_below(
             unit += stored * (costs.scan + row) + (1 + stored // costs.vector_rows) * vector
             rows += expected(source) * (costs.scan + usual(source.only)[0])
             operators += planned + costs.plan_reading
+        for branch in () if source.union is None else source.union.branches:
+            inner = work_below(branch.sources, costs, worst, usual, expected)
+            row, vector, planned = _branch(branch, costs, worst)
+            stored = rows_of_unit(branch.sources)
+            unit += inner.unit + stored * row
+            unit += (pieces(branch.sources) + stored // costs.vector_rows) * (vector + costs.core_vector)
+            joined = (one.table.rows_stored for one in branch.sources[1:] if one.table.protected)
+            unit += sum(joined) * costs.join + paired_rows(branch.sources) * (costs.scan + costs.join)
+            rows += inner.row + expected(branch.sources[0]) * _branch(branch, costs, usual)[0]
+            operators += inner.operators + planned + costs.plan_core
         if source.groups is None:
             continue
         inner = work_below(source.groups.sources, costs, worst, usual, expected)
@@ -56,9 +75,17 @@ def work_below(
     return Below(unit, rows, operators)
 
 
+def _branch(branch: UnitBranch, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
+    """One row of a branch: scanned, joined, and its columns computed and cast, whether or not they are read."""
+    parts = [*branch.columns, *([] if branch.where is None else [branch.where])]
+    costed = [lowered(part) for part in parts]
+    row = costs.scan + costs.join * (len(branch.sources) - 1) + costs.sum * (1 + len(branch.columns))
+    return row + sum(one[0] for one in costed), sum(one[1] for one in costed), sum(one[2] + 1 for one in costed)
+
+
 def _unit(groups: UnitGroups, costs: EngineCosts, worst: Lowered) -> float:
     stored = rows_of_unit(groups.sources)
-    vectors = 1 + -(-(stored - 1) // costs.vector_rows)
+    vectors = pieces(groups.sources) + -(-(stored - 1) // costs.vector_rows)
     row, vector, _ = _row(groups, costs, worst)
     above = [worst(part) for part in _above(groups)]
     most = 1 if all(constant_per_unit(key, groups.sources) for _, key in groups.keys) else stored

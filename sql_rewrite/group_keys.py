@@ -165,7 +165,9 @@ class GroupKeyReader:
         if column.is_unit:
             what = "grouping by the privacy unit is refused"
             why = "Each group would be one person."
-            mean: tuple[str, ...] = (f"COUNT(*) / COUNT(DISTINCT {column.name}) is the mean number of rows per person",)
+            mean: tuple[str, ...] = (
+                f"COUNT(*) / COUNT(DISTINCT {column.shown or column.name}) is the mean number of rows per person",
+            )
         else:
             what = f'grouping by "{column.name}" is refused'
             why = f'A value of "{column.name}" belongs to one person, so each group would be one person.'

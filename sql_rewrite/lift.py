@@ -37,6 +37,7 @@ from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
+from sql_rewrite.row_unions import united
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsBlock, RowsSeeker, listed, named_rows, too_many_names
 from sql_rewrite.scope import Cte, Names, Scope
@@ -283,6 +284,10 @@ class _Lift:
         if isinstance(node, exp.Subquery):
             consume(node, "this", "alias", "with_", text=self.text, what="a bracketed query")
             return self.rows(node.this, self._with(node, scope), first)
+        if isinstance(node, exp.SetOperation):
+            scope = self._with(node, scope)
+            left, right = self.rows(node.this, scope, 0), self.rows(node.expression, scope, 0)
+            return united(node, left, right, f"r{first}", self.dataset, self.text)
         assert isinstance(node, exp.Select)
         # A CTE is read at every use, and what it reads as well: without a limit their number doubles with each of them.
         self._nested += 1

@@ -271,7 +271,7 @@ class _Lowering:
         return columns
 
     def _sources(self, *, draw: bool) -> tuple[TableSource | RowsSource, ...]:
-        if all(source.groups is None and source.only is None for source in self.core.sources):
+        if all(source.stored and source.only is None for source in self.core.sources):
             return lowered_sources(self.core.sources, (), self.parameters, draw=draw)
         parts = [self.core.where, *(key for _, key in self.core.keys)]
         for item in self.bounded.statistics:

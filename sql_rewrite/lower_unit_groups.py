@@ -1,7 +1,8 @@
 """Rows that are computed within each unit, as a layer: rows -> group by unit and key -> the groups that are kept.
 
-The layer has the unit's number, its draw where it is asked for, and those of the columns that are read. Keys that are
-not public are grouped with a salt beside them, and so are different values: lower.py says why.
+Rows of several branches are a layer too: those of each branch, one after another. A layer has the unit's number, its
+draw where it is asked for, and those of the columns that are read. Keys that are not public are grouped with a salt
+beside them, and so are different values: lower.py says why.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, columns_of, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.plan import GROUPS, Source, UnitFunction, UnitGroups, UnitValue
+from sql_rewrite.plan import GROUPS, Source, UnitFunction, UnitGroups, UnitUnion, UnitValue
 from sql_rewrite.relations import (
     AllTrue,
     AnyTrue,
+    Appended,
     Count,
     DifferentValues,
     EndOf,
@@ -79,15 +81,18 @@ def lowered_sources(
             ends = (UNIT, UNIT) if source.join.on_unit else (child.name, parent.name)
             on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
             join = JoinOn(*on, outer=source.join.outer)
-        if source.groups is None and source.only is None:
+        if source.stored and source.only is None:
             result.append(TableSource(source.table.name, source.relation, join))
             continue
         names = {name for relation, name in read if relation == source.relation}
-        if source.only is None:
-            assert source.groups is not None
-            rows = _groups(source.groups, names, parameters, draw=draw and place == 0)
+        first = draw and place == 0
+        if source.only is not None:
+            rows = _kept(source, names, parameters, draw=first)
+        elif source.union is not None:
+            rows = _union(source.union, names, parameters, draw=first)
         else:
-            rows = _kept(source, names, parameters, draw=draw and place == 0)
+            assert source.groups is not None
+            rows = _groups(source.groups, names, parameters, draw=first)
         result.append(RowsSource(rows, source.relation, join))
     return tuple(result)
 
@@ -102,6 +107,24 @@ def _kept(source: Source, names: Collection[str], parameters: ParameterList, *, 
         parameters, draw=draw,
     )  # fmt: skip
     return TableRows(tuple(outputs), inner, lower_expression(source.only, parameters))
+
+
+def _union(union: UnitUnion, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
+    """The rows of all branches with the columns that are read. Each is cast: the branches agree on types, as stored."""
+    shown = [(place, ref) for place, (name, ref) in enumerate(union.columns) if name in names]
+    parts = []
+    for branch in union.branches:
+        root = branch.sources[0].relation
+        outputs = [Output(Column(root, name), name) for name in ((UNIT, DRAW) if draw else (UNIT,))]
+        for place, ref in shown:
+            value = lower_expression(branch.columns[place], parameters)
+            kind = EngineType.WIDE if needs_wide(ref) else EngineType(ref.type.value)
+            outputs.append(Output(Cast(value, kind), ref.name))
+        read = read_columns(branch.sources, branch.where, *(branch.columns[place] for place, _ in shown))
+        inner = lowered_sources(branch.sources, read, parameters, draw=draw)
+        where = None if branch.where is None else lower_expression(branch.where, parameters)
+        parts.append(TableRows(tuple(outputs), inner, where))
+    return Appended(tuple(parts))
 
 
 def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:

@@ -73,6 +73,9 @@ def _core_bytes(bounded: BoundedCore, costs: EngineCosts) -> int:
 def _below(source: Source, known: dict[int, int], costs: EngineCosts) -> int:
     """Bytes of the texts that are made within each unit, at most three copies of an expression in each layer."""
     own = 0 if source.only is None else 3 * _bytes(source.only, known, costs)
+    for branch in () if source.union is None else source.union.branches:
+        own += sum(_below(inner, known, costs) for inner in branch.sources)
+        own += sum(3 * _bytes(part, known, costs) for part in (*branch.columns, branch.where) if part is not None)
     groups = source.groups
     if groups is None:
         return own

@@ -8,7 +8,7 @@ measurements of the cores' statistics.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -36,14 +36,17 @@ __all__ = [
     "Simulation",
     "SortTerm",
     "Source",
+    "UnitBranch",
     "UnitFunction",
     "UnitGroups",
+    "UnitUnion",
     "UnitValue",
     "constant_per_unit",
     "contribution_bound",
     "leaves",
     "names_unit",
     "paired_rows",
+    "pieces",
     "rows_bound",
     "rows_of_unit",
     "steady_relations",
@@ -70,8 +73,9 @@ class Join:
 class Source:
     """One table that a core reads under a generated relation name; the first source has no join.
 
-    With `groups` it is no stored table but rows that are computed within each unit, which `table` describes. With
-    `only` those of its rows alone are read, and joined, for which this condition on its own columns is true.
+    With `groups` it is no stored table but rows that are computed within each unit, with `union` the rows of several
+    branches; `table` describes them. With `only` those of its rows alone are read, and joined, for which this
+    condition on its own columns is true.
     """
 
     relation: str
@@ -79,6 +83,19 @@ class Source:
     join: Join | None = None
     groups: UnitGroups | None = None
     only: Expression | None = None
+    union: UnitUnion | None = None
+
+    @property
+    def stored(self) -> bool:
+        """Whether its rows are those of a table that is stored, all of them or some."""
+        return self.groups is None and self.union is None
+
+    @property
+    def made(self) -> Mapping[str, Expression]:
+        """The columns of rows that are not stored, and what is known of each."""
+        if self.union is not None:
+            return dict(self.union.columns)
+        return {} if self.groups is None else dict(self.groups.columns)
 
 
 class UnitFunction(enum.Enum):
@@ -125,6 +142,26 @@ class UnitGroups:
     columns: tuple[tuple[str, Expression], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UnitBranch:
+    """One branch of a union: the rows of `sources` that satisfy `where`, with a value for each column of the union."""
+
+    sources: tuple[Source, ...]
+    where: Expression | None
+    columns: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitUnion:
+    """The rows of all branches, each as often as the branches have it (sql_rewrite/row_unions.py).
+
+    `columns` are their names and what is known of their values, whichever branch a row is from.
+    """
+
+    branches: tuple[UnitBranch, ...]
+    columns: tuple[tuple[str, ColumnRef], ...]
+
+
 GROUPS = "g$"
 """The relation of the keys and values of groups."""
 
@@ -136,7 +173,19 @@ def rows_of_unit(sources: Sequence[Source]) -> int:
 
 def leaves(sources: Sequence[Source]) -> int:
     """The stored tables that these sources read, each as often as it is written."""
-    return sum(1 if source.groups is None else leaves(source.groups.sources) for source in sources)
+    return sum(map(_leaves, sources))
+
+
+def _leaves(source: Source) -> int:
+    if source.union is not None:
+        return sum(leaves(branch.sources) for branch in source.union.branches)
+    return 1 if source.groups is None else leaves(source.groups.sources)
+
+
+def pieces(sources: Sequence[Source]) -> int:
+    """In how many places the rows of a unit may lie: those of each branch of a union are apart from the others."""
+    union = sources[0].union
+    return 1 if union is None else sum(pieces(branch.sources) for branch in union.branches)
 
 
 def paired_rows(sources: Sequence[Source]) -> int:

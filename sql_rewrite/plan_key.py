@@ -39,9 +39,17 @@ from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
-from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitGroups
+from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitBranch, UnitGroups, UnitUnion
 
-__all__ = ["VERSION", "canonical_core", "canonical_groups", "core_key", "norm_key"]
+__all__ = [
+    "VERSION",
+    "canonical_branch",
+    "canonical_core",
+    "canonical_groups",
+    "canonical_union",
+    "core_key",
+    "norm_key",
+]
 
 VERSION = 2
 """Of the identity. Version 1 held the number of the whole policy, and the plan without its bounds."""
@@ -66,7 +74,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     CoreStatistics: {"norms": ()},
     Estimate: {"fraction": None},
     Join: {"on_unit": False},
-    Source: {"groups": None, "only": None},
+    Source: {"groups": None, "only": None, "union": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
@@ -111,6 +119,21 @@ def _canonical_source(source: Source) -> tuple[object, ...]:
         None if join is None else (form_of(join.child), form_of(join.parent), join.outer, join.on_unit),
         None if source.groups is None else canonical_groups(source.groups),
         form_of(source.only),
+        *([] if source.union is None else [canonical_union(source.union)]),
+    )
+
+
+def canonical_union(union: UnitUnion) -> tuple[object, ...]:
+    """A nested tuple that is equal for equal unions of units' rows."""
+    return tuple(map(canonical_branch, union.branches))
+
+
+def canonical_branch(branch: UnitBranch) -> tuple[object, ...]:
+    """The same of one branch."""
+    return (
+        tuple(map(_canonical_source, branch.sources)),
+        form_of(branch.where),
+        tuple(map(form_of, branch.columns)),
     )
 
 

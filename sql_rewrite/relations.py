@@ -15,6 +15,7 @@ from sql_rewrite.scalars import Column, EngineType, ExtremeName, Node, Scalar, n
 __all__ = [
     "AllTrue",
     "AnyTrue",
+    "Appended",
     "Binned",
     "ChosenGroups",
     "ChosenValues",
@@ -278,6 +279,13 @@ class TableRows(Relation):
     outputs: tuple[Output, ...]
     sources: tuple[TableSource | RowsSource, ...]
     where: Scalar | None
+
+
+@node
+class Appended(Relation):
+    """The rows of all parts, each as often as the parts have it. The parts have the same columns, of the same types."""
+
+    parts: tuple[Relation, ...]
 
 
 @node

@@ -76,12 +76,22 @@ class RowsSeeker:
         self._dataset = dataset
         self._with = with_
         self._ctes: dict[int, bool] = {}
+        self._unions: dict[int, bool] = {}
         self._by_unit = by_unit
 
     def of_rows(self, node: exp.Expr, scope: Scope) -> bool:
-        """Whether a nested query selects rows of tables of the dataset, or computes rows within each unit."""
+        """Whether a nested query selects rows of tables of the dataset, or computes rows within each unit.
+
+        A set operation does where some of its rows are of people, and nothing in it is answered by itself.
+        """
         if isinstance(node, exp.Subquery):
             return self.of_rows(node.this, self._with(node, scope))
+        if isinstance(node, exp.SetOperation):
+            if id(node) not in self._unions:
+                inner, sides = self._with(node, scope), (node.this, node.expression)
+                people = any(self._of_people(side, inner) for side in sides)
+                self._unions[id(node)] = people and all(self.of_rows(side, inner) for side in sides)
+            return self._unions[id(node)]
         if not isinstance(node, exp.Select):
             return False
         inner = self._with(node, scope)
@@ -116,6 +126,8 @@ class RowsSeeker:
     def _of_people(self, node: exp.Expr, scope: Scope) -> bool:
         if isinstance(node, exp.Subquery):
             return self._of_people(node.this, self._with(node, scope))
+        if isinstance(node, exp.SetOperation):
+            return self.of_rows(node, scope)
         if not isinstance(node, exp.Select):
             return False
         inner = self._with(node, scope)

@@ -158,7 +158,7 @@ class SourceNames:
         for known in self._added:
             assert known.join is not None
             assert source.join is not None
-            same = (known.table.name, known.groups) == (source.table.name, source.groups)
+            same = (known.table.name, known.groups, known.union) == (source.table.name, source.groups, source.union)
             if same and known.join.child == source.join.child:
                 return known
         if number >= SOURCES_MAX:
@@ -449,8 +449,8 @@ def ambiguous_column(node: exp.Column | exp.Identifier, relations: Sequence[str]
 def reference(source: Source, column: Column, dataset: Dataset) -> ColumnRef:
     """A column of a source as a typed node. Columns of an outer join's parent may be NULL."""
     outer = source.join is not None and source.join.outer
-    if source.groups is not None:
-        expression = dict(source.groups.columns)[column.name]
+    if not source.stored:
+        expression = source.made[column.name]
         nullable = expression.nullable or outer
         found = renamed(expression, column.name, column.description, nullable=nullable)
         return replace(found, relation=source.relation)

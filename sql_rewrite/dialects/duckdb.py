@@ -16,6 +16,7 @@ from sql_rewrite.dialects.duckdb_scalars import ADDED, MULTIPLIED, DuckDBScalars
 from sql_rewrite.relations import (
     AllTrue,
     AnyTrue,
+    Appended,
     Binned,
     ChosenGroups,
     ChosenValues,
@@ -227,6 +228,10 @@ class DuckDB(DuckDBScalars):
             return table
         kind = "LEFT JOIN" if join.outer else "INNER JOIN"
         return f"{kind} {table} ON ({self.write(join.child)} = {self.write(join.parent)})"
+
+    @writes(Appended)
+    def _appended(self, node: Appended) -> str:
+        return " UNION ALL ".join([f"({self.write(part)})" for part in node.parts])
 
     @writes(SharedRows)
     def _shared_rows(self, node: SharedRows) -> str:

@@ -150,6 +150,14 @@ def source_rows(
             for row, unit in whole
             if evaluate(only, {(source.relation, name): value for name, value in row.items()}) is True
         ]
+    if source.union is not None:
+        names = [name for name, _ in source.union.columns]
+        return [
+            (dict(zip(names, (evaluate(column, row) for column in branch.columns), strict=True)), unit)
+            for branch in source.union.branches
+            for row, unit in _joined(branch.sources, rows, owners)
+            if branch.where is None or evaluate(branch.where, row) is True
+        ]
     if source.groups is not None:
         return unit_rows(source.groups, rows, owners)
     name = source.table.name

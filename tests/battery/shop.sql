@@ -228,7 +228,7 @@ SELECT status, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM
 SELECT 'paid' AS what, COUNT(*) FROM orders WHERE status = 'paid' UNION ALL SELECT 'open', COUNT(*) FROM
 orders WHERE status = 'open'
 
--- not yet: raw_rows
+-- answered
 SELECT COUNT(*) FROM (SELECT customer_id FROM orders UNION ALL SELECT customer_id FROM customers) t
 
 -- answered
@@ -558,3 +558,43 @@ SELECT x.status, x.n, x.n * 100 / y.n AS pct FROM (SELECT status, COUNT(*) AS n 
 
 -- answered
 SELECT STATUS, Count(*) AS N FROM Orders GROUP BY Status ORDER BY N DESC
+
+SELECT kind, COUNT(*) AS n FROM (SELECT customer_id, 'order' AS kind, ordered AS day FROM orders UNION ALL SELECT
+customer_id, 'joined', joined FROM customers) t GROUP BY kind
+
+-- answered
+SELECT YEAR(day) AS y, COUNT(*) FROM (SELECT ordered AS day FROM orders WHERE status = 'paid' UNION ALL SELECT joined
+FROM customers) t WHERE day >= DATE '2023-01-01' AND day < DATE '2025-01-01' GROUP BY y
+
+-- answered
+WITH touched AS (SELECT customer_id, total AS amount, 'order' AS kind FROM orders UNION ALL BY NAME SELECT 'item' AS
+kind, price AS amount FROM items) SELECT kind, COUNT(*), SUM(amount) FROM touched GROUP BY kind
+
+-- answered
+SELECT AVG(n) FROM (SELECT customer_id, COUNT(*) AS n FROM (SELECT customer_id FROM orders UNION ALL SELECT customer_id
+FROM customers) a GROUP BY customer_id) b
+
+-- answered
+SELECT c.segment, COUNT(*), SUM(t.amount) FROM (SELECT customer_id, total AS amount FROM orders WHERE status = 'paid' UNION
+ALL SELECT customer_id, 0 FROM customers) t JOIN customers c ON c.customer_id = t.customer_id GROUP BY c.segment
+
+-- answered
+SELECT COUNT(*) FROM (SELECT customer_id FROM customers WHERE newsletter UNION SELECT customer_id FROM orders WHERE status
+= 'open') t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT customer_id, status FROM orders WHERE total > 500 INTERSECT SELECT customer_id, status FROM
+orders WHERE total < 400) t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT customer_id FROM customers EXCEPT SELECT customer_id FROM orders WHERE status = 'paid') t
+
+-- answered
+SELECT segment, COUNT(*) FROM customers WHERE customer_id IN (SELECT customer_id FROM orders WHERE status = 'open' UNION
+SELECT customer_id FROM orders WHERE total > 1500) GROUP BY segment
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM (SELECT status FROM orders UNION SELECT segment FROM customers) t
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM (SELECT region FROM regions UNION ALL SELECT segment FROM customers) t

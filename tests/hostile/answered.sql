@@ -739,3 +739,12 @@ SELECT COUNT(*) FROM people WHERE CAST(age AS HUGEINT) = 1
 
 -- answered: the function has a value for every row, here and there
 SELECT COUNT(*) FROM people WHERE CAST(age AS UBIGINT) = 1
+
+-- answered: rows of several branches, each of one person
+SELECT COUNT(*) FROM (SELECT age FROM people UNION ALL SELECT hours FROM people)
+
+-- answered: rows of several branches, each of one person
+SELECT COUNT(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM visits)
+
+-- answered: rows of several branches, each of one person
+WITH a AS (SELECT age FROM people UNION ALL SELECT age FROM people) SELECT COUNT(*) FROM a
