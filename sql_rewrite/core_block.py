@@ -232,7 +232,10 @@ class CoreBlock:
 
     def _counted(self) -> str:
         """A query that is answered in place of rows: it counts them, by the columns of the select list if it can."""
-        table = named(self.names.sources[0].table.name)
+        source = self.names.sources[0]
+        while source.union is not None:
+            source = source.union.branches[0].sources[0]
+        table = named(source.table.name)
         columns = []
         for value in self.select.values:
             about = self.lifter.about(exp.Max(this=value)) if isinstance(value, exp.Column) else None

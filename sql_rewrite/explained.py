@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType, Dataset, Table
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.expressions import ColumnRef, Expression, columns_of, describe, interval_of, number_text
-from sql_rewrite.plan import Plan, Source, UnitGroups, names_unit, rows_of_unit
+from sql_rewrite.plan import Plan, Source, UnitGroups, UnitUnion, names_unit, rows_of_unit
 
 __all__ = ["Facts", "Node", "Range", "explain_core", "explain_outer"]
 
@@ -109,6 +109,8 @@ def _source(source: Source, read: list[Expression], dataset: Dataset) -> Node:
     ranges = tuple(_ranges(source, read))
     if source.groups is not None:
         node = _groups(source.groups, source, ranges, dataset)
+    elif source.union is not None:
+        node = _union(source.union, source, ranges, dataset)
     else:
         node = Node("scan", source.table.name, _scanned(source.table, ranges, dataset))
     if source.only is None:
@@ -139,6 +141,12 @@ def _groups(groups: UnitGroups, source: Source, ranges: tuple[Range, ...], datas
                 (below,))  # fmt: skip
 
 
+def _union(union: UnitUnion, source: Source, ranges: tuple[Range, ...], dataset: Dataset) -> Node:
+    below = tuple(_joined(one.sources, one.where, list(one.columns), dataset) for one in union.branches)
+    shown = ", ".join(describe(column) for _, column in union.columns)
+    return Node("union all", shown, Facts(_unit(dataset), source.table.rows_stored, (), ranges), below)
+
+
 def _ranges(source: Source, read: list[Expression]) -> Iterator[Range]:
     """The ranges of a source's columns that are read as numbers."""
     seen: dict[str, ColumnRef] = {}
@@ -149,7 +157,7 @@ def _ranges(source: Source, read: list[Expression]) -> Iterator[Range]:
     for ref in seen.values():
         known = interval_of(ref) if ref.declared is None else ref.declared
         # What the stored type may hold is not known of the data: nobody declared it.
-        told = ref.declared is not None or source.groups is not None
+        told = ref.declared is not None or not source.stored
         ends = [None if end is None or not told else number_text(end) for end in (known.lower, known.upper)]
         yield Range(describe(ref), *ends)
 

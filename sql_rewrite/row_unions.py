@@ -228,8 +228,10 @@ class _SetOperation:
             raise self._refusal("too_large", f"A person may have {stored:,} rows in it.", "use fewer branches")
         expected = [branch.sources[0].table.rows_expected for branch in union.branches]
         columns = [Column(name, r.type, nullable=r.nullable, description=shown[name]) for name, r in union.columns]
+        read = dict.fromkeys(branch.sources[0].table.name for branch in union.branches)
         return replace(
-            root, columns=tuple(columns), key=None, references=references, unit_column=unit or "", unit_path=(),
+            root, name=" and ".join(read), columns=tuple(columns), key=None, references=references,
+            unit_column=unit or "", unit_path=(),
             rows_stored_per_unit=stored, contribution=_added([b.sources for b in union.branches]),
             rows_expected=None if None in expected else sum(rows for rows in expected if rows is not None),
         )  # fmt: skip

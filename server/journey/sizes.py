@@ -193,7 +193,7 @@ def _profiled_sizes(core: BoundedCore, profile: Profile, of: AggregateFunction) 
     source = core.core.sources[0]
     cells = core.described.keys.domain
     table = next((one for one in profile["tables"] if one["name"].lower() == source.table.name.lower()), None)
-    stored = source.groups is None and len(core.core.sources) == 1
+    stored = source.stored and len(core.core.sources) == 1
     if table is None or cells is None or not stored or core.core.where is not None:
         return None
     units, rows = table["units"], table["units"] if of is AggregateFunction.UNITS else table["rows"]

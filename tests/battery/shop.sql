@@ -559,6 +559,7 @@ SELECT x.status, x.n, x.n * 100 / y.n AS pct FROM (SELECT status, COUNT(*) AS n 
 -- answered
 SELECT STATUS, Count(*) AS N FROM Orders GROUP BY Status ORDER BY N DESC
 
+-- answered
 SELECT kind, COUNT(*) AS n FROM (SELECT customer_id, 'order' AS kind, ordered AS day FROM orders UNION ALL SELECT
 customer_id, 'joined', joined FROM customers) t GROUP BY kind
 

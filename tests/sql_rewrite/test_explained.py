@@ -39,6 +39,10 @@ def nodes(node: Node) -> list[Node]:
             "SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id)",
             ["aggregate", "group within the unit", "scan"],
         ),
+        (
+            "SELECT SUM(x) FROM (SELECT cost AS x FROM visits UNION ALL SELECT age FROM people)",
+            ["aggregate", "union all", "scan", "scan"],
+        ),
     ],
 )
 def test_a_tree_has_a_node_for_each_step(sql: str, kinds: list[str]) -> None:
