@@ -18,7 +18,7 @@ from mechanisms.interval import Floats, gaussian_two_sided
 from mechanisms.measurement import Law, Measurement
 from privacy.rank_tree import RankTree
 
-__all__ = ["WEIGHT_MAX", "consistent", "counts_below", "monotone", "nodes_of", "reach", "spread"]
+__all__ = ["WEIGHT_MAX", "consistent", "counts_below", "monotone", "nodes_of", "rank_deviation", "reach", "spread"]
 
 WEIGHT_MAX = 2.0
 """No count on a node takes part in a rank with a greater weight than this: quantiles.md."""
@@ -68,6 +68,14 @@ def monotone(below: Floats) -> Floats:
     under = np.minimum.accumulate(below[..., ::-1], axis=-1)[..., ::-1]
     result: Floats = np.clip((above + under) / 2, 0.0, np.maximum(below[..., -1:], 0.0))
     return result
+
+
+def rank_deviation(measurement: Measurement) -> float:
+    """The greatest standard deviation of the rank of a median, in rows."""
+    tree = measurement.statistic.tree
+    assert tree is not None
+    count = math.sqrt(measurement.variance()) * float(measurement.grid * measurement.unit)
+    return count * float(spread(tree.branching, tree.levels, Fraction(1, 2)).max())
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from mechanisms import gateway
 from mechanisms.calibrate import Calibration
+from mechanisms.fitted_trees import fitting
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Integers, integers, plain_text
 from mechanisms.noisy_sums import NoisySums, released_columns
@@ -24,7 +25,6 @@ from mechanisms.released_table import ReleasedTable
 from privacy.exact import Exact
 from privacy.numbers import decimal_text
 from privacy.policy import ColumnType, KeyValue
-from privacy.rank_tree import RankTree
 from privacy.refusal import ExecutionFailed
 from privacy.release import ColumnKind, MechanismNote, ReleasedColumn
 from privacy.statistic import CoreStatistics, Statistic
@@ -59,13 +59,13 @@ def release(
         noisy = {
             statistic.name: gateway.perturb(
                 calibration.measurement(core.name, statistic.name),
-                _placed(sums[statistic.name], order, len(shown)),
+                _counted(statistic, _placed(sums[statistic.name], order, len(shown))),
                 bits,
             ).sums
             for statistic in core.statistics
         }
     else:
-        shown, noisy = _select(core, calibration, keys, sums, bits)
+        shown, noisy, calibration = _select(core, calibration, keys, sums, bits)
     columns = [
         ReleasedColumn(name=column.name, role=ColumnKind.KEY, type=column.type, values=tuple(key[i] for key in shown))
         for i, column in enumerate(core.keys.columns)
@@ -90,8 +90,11 @@ def _select(
     keys: list[Key],
     sums: dict[str, Integers],
     bits: BitSource,
-) -> tuple[list[Key], dict[str, Integers]]:
-    """Groups that pass partition selection, sorted, with noisy sums of every statistic."""
+) -> tuple[list[Key], dict[str, Integers], Calibration]:
+    """Groups that pass partition selection, sorted, with noisy sums of every statistic.
+
+    And the calibration that they have: where very many groups are shown, trees are coarser (`fitting`).
+    """
     assert core.keys.selection is not None
     ordered = sorted(range(len(keys)), key=lambda row: [(value is None, _sortable(value)) for value in keys[row]])
     rows = np.array(ordered, dtype=np.intp)
@@ -102,11 +105,13 @@ def _select(
         raise ExecutionFailed
     kept = np.flatnonzero(selection.kept)
     noisy = {} if selection.values is None else {core.keys.selection: selection.values[kept]}
+    calibration = fitting(calibration, core.name, groups=len(kept))
     for statistic in core.statistics:
         if statistic.name != core.keys.selection:
             measurement = calibration.measurement(core.name, statistic.name)
-            noisy[statistic.name] = gateway.perturb(measurement, sums[statistic.name][rows[kept]], bits).sums
-    return [keys[ordered[i]] for i in kept.tolist()], noisy
+            held = _counted(measurement.statistic, sums[statistic.name][rows[kept]])
+            noisy[statistic.name] = gateway.perturb(measurement, held, bits).sums
+    return [keys[ordered[i]] for i in kept.tolist()], noisy, calibration
 
 
 def _sortable(value: KeyValue) -> KeyValue:
@@ -124,7 +129,7 @@ def _revealed(core: CoreStatistics, exact: Exact) -> tuple[list[Key], dict[str, 
             if statistic.tree is None
         }
         trees = {
-            statistic.name: _on_nodes(sums[statistic.name], statistic.tree, count)
+            statistic.name: _by_place(sums[statistic.name], statistic, count)
             for statistic in core.statistics
             if statistic.tree is not None
         }
@@ -173,14 +178,25 @@ def _integers(values: Iterable[object]) -> Integers:
     return integers(given)
 
 
-def _on_nodes(places: object, tree: RankTree, count: int) -> Integers:
-    """Rows by place (cells x places) as their worth on all nodes of the tree; anything else raises."""
+def _by_place(places: object, statistic: Statistic, count: int) -> Integers:
+    """Rows by place (cells x places) as their worth; anything else raises."""
+    tree, units = statistic.tree, statistic.place_units
+    assert tree is not None
     if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape != (count, tree.places):
         raise TypeError
     # Sums of all places stay within 64 bits: the engine's adapter has compared them with the plan's bound.
-    if places.size and int(places.max()) > ROWS_MAX:
+    if places.size and int(places.max()) > ROWS_MAX * units:
         raise ValueError
-    return nodes_of(tree, places * tree.worth)
+    return places * (tree.worth // units)
+
+
+def _counted(statistic: Statistic, matrix: Integers) -> Integers:
+    """The sums that noise is added to: of ranks those of places on all nodes of the tree, or a coarser one."""
+    tree = statistic.tree
+    if tree is None:
+        return matrix
+    merged = matrix.shape[1] // tree.places
+    return nodes_of(tree, matrix.reshape(len(matrix), tree.places, merged).sum(axis=2))
 
 
 def _stacked(parts: Sequence[Integers], count: int, coordinates: int) -> Integers:
@@ -196,6 +212,9 @@ def _recheck(statistic: Statistic, matrix: Integers) -> None:
     if not matrix.size:
         return
     lowest, highest = (ROWS_MAX * end for end in statistic.of_one_row)
+    if statistic.tree is not None:
+        # By place, before they are added up on each level.
+        highest //= statistic.tree.levels
     if int(matrix.min()) < lowest or int(matrix.max()) > highest:
         raise ExecutionFailed
     if statistic.coordinates > 1:

@@ -6,7 +6,7 @@ the next level. The intervals of the last level are its places. A row belongs to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 __all__ = ["NODES_MAX", "PLACES", "RankTree", "shape_of"]
@@ -47,6 +47,19 @@ class RankTree:
     def places(self) -> int:
         """The intervals of the last level. Those beyond the upper bound hold nothing."""
         return int(self.branching**self.levels)
+
+    @property
+    def halves(self) -> bool:
+        """Whether there is a coarser tree."""
+        return self.branching > 2 and self.branching % 2 == 0
+
+    def coarser(self) -> RankTree:
+        """The tree of as many levels with half the branching: each of its places holds 2^levels of these.
+
+        Requires: `halves`.
+        """
+        assert self.halves
+        return replace(self, branching=self.branching // 2)
 
     @property
     def nodes(self) -> int:

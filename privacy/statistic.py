@@ -85,14 +85,14 @@ def units_of_row(
 ) -> int:
     """Integer units that one row is worth (of a sum: one step of it) before its privacy unit is scaled to a norm."""
     match kind:
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
+        case (
+            StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM | StatisticKind.RANKS
+        ):
             return 1
         case StatisticKind.MOMENTS:
             return int(highest**degree)
         case StatisticKind.PRODUCTS:
             return int(highest**degree * second_highest**second_degree)
-        case StatisticKind.RANKS:
-            raise AssertionError("quantiles are not asked of units that are scaled to norms")
         case _:
             assert_never(kind)
 
@@ -186,6 +186,12 @@ class Statistic:
             second_highest=1 if self.second is None else self.second.highest,
             second_degree=self.second_degree,
         )
+
+    @property
+    def place_units(self) -> int:
+        """Of ranks, what the engine counts a whole row as: one, or its integer units where rows are scaled."""
+        assert self.tree is not None
+        return self.tree.worth if self.fractional else 1
 
     @property
     def of_one_row(self) -> tuple[int, int]:

@@ -88,10 +88,10 @@ class StatisticKind(enum.Enum):
     RANKS = DescribedKind(
         stored="ranks",
         of_values=True,
-        beyond="is refused: a quantile is answered where each unit has one row",
+        beyond="is the quantile of its rows, each weighted by the allotted part of them",
     )
     """Counts of rows by their value, on the nodes of a tree of intervals (privacy/rank_tree.py): each row that has a
-    value adds its worth to one node of each level."""
+    value adds its worth, or its weight, to one node of each level."""
 
     described: DescribedKind
 

@@ -55,12 +55,10 @@ def _scaled(core: BoundedCore, estimate: Estimate) -> str:
             return f"{'units' if norm.of is NormOf.UNITS else 'rows'}, {scaled}"
         case StatisticKind.SUM:
             return f"each unit's sum{' in a group' if core.core.keys else ''}, {scaled}"
-        case StatisticKind.MOMENTS:
+        case StatisticKind.MOMENTS | StatisticKind.RANKS:
             return f"over rows, {scaled}"
         case StatisticKind.PRODUCTS:
             return f"over rows with both values, {scaled}"
-        case StatisticKind.RANKS:
-            raise AssertionError("quantiles are asked where each unit has one row")
         case StatisticKind.WEIGHTS:
             raise AssertionError("no aggregate is computed from weights")
         case _:
@@ -88,10 +86,8 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
             return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
         case StatisticKind.PRODUCTS:
             return f"over rows with both values, each unit weighing as its rows, at most {bound} per unit{place}{total}"
-        case StatisticKind.MOMENTS:
+        case StatisticKind.MOMENTS | StatisticKind.RANKS:
             return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
-        case StatisticKind.RANKS:
-            raise AssertionError("quantiles are asked where each unit has one row")
         case StatisticKind.WEIGHTS:
             raise AssertionError("no aggregate is computed from weights")
         case _:

@@ -59,7 +59,7 @@ from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Core, Plan
-from sql_rewrite.ranks import beside_different, hidden_groups, several_rows, tree_of
+from sql_rewrite.ranks import check_hidden, tree_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.value_bounds import proved_range
 
@@ -91,7 +91,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
             builder = _Builder(core, dataset, contribution, cells=None if cells is None else len(cells))
         case NormedContribution():
             groups = contribution.cells
-            builder = NormedBuilder(core, dataset, contribution)
+            builder = NormedBuilder(core, dataset, contribution, cells=None if cells is None else len(cells))
         case _:
             assert_never(contribution)
     selection = None
@@ -257,14 +257,10 @@ class _Builder(Builder):
         assert family.argument is not None
         argument = clip_columns(family.argument)
         limits = proved_range(family.aggregates[0], argument)
-        if not self.contribution.one_row:
-            raise several_rows(family)
+        integer, scaled = argument.type is ColumnType.INTEGER, not self.contribution.one_row
         if self._cells is None:
-            raise hidden_groups(family)
-        if any(aggregate.distinct for aggregate in self.core.aggregates):
-            raise beside_different(family)
-        integer = argument.type is ColumnType.INTEGER
-        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells)
+            check_hidden(family, self.trees)
+        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells, scaled=scaled)
         name = f"s{len(self.statistics)}"
         self._add(
             name,
@@ -276,14 +272,7 @@ class _Builder(Builder):
             encoding=encoding,
             tree=tree,
         )
-        for aggregate in family.aggregates:
-            estimates[aggregate.name] = Estimate(
-                aggregate.name,
-                aggregate.function,
-                name,
-                integer=aggregate.function.whole(argument.type),
-                fraction=aggregate.fraction,
-            )
+        self.ranked(family, argument, name, estimates)
 
     def _moments(
         self,
@@ -372,7 +361,8 @@ class _Builder(Builder):
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
-        Of ranks that is the vector of one level of the tree, and all levels have the same worth (quantiles.md).
+        Of ranks that is the vector of one level of the tree, and all levels have the same worth (quantiles.md): rows
+        with a value weigh what moments of them would be worth.
 
         Over all cells L1 adds up and L2 adds up in squares; `Contribution` bounds both in rows. A unit that is
         counted as such is worth one row in each of its groups, whatever its rows.
@@ -417,7 +407,7 @@ class _Builder(Builder):
                     counts_nulls=counts_nulls,
                     raised=raised,
                     lowered=lowered,
-                    fractional=scaled,
+                    fractional=scaled or (tree is not None and not contribution.one_row),
                     argument=text,
                     distinct=distinct is not None,
                     second=None if second is None else second[1],

@@ -73,7 +73,8 @@ class BoundedStatistic:
 
     @property
     def _doublings(self) -> int:
-        return self.parts // max(1, self.statistic.degree)
+        # The encoding of ranks is that of their places, whose counts are scaled.
+        return 0 if self.statistic.tree is not None else self.parts // max(1, self.statistic.degree)
 
 
 @dataclass(frozen=True, slots=True)

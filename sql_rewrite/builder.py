@@ -137,6 +137,17 @@ class Builder(ABC):
     def ranks(self, family: Family, estimates: dict[str, Estimate]) -> None:
         """The statistic of the quantiles of one argument. Errors: Refused."""
 
+    @property
+    def trees(self) -> int:
+        """How many statistics are counts on a tree."""
+        return sum(1 for item in self.statistics if item.statistic.tree is not None)
+
+    def ranked(self, family: Family, argument: Expression, statistic: str, estimates: dict[str, Estimate]) -> None:
+        """The quantiles of a family, which share one statistic."""
+        for one in family.aggregates:
+            whole = one.function.whole(argument.type)
+            estimates[one.name] = Estimate(one.name, one.function, statistic, integer=whole, fraction=one.fraction)
+
     def counted(self, family: Family, selection: str | None) -> bool:
         """Whether COUNT(*) of these rows is the number of units that a selection counts anyway."""
         return False

@@ -304,7 +304,7 @@ def _numbers(item: BoundedStatistic) -> int:
         case StatisticKind.PRODUCTS:
             return 3 * item.statistic.coordinates
         case StatisticKind.RANKS:
-            raise AssertionError("quantiles are asked where each unit has one row")
+            return 1
         case _:
             assert_never(item.statistic.kind)
 
@@ -335,16 +335,24 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
             case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 total += (b.statistic.coordinates + 1) * (costs.clipped if normed else costs.scattered)
             case StatisticKind.RANKS:
-                raise AssertionError("quantiles are asked where each unit has one row")
+                # The weight of a row, and what holds it.
+                total += 2 * costs.scattered
             case _:
                 assert_never(b.statistic.kind)
     return total
 
 
 def scans_of(bounded: BoundedCore) -> int:
-    """How often one statement reads the rows for its sums: once, and once more for the values of each DISTINCT."""
+    """How often one statement reads the rows for its sums: once, and once more for the values of each DISTINCT.
+
+    For quantiles of scaled rows twice more: for their weights, and to count them by place.
+    """
     values = sum(1 for b in bounded.statistics if b.distinct is not None)
-    return values + (values < len(bounded.statistics))
+    ranks = sum(1 for b in bounded.statistics if b.statistic.tree is not None)
+    if bounded.one_row:
+        # Beside different values each tree is read by itself.
+        return values + (ranks if values else 0) + (values + (ranks if values else 0) < len(bounded.statistics))
+    return values + 2 * ranks + (values + ranks < len(bounded.statistics))
 
 
 def parts_of(bounded: BoundedCore) -> list[tuple[Expression, int]]:
@@ -417,6 +425,9 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     for b in bounded.statistics:
         if b.distinct is not None:
             row += _value_row(b.distinct, bounded, meter, costs)
+        if b.statistic.tree is not None and not bounded.one_row:
+            # Joined to its weight, and grouped by its place beside the keys.
+            row += costs.join + costs.key * (1 + len(keys)) + costs.sum
     once = total.plus(_Sum(row, vectors, operators))
     if not passes:
         return _Sum(operators=costs.plan_core + 2 * len(bounded.norms))

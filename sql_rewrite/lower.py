@@ -37,6 +37,7 @@ from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
+from sql_rewrite.lower_ranks import places_summed
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import ONE, UnitSums, under
 from sql_rewrite.lower_vector import by_tails, entries
@@ -140,7 +141,7 @@ class _Lowering:
                 for i in range(b.statistic.coordinates)
             ),
             by_place=tuple(
-                StatementPlaces(b.statistic.name, b.statistic.tree.places, UNITS_MAX)
+                StatementPlaces(b.statistic.name, b.statistic.tree.places, UNITS_MAX * b.statistic.place_units)
                 for b in self.bounded.statistics
                 if b.statistic.tree is not None
             ),
@@ -155,7 +156,7 @@ class _Lowering:
 
     def tree(self, shared: Relation | None = None) -> Relation:
         """Keys and exact sums, each as two halves; with `shared`, over the tables that are made of these rows."""
-        apart = tuple([b for b in self.bounded.statistics if b.distinct is not None])
+        apart = self._apart()
         sums = self._merged(apart) if apart else self._summed(shared)
         columns = [
             Output(Cast(Column("g", name), EngineType.TEXT) if self._listed(key) else Column("g", name), name)
@@ -166,11 +167,16 @@ class _Lowering:
                 columns += self._split(f"{b.statistic.name}_{i}", count=not apart and self._is_count(b))
         for b in self.bounded.statistics:
             if b.statistic.tree is not None:
-                assert not apart, "quantiles are not asked beside different values"
                 counts = Column("g", f"{b.statistic.name}_p")
                 columns.append(Output(ListedPlaces("places", counts), f"{b.statistic.name}_places"))
                 columns.append(Output(ListedPlaces("rows", counts), f"{b.statistic.name}_rows"))
         return Projected(sums, "g", tuple(columns))
+
+    def _apart(self) -> tuple[BoundedStatistic, ...]:
+        """What is not summed in one pass with the others: different values, and beside them, or scaled, quantiles."""
+        together = self.bounded.one_row and all(b.distinct is None for b in self.bounded.statistics)
+        wanted = [b for b in self.bounded.statistics if b.distinct is not None or b.statistic.tree is not None]
+        return () if together else tuple(wanted)
 
     def _summed(self, shared: Relation | None = None) -> Relation:
         """The sums of every statistic by group."""
@@ -185,20 +191,35 @@ class _Lowering:
     def _merged(self, apart: tuple[BoundedStatistic, ...]) -> Relation:
         """The sums of rows in one pass, and those of different values in one for each, side by side."""
         contribution = self.bounded.contribution
-        assert isinstance(contribution, Contribution)
         parts: list[tuple[Relation, tuple[str, ...]]] = []
-        plain = tuple([b for b in self.bounded.statistics if b.distinct is None])
+        plain = tuple([b for b in self.bounded.statistics if all(b is not other for other in apart)])
         if plain:
-            ordinary = _Lowering(replace(self.bounded, statistics=plain), self.parameters)
-            parts.append((ordinary._summed(), _coordinates(plain)))
+            parts.append((self._of(plain)._summed(), _coordinates(plain)))
         for item in apart:
-            alone = _Lowering(replace(self.bounded, statistics=(item,)), self.parameters)
+            alone = self._of((item,))
+            if item.statistic.tree is not None:
+                parts.append((alone._placed_summed(), (f"{item.statistic.name}_p",)))
+                continue
+            assert isinstance(contribution, Contribution)
             summed = values_summed(
                 alone._valued(item, contribution), item, contribution,
                 keys=self.keys, hidden=self.hidden, vector=self._vector, encoded=self._encoded,
             )  # fmt: skip
             parts.append((summed, _coordinates((item,))))
-        return merged(tuple(parts), self.keys, () if contribution.one_row else self.hidden)
+        placed = tuple([f"{b.statistic.name}_p" for b in apart if b.statistic.tree is not None])
+        return merged(tuple(parts), self.keys, () if self.bounded.one_row else self.hidden, placed)
+
+    def _of(self, statistics: tuple[BoundedStatistic, ...]) -> _Lowering:
+        """The lowering of some of the statistics, with the norms that they have."""
+        held = {b.statistic.norm for b in statistics}
+        norms = tuple([norm for norm in self.bounded.norms if norm.norm.name in held])
+        return _Lowering(replace(self.bounded, statistics=statistics, norms=norms), self.parameters)
+
+    def _placed_summed(self) -> Relation:
+        """The numbers by place of the one statistic, by group."""
+        if self.bounded.one_row:
+            return self._rows_summed()
+        return places_summed(self._base(with_unit=True), self.bounded, keys=self.keys, hidden=self.hidden)
 
     def _valued(self, item: BoundedStatistic, contribution: Contribution) -> Relation:
         """Rows with their unit and its draw, their keys, and the value of which each different one counts."""

@@ -32,6 +32,7 @@ from sql_rewrite.relations import (
     Grouped,
     HiddenKey,
     Merged,
+    OnlyOne,
     Output,
     Relation,
     Salted,
@@ -112,14 +113,21 @@ def _of_layer(item: BoundedStatistic, value: str) -> Expression:
 
 
 def merged(
-    parts: tuple[tuple[Relation, tuple[str, ...]], ...], keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
+    parts: tuple[tuple[Relation, tuple[str, ...]], ...],
+    keys: tuple[str, ...],
+    hidden: tuple[HiddenKey, ...],
+    placed: tuple[str, ...] = (),
 ) -> Relation:
-    """One row for each group from several relations of groups, each with sums of its own names; others are NULL."""
+    """One row for each group from several relations of groups, each with sums of its own names; others are NULL.
+
+    The names in `placed` are numbers by place, each of one relation.
+    """
     if len(parts) == 1:
         return parts[0][0]
     names = tuple([name for _, own in parts for name in own])
-    rows: Relation = Merged(parts, keys, names)
+    rows: Relation = Merged(parts, keys, names, placed)
     by = keys
     if hidden:
         rows, by = Salted(rows, hidden), ("s", *keys)
-    return Grouped(rows, "p", keys, by, tuple([Output(Sum(Named(name)), name) for name in names]))
+    values = [OnlyOne(Named(name)) if name in placed else Sum(Named(name)) for name in names]
+    return Grouped(rows, "p", keys, by, tuple([Output(one, name) for one, name in zip(values, names, strict=True)]))

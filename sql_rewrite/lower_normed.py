@@ -40,6 +40,7 @@ from sql_rewrite.relations import (
     Factor,
     Grouped,
     HiddenKey,
+    Kept,
     NormBin,
     Output,
     Projected,
@@ -59,6 +60,7 @@ WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 
 _NARROW = 2**62
 _ZERO = W(0)
+_BY_PLACE = "rows of ranks are counted by place"
 
 _SHARED_BYTES_MAX = 2**30
 """Most bytes of shared tables where the number of rows is declared: half of what an engine has by default.
@@ -95,8 +97,11 @@ def shape_of(bounded: BoundedCore) -> Shape:
 def shares_tables(bounded: BoundedCore) -> bool:
     """Whether the histogram of a core's norms and its sums share tables: a function of declarations.
 
-    Each row of the table is at most one row of them. Where no number of rows is declared, they share.
+    Each row of the table is at most one row of them. Where no number of rows is declared, they share. Counts by place
+    are made of rows and not of cells, so that a core with quantiles shares none.
     """
+    if any(item.statistic.tree is not None for item in bounded.statistics):
+        return False
     rows = bounded.core.sources[0].table.rows_expected
     columns = len(bounded.described.keys.columns) + 2 * len(bounded.norms) + 2 * len(bounded.statistics)
     return bool(bounded.norms) and (rows is None or rows * 8 * (1 + columns) <= _SHARED_BYTES_MAX)
@@ -159,7 +164,7 @@ class NormSums:
                         value: Scalar = Named(part)
                         outputs[part] = Output(Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, part)
                 case StatisticKind.RANKS:
-                    raise AssertionError("quantiles are asked where each unit has one row")
+                    raise AssertionError(_BY_PLACE)
                 case _:
                     assert_never(item.statistic.kind)
         return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
@@ -217,7 +222,7 @@ class NormSums:
             counted = self._counted(item)
             columns.setdefault(counted, Output(count_under(item, ONE), counted))
             match item.statistic.kind:
-                case StatisticKind.UNITS | StatisticKind.WEIGHTS:
+                case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.RANKS:
                     pass
                 case StatisticKind.COUNT:
                     if item.present is not None:
@@ -239,8 +244,6 @@ class NormSums:
                     if item.statistic.degree == 2:
                         square = Arithmetic("*", t, t, INTEGER, closed=False)
                         columns[f"{name}y"] = Output(Sum(under(item, square)), f"{name}y")
-                case StatisticKind.RANKS:
-                    raise AssertionError("quantiles are asked where each unit has one row")
                 case _:
                     assert_never(item.statistic.kind)
         return tuple(columns.values())
@@ -331,7 +334,7 @@ class NormSums:
             case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                 return [self._times(item, part) for part in self._moments(item)]
             case StatisticKind.RANKS:
-                raise AssertionError("quantiles are asked where each unit has one row")
+                raise AssertionError(_BY_PLACE)
             case _:
                 assert_never(item.statistic.kind)
 
@@ -420,6 +423,22 @@ class NormSums:
 
     def binned(self, rows: Relation, bin_name: str, *, shared: bool) -> Relation:
         """For each bin that some unit is in, how many units are in it, by norm."""
+        units = self._unit_totals(rows, shared=shared)
+        bins = tuple(
+            [Output(NormBin(Named(f"{_name(n)}m"), squared=self._squared), f"{_name(n)}b") for n in self.norms]
+        )
+        columns = tuple([(f"{_name(norm)}b", f"{_name(norm)}_0") for norm in self.norms])
+        return Binned(Extended(units, "q", bins), bin_name, columns)
+
+    def weights(self, rows: Relation, name: str) -> Relation:
+        """One row for each unit with what each of its rows weighs: its factor by the only norm that there is."""
+        (norm,) = self.norms
+        units = self._unit_totals(rows, shared=False)
+        factor = self._factor(norm, Named(f"{_name(norm)}m"))
+        return Kept(units, "f", None, (Output(Named("u"), "u"), Output(factor, name)))
+
+    def _unit_totals(self, rows: Relation, *, shared: bool) -> Relation:
+        """One row for each unit, with each of its norms, or the squares of them."""
         units: Relation
         match self.shape:
             case Shape.ALONE if shared:
@@ -436,11 +455,7 @@ class NormSums:
                 units = Grouped(self._valued(self._by_unit(rows)), "w", ("u",), ("u",), self._totals())
             case _:
                 assert_never(self.shape)
-        bins = tuple(
-            [Output(NormBin(Named(f"{_name(n)}m"), squared=self._squared), f"{_name(n)}b") for n in self.norms]
-        )
-        columns = tuple([(f"{_name(norm)}b", f"{_name(norm)}_0") for norm in self.norms])
-        return Binned(Extended(units, "q", bins), bin_name, columns)
+        return units
 
     def _alone_norms(self) -> Relation:
         """One row for each unit, which is in one cell, from the table of cells. Grouped, so that each counts once."""

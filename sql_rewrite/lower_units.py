@@ -7,7 +7,7 @@ fourth name what the integers of a vector are made of:
        tails of its vectors (lower_vector.py)
     2  per unit: m, the rows of all its groups, each clipped to r; NULL where they are not too many
     3  v, what the unit's rows are worth; k and l (k0, k1, ...), running sums of the scaled vector; a, what all rows
-       are worth (NULLs too); s, the clipped sum
+       are worth (NULLs too); s, the clipped sum; of ranks w, what each of the rows weighs (lower_ranks.py)
     4  per group: the sums over units
 
 Names are those of the statistics (s0n, s0x, ...) and of the filters (n0, m0, ...). Every quotient is of non-negative
@@ -49,7 +49,7 @@ WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
 
 ZERO, ONE = Whole(0), Whole(1)
 
-_ONE_ROW = "quantiles are asked where each unit has one row"
+_BY_PLACE = "rows of ranks are counted by place"
 
 
 class UnitSums:
@@ -97,7 +97,7 @@ class UnitSums:
                     return [total, rows]
                 return [total, rows, Output(Sum(under(item, _open("*", t, t, INTEGER))), f"{name}y")]
             case StatisticKind.RANKS:
-                raise AssertionError(_ONE_ROW)
+                return [Output(Count(under(item, t)), f"{name}n")]
             case _:
                 assert_never(kind)
 
@@ -123,7 +123,13 @@ class UnitSums:
                 case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
                     pass
                 case StatisticKind.RANKS:
-                    raise AssertionError(_ONE_ROW)
+                    assert item.statistic.tree is not None
+                    worth, rows = Named(f"{item.statistic.name}v"), Named(f"{item.statistic.name}n")
+                    first.append(Output(self._worth(item, item.statistic.tree.worth), worth.name))
+                    weight = Cast(_open("//", worth, rows), INTEGER)
+                    some = Comparison(">", rows, ZERO, closed=False)
+                    second.append(Output(Case(((some, weight),), ZERO), f"{item.statistic.name}w"))
+                    continue
                 case _:
                     assert_never(item.statistic.kind)
             name, encoding = item.statistic.name, _encoding(item)
@@ -171,7 +177,7 @@ class UnitSums:
             case StatisticKind.UNITS | StatisticKind.WEIGHTS:
                 raise AssertionError("units are counted, and weighed only where they are scaled to norms")
             case StatisticKind.RANKS:
-                raise AssertionError(_ONE_ROW)
+                raise AssertionError(_BY_PLACE)
             case _:
                 assert_never(kind)
 
@@ -302,10 +308,8 @@ def _needs_rows(item: BoundedStatistic) -> bool:
             return False
         case StatisticKind.COUNT:
             return True
-        case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+        case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS | StatisticKind.RANKS:
             return item.scaled or item.statistic.counts_nulls
-        case StatisticKind.RANKS:
-            raise AssertionError(_ONE_ROW)
         case _:
             assert_never(item.statistic.kind)
 

@@ -9,6 +9,7 @@ What a statistic is, per aggregate:
     COUNT(*), COUNT(x)               scaled rows, by the norm of the unit's rows under the filter
     AVG(x), VARIANCE(x), STDDEV(x)   Bernstein sums of scaled rows, by the same norm; COUNT(*) rides on them
     CORR(y, x), REGR_...(y, x)       products of Bernstein vectors of scaled rows, by the norm of all rows
+    MEDIAN(x), quantiles, MIN, MAX   scaled rows counted on a tree of intervals, by the same norm on each level
     SUM(x)                           scaled sums, by the norm of the unit's sums
     COUNT(DISTINCT unit)             scaled units, by the norm of ones; units where each is in one cell at most
     selection of hidden groups       weights, 1 / sqrt(k) in each of a unit's k groups; units where each is in one
@@ -27,6 +28,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NORM_GRAIN, NORM_MAX, Norm, NormOf, NormPower
 from privacy.policy import ColumnType, Dataset
+from privacy.rank_tree import RankTree
 from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic, finer
 from sql_rewrite.builder import Builder, Family, Pair
@@ -41,7 +43,7 @@ from sql_rewrite.encodings import (
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, interval_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.plan import Aggregate, Core
-from sql_rewrite.ranks import several_rows
+from sql_rewrite.ranks import SCALED_PARTS, check_hidden, tree_of
 from sql_rewrite.value_bounds import MAGNITUDE_MAX, proved_range
 
 __all__ = ["PARTS_LEAST", "PARTS_MOST", "WEIGHT_PARTS", "NormedBuilder", "at_norms", "greatest_norm", "parts_at"]
@@ -62,9 +64,12 @@ _NARROW, _WIDE = 62, 86
 class NormedBuilder(Builder):
     """Where norms hold what a unit adds."""
 
-    def __init__(self, core: Core, dataset: Dataset, contribution: NormedContribution) -> None:
+    def __init__(
+        self, core: Core, dataset: Dataset, contribution: NormedContribution, *, cells: int | None = None
+    ) -> None:
         super().__init__(core, dataset)
         self.contribution = contribution
+        self._cells = cells
         self._shared: dict[tuple[NormOf, Canonical | None, Canonical | None], str] = {}
         self._norms: dict[tuple[NormOf, Canonical | None, Canonical | None], str] = {}
 
@@ -133,8 +138,19 @@ class NormedBuilder(Builder):
         raise AssertionError("counts bound the different values of a unit")
 
     def ranks(self, family: Family, estimates: dict[str, Estimate]) -> None:
-        """Refused: the norms of a unit that has several rows are not those of its places."""
-        raise several_rows(family)
+        """One tree for all quantiles of an argument, by the norm of the unit's rows."""
+        assert family.argument is not None
+        argument = clip_columns(family.argument)
+        limits = proved_range(family.aggregates[0], argument)
+        if self._cells is None:
+            check_hidden(family, self.trees)
+        integer = argument.type is ColumnType.INTEGER
+        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells, scaled=True)
+        name = self._add(
+            StatisticKind.RANKS, self._norm(NormOf.ROWS, family.filter), condition=family.filter, argument=argument,
+            encoding=encoding, text=_clipped_text(family.argument, *limits), rows=self.contribution.rows, tree=tree,
+        )  # fmt: skip
+        self.ranked(family, argument, name, estimates)
 
     def _count(self, condition: Expression | None, present: Expression | None, text: str) -> str:
         key = (NormOf.ROWS, form_of(condition), form_of(present))
@@ -237,6 +253,7 @@ class NormedBuilder(Builder):
         counts_nulls: bool = False,
         bounding: Bounding = Bounding.SCALED,
         second: tuple[Expression, Encoding, int] | None = None,
+        tree: RankTree | None = None,
     ) -> str:
         """Adds a statistic. One under a norm gets its encoding and sensitivity from `at_norms`."""
         name = f"s{len(self.statistics)}"
@@ -244,6 +261,8 @@ class NormedBuilder(Builder):
             encoding = Encoding(Fraction(0), Fraction(1), 0, 1)
         one = Fraction(1)
         coordinates = (degree + 1) * (1 if second is None else second[2] + 1) + counts_nulls if degree else 1
+        if tree is not None:
+            coordinates = tree.nodes
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(
@@ -259,6 +278,7 @@ class NormedBuilder(Builder):
                     norm=norm,
                     second=None if second is None else second[1],
                     second_degree=0 if second is None else second[2],
+                    tree=tree,
                 ),
                 argument=argument,
                 filter=condition,
@@ -360,13 +380,16 @@ def _scaled(item: BoundedStatistic, contribution: NormedContribution, norm: Frac
     """The statistic where units are scaled to a norm by factors of so many binary places."""
     encoding, statistic = item.row_encoding, item.statistic
     assert encoding is not None
+    if statistic.tree is not None:
+        # Of its own: so many that the weights of all rows of a table stay below 2^60, whatever stands beside it.
+        parts = SCALED_PARTS
     worth = norm * _size(item) * 2**parts
-    cells = contribution.cells
+    cells, levels = contribution.cells, 1 if statistic.tree is None else statistic.tree.levels
     match contribution.power:
         case NormPower.L1:
-            l1 = worth
+            l1 = levels * worth
         case NormPower.L2:
-            l1 = worth * _root_up(cells)
+            l1 = levels * worth * _root_up(cells)
         case _:
             assert_never(contribution.power)
     return replace(
@@ -374,12 +397,12 @@ def _scaled(item: BoundedStatistic, contribution: NormedContribution, norm: Frac
         parts=parts,
         statistic=replace(
             statistic,
-            encoding=finer(encoding, parts // max(1, statistic.degree)),
+            encoding=encoding if statistic.tree is not None else finer(encoding, parts // max(1, statistic.degree)),
             sensitivity=Sensitivity(
                 relation=statistic.sensitivity.relation,
                 l0=cells * statistic.coordinates,
                 l1=l1,
-                l2_squared=worth**2,
+                l2_squared=levels * worth**2,
                 linf=worth,
             ),
         ),

@@ -11,32 +11,42 @@ from privacy.statistic import Encoding
 from sql_rewrite.builder import Family
 from sql_rewrite.refuse import refuse
 
-__all__ = ["beside_different", "hidden_groups", "several_rows", "tree_of"]
+__all__ = ["SCALED_PARTS", "check_hidden", "tree_of"]
 
 _WORTH = 2**10
 """Integer units of a row: the noise is rounded to a thousandth of a row, which moves no rank."""
 
+SCALED_PARTS = 20
+"""Binary places of a row's weight where its unit may be scaled: rows of a table weigh 2^60 together at most."""
+
+_HIDDEN_TREES_MAX = 4
+"""Trees of one core with hidden groups: each takes memory for every group that occurs, shown or not."""
+
 
 def tree_of(
-    family: Family, limits: tuple[Fraction, Fraction], *, integer: bool, cells: int
+    family: Family, limits: tuple[Fraction, Fraction], *, integer: bool, cells: int | None, scaled: bool
 ) -> tuple[RankTree, Encoding]:
     """The tree of a column between its bounds, and how a value becomes its place.
 
-    As many places as there are whole numbers between the bounds, or else as many as all cells together may have. A pure
-    function of declarations. Errors: Refused (key_domain_too_large).
+    As many places as there are whole numbers between the bounds, or else as many as all cells together may have; of
+    hidden groups (no cells) the fewest. With `scaled` a row may weigh a part of one. A pure function of declarations.
+    Errors: Refused (key_domain_too_large).
     """
     lower, upper = limits
     if integer:
         lower, upper = Fraction(math.floor(lower)), Fraction(math.ceil(upper))
     wanted = int(upper - lower) + 1 if integer else PLACES[0]
-    for most in PLACES:
+    for most in PLACES if cells is not None else PLACES[-1:]:
         places = min(wanted, most)
         width = math.ceil(Fraction(wanted, places)) if integer else 1
         places = -(-wanted // width) if integer else places
-        tree = RankTree(*shape_of(places), lower, upper, integer, _WORTH)
-        if tree.nodes * cells <= NODES_MAX:
+        # That of hidden groups can be halved, where many are shown (mechanisms/fitted_trees.py).
+        shape = shape_of(places if cells is not None else most)
+        tree = RankTree(*shape, lower, upper, integer, 2**SCALED_PARTS if scaled else _WORTH)
+        if cells is None or tree.nodes * cells <= NODES_MAX:
             break
     else:
+        assert cells is not None
         raise _too_many(family, cells)
     if not integer:
         step = (upper - lower) / tree.places or Fraction(1)
@@ -44,31 +54,18 @@ def tree_of(
     return tree, Encoding(lower + Fraction(width - 1, 2), Fraction(width), 0, places - 1)
 
 
-def several_rows(family: Family) -> Refused:
-    """Quantiles where a unit may have several rows."""
-    return _refused(
-        family,
-        "A person may have several rows here, and quantiles are answered where each person has one.",
-        "use AVG, which weighs a person by its rows",
-    )
-
-
-def hidden_groups(family: Family) -> Refused:
-    """Quantiles of groups that are not public."""
-    return _refused(
-        family,
-        "Its groups are not declared, and quantiles are answered of public groups.",
-        "group by columns with declared keys, or leave GROUP BY out",
-        "use AVG, STDDEV or COUNT, which are answered in such groups",
-    )
-
-
-def beside_different(family: Family) -> Refused:
-    """Quantiles in one block with different values."""
-    return _refused(
-        family,
-        "It stands beside an aggregate of DISTINCT values, which is counted in another way.",
-        "ask for both in two queries",
+def check_hidden(family: Family, trees: int) -> None:
+    """Errors: Refused, for one tree more than a core with hidden groups may have."""
+    if trees < _HIDDEN_TREES_MAX:
+        return
+    first = family.aggregates[0]
+    raise refuse(
+        "too_large",
+        f"{first.text} is refused",
+        f"Its groups are not declared, and quantiles of at most {_HIDDEN_TREES_MAX} different values or conditions are "
+        "answered in such groups at once.",
+        "ask for them in several queries",
+        position=first.position,
     )
 
 
@@ -83,8 +80,3 @@ def _too_many(family: Family, cells: int) -> Refused:
         "use AVG, STDDEV or COUNT, which are answered in as many groups",
         position=first.position,
     )
-
-
-def _refused(family: Family, why: str, *instead: str) -> Refused:
-    first = family.aggregates[0]
-    return refuse("unsupported_sql", f"{first.text} is refused", why, *instead, position=first.position)

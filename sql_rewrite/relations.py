@@ -40,8 +40,10 @@ __all__ = [
     "NormBin",
     "NumberOf",
     "OneZero",
+    "OnlyOne",
     "Output",
     "PlaceCounts",
+    "PlaceSums",
     "Projected",
     "Relation",
     "RowsSource",
@@ -131,8 +133,23 @@ class PlaceCounts(Scalar):
 
 
 @node
+class PlaceSums(Scalar):
+    """The places of a group, each of which it has once, with an integer for each: a value as of `PlaceCounts`."""
+
+    place: Scalar
+    sum: Scalar
+
+
+@node
+class OnlyOne(Scalar):
+    """The only value of a group that is not NULL; NULL where there is none. Requires: there is no second."""
+
+    value: Scalar
+
+
+@node
 class ListedPlaces(Scalar):
-    """The places of `PlaceCounts`, or how often they occur, as a list of 64-bit integers; empty where there is none."""
+    """The places of `PlaceCounts`, or their numbers, as a list of 64-bit integers; empty where there is none."""
 
     part: Literal["places", "rows"]
     counts: Scalar
@@ -331,6 +348,8 @@ class Merged(Relation):
     parts: tuple[tuple[Relation, tuple[str, ...]], ...]
     keys: tuple[str, ...]
     names: tuple[str, ...]
+    placed: tuple[str, ...] = ()
+    """Those of the names that are numbers by place (`PlaceCounts`); all others are sums."""
 
 
 @node
@@ -434,11 +453,15 @@ class UnitTotals(Relation):
 
 @node
 class UnitFactors(Relation):
-    """The rows with these columns of their units: `units` has one row for each unit that has rows."""
+    """The rows with these columns of their units: `units` has one row for each unit that has rows.
+
+    With `by` one row for each unit and group, by the columns of these names, which may be NULL.
+    """
 
     rows: Relation
     units: Relation
     names: tuple[str, ...]
+    by: tuple[str, ...] = ()
 
 
 @node

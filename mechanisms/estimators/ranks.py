@@ -149,7 +149,10 @@ class _Ranked(Estimator):
         used = below.shape[-1] - 1
         reach = ranks.reach(measurement, self.fraction, alpha)[: used + 1]
         ranked = below - float(self.fraction) * below[..., -1:]
+        # Where rows weigh a part of one, the row that is asked for may be most of one off.
+        part = 1.0 if measurement.statistic.fractional else 0.0
         least, most = self._beside()
+        least, most = least - part, most + part
         enough, few = ranked[..., 1:] >= least - reach[1:], ranked[..., :-1] <= most + reach[:-1]
         # All rows lie below the last end, none below the first: that is known.
         enough[..., -1], few[..., 0] = True, True

@@ -39,8 +39,10 @@ from sql_rewrite.relations import (
     NormBin,
     NumberOf,
     OneZero,
+    OnlyOne,
     Output,
     PlaceCounts,
+    PlaceSums,
     Projected,
     RowsSource,
     Salted,
@@ -61,6 +63,7 @@ __all__ = ["DUCKDB", "SEED", "DuckDB", "quote"]
 _SPLIT = 2**62
 _PLACE_BITS = 12
 _WORD = 62
+_PLACED = "MAP(BIGINT, BIGINT)"
 _NO_ARRAY = "CAST('' AS VARCHAR)"
 
 SEED = "getvariable('seed')"
@@ -129,6 +132,15 @@ class DuckDB(DuckDBScalars):
     def _place_counts(self, node: PlaceCounts) -> str:
         """A map, which the aggregate makes without an entry for what is NULL; NULL where nothing is left."""
         return f"histogram({self.write(node.place)})"
+
+    @writes(PlaceSums)
+    def _place_sums(self, node: PlaceSums) -> str:
+        """A map, made of one list of pairs: two lists could be in two orders."""
+        return f"map_from_entries(list(row({self.write(node.place)}, {self.write(node.sum)})))"
+
+    @writes(OnlyOne)
+    def _only_one(self, node: OnlyOne) -> str:
+        return f"any_value({self.write(node.value)})"
 
     @writes(ListedPlaces)
     def _listed_places(self, node: ListedPlaces) -> str:
@@ -272,7 +284,12 @@ class DuckDB(DuckDBScalars):
         parts = []
         for place, (rows, own) in enumerate(node.parts):
             listed = _names(node.keys)
-            listed += [f'"{name}"' if name in own else f'CAST(NULL AS HUGEINT) AS "{name}"' for name in node.names]
+            for name in node.names:
+                if name in own:
+                    listed.append(f'CAST("{name}" AS {_PLACED}) AS "{name}"' if name in node.placed else f'"{name}"')
+                else:
+                    kind = _PLACED if name in node.placed else "HUGEINT"
+                    listed.append(f'CAST(NULL AS {kind}) AS "{name}"')
             parts.append(f'SELECT {", ".join(listed)} FROM ({self.write(rows)}) AS "x{place}"')
         return " UNION ALL ".join(parts)
 
@@ -366,9 +383,10 @@ class DuckDB(DuckDBScalars):
     def _unit_factors(self, node: UnitFactors) -> str:
         """A join with all units: whoever is beyond a norm must not decide how many rows are looked up."""
         names = ", ".join([f'"m"."{name}"' for name in node.names])
+        equal = ['"a"."u" = "m"."u"', *[f'"a".{name} IS NOT DISTINCT FROM "m".{name}' for name in _names(node.by)]]
         return (
             f'SELECT "a".*, {names} FROM ({self.write(node.rows)}) AS "a" INNER JOIN ({self.write(node.units)}) AS "m" '
-            'ON ("a"."u" = "m"."u")'
+            f"ON ({' AND '.join(equal)})"
         )
 
     @writes(Binned)

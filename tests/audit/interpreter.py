@@ -32,6 +32,7 @@ __all__ = [
     "contributions",
     "encoder",
     "grouped_rows",
+    "on_nodes",
     "row_vector",
     "source_rows",
     "summed",
@@ -233,7 +234,9 @@ def _vector(bounded: BoundedStatistic, rows: Sequence[Mapping[tuple[str, str], A
         return (*(more - less for more, less in pairwise([worth, *tails])), tails[-1], *nulls)
     steps = [value for value in map(encoder(bounded), taken) if value is not None]
     if statistic.kind is StatisticKind.RANKS:
-        return _on_nodes(bounded, steps)
+        assert statistic.tree is not None
+        worth = math.floor(min(allotted, len(steps)) * statistic.tree.worth)
+        return on_nodes(bounded, steps, worth // max(1, len(steps)))
     if statistic.kind is StatisticKind.SUM:
         return (_held(sum(steps), encoding.lowest, encoding.highest, allotted),)
     size = encoding.highest**statistic.degree
@@ -296,8 +299,8 @@ def _single(statistic: Statistic) -> Statistic:
     )  # fmt: skip
 
 
-def _on_nodes(bounded: BoundedStatistic, places: Sequence[int]) -> Vector:
-    """The interval of each level in which each of the unit's values lies: of its one row, where that has a value."""
+def on_nodes(bounded: BoundedStatistic, places: Sequence[int], weight: int) -> Vector:
+    """The interval of each level in which each of the unit's values lies, each with the same weight."""
     tree = bounded.statistic.tree
     assert tree is not None
     found: list[int] = []
@@ -305,7 +308,7 @@ def _on_nodes(bounded: BoundedStatistic, places: Sequence[int]) -> Vector:
         width = tree.branching ** (tree.levels - level)
         counts = [0] * tree.branching**level
         for place in places:
-            counts[place // width] += tree.worth
+            counts[place // width] += weight
         found += counts
     return tuple(found)
 

@@ -27,10 +27,12 @@ from sql_rewrite import norms as norming
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.evaluate import evaluate
+from sql_rewrite.lower import UNITS_MAX
+from sql_rewrite.lower_normed import shares_tables
 from sql_rewrite.normed import WEIGHT_PARTS
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of
 from tests.audit.harness import Side, Store, Tally, check_noise, check_pair, neighbours_of, run
-from tests.audit.interpreter import bernstein_vectors, encoder, grouped_rows, row_vector, taken_rows
+from tests.audit.interpreter import bernstein_vectors, encoder, grouped_rows, on_nodes, row_vector, taken_rows
 from tests.audit.violation import Violation, require
 
 __all__ = ["NormedReference", "Seen", "at_some_norms", "audit_norms", "automatic", "check_normed_side", "check_stores"]
@@ -180,17 +182,20 @@ class NormedReference:
         return max(-NORM_MAX, min(NORM_MAX, total))
 
     def _scaled(self, unit: Any) -> dict[Key, dict[str, list[Interval]]]:
-        factors: dict[str | None, Interval] = {None: (1, 1)}
+        factors: dict[str, Interval] = {}
         weight = _factors(len(self.units[unit]), Fraction(1), WEIGHT_PARTS)
-        for item in self.core.norms:
-            parts = next(s.parts for s in self.core.statistics if s.statistic.norm == item.norm.name)
-            contribution = self.core.contribution
-            assert isinstance(contribution, NormedContribution)
-            factors[item.norm.name] = _factors(self.square(unit, item), contribution.norm(item.norm.name), parts)
+        norms = {item.norm.name: item for item in self.core.norms}
+        contribution = self.core.contribution
+        assert isinstance(contribution, NormedContribution)
+        for s in self.core.statistics:
+            name, factors[s.statistic.name] = s.statistic.norm, (1, 1)
+            if name is not None:
+                square = self.square(unit, norms[name])
+                factors[s.statistic.name] = _factors(square, contribution.norm(name), s.parts)
         return {
             key: {
                 s.statistic.name: [
-                    _times(value, weight if s.statistic.kind is StatisticKind.WEIGHTS else factors[s.statistic.norm])
+                    _times(value, weight if s.statistic.kind is StatisticKind.WEIGHTS else factors[s.statistic.name])
                     for value in self._unscaled(s, members)
                 ]
                 for s in self.core.statistics
@@ -219,6 +224,8 @@ class NormedReference:
             return [*added, *([(len(rows) - len(vectors)) * s.row_units] if s.statistic.counts_nulls else [])]
         steps = list(map(encoder(one), taken))
         there = [step for step in steps if step is not None]
+        if s.statistic.tree is not None:
+            return list(on_nodes(s, there, 1))
         width = encoding.highest
         if s.statistic.degree == 1:
             vector = [sum(width - step for step in there), sum(there)]
@@ -262,9 +269,10 @@ def check_normed_side(side: Side, references: Sequence[NormedReference], store: 
                 for place, (value, (low, high)) in enumerate(zip(row, wanted, strict=True)):
                     kind = call.measurement.statistic.kind.value
                     require(low <= value <= high, f"{kind} {call.statistic} of {key}: expected {low}, got {value}")
-                    require(abs(value) <= bounds[f"{call.statistic}_{place}"], "a sum beyond the statement's bound")
+                    most = bounds.get(f"{call.statistic}_{place}", UNITS_MAX * call.measurement.statistic.of_one_row[1])
+                    require(abs(value) <= most, "a sum beyond the statement's bound")
             check_noise(call)
-        if core.norms:
+        if core.norms and shares_tables(core):
             _check_shared(core, statement, store)
         seen.cut += reference.scaled_down(store.units)
         if core.norms:

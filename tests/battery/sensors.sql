@@ -64,13 +64,13 @@ SELECT REGR_SLOPE(area, persons), REGR_INTERCEPT(area, persons), REGR_R2(area, p
 -- answered
 SELECT STDDEV_POP(value), VAR_POP(value) FROM readings
 
--- not yet: unsupported_sql
+-- answered
 SELECT MEDIAN(value) FROM readings WHERE kind = 'power'
 
--- not yet: unsupported_sql
+-- answered
 SELECT kind, QUANTILE_CONT(value, 0.95) FROM readings GROUP BY kind
 
--- not yet: unsupported_sql
+-- answered
 SELECT kind, MAX(value) FROM readings GROUP BY kind
 
 -- answered

@@ -79,8 +79,9 @@ def outlines() -> str:
     trees: list[str] = [
         dialect.write(_Lowering(core).tree()) for listed in cores().values() for core in listed.values()
     ]
-    (ranked,) = bound(lift("SELECT MEDIAN(age) FROM people", CLINIC))
-    trees.append(dialect.write(_Lowering(ranked).tree()))
+    for text in ("SELECT MEDIAN(age) FROM people", "SELECT MEDIAN(cost), COUNT(*) FROM visits"):
+        (ranked,) = bound(lift(text, CLINIC))
+        trees.append(dialect.write(_Lowering(ranked).tree()))
     normed = [core for listed in cores().values() for core in listed.values() if core.norms]
     for statement in (lower_norms(core, dialect, shared=shared) for core in normed for shared in (True, False)):
         trees += [statement.sql, *(table.sql for table in (statement.shared.tables if statement.shared else ()))]

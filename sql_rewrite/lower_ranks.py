@@ -1,0 +1,82 @@
+"""Counts by place where a unit may have several rows: each row weighs what its unit is scaled to.
+
+    counts    rows -> group by unit and key, weight of a row (lower_units.py) -> joined back to the rows by unit and key
+    norms     rows -> norm of the unit, its factor (lower_normed.py) -> joined back to the rows by unit
+
+Then both: rows with a value -> group by key and place, sum of weights -> group by key, one list of places. A weight is
+an integer from 0 to 2^20, and all rows of a unit have the same (in a group, where counts bound them), so that the order
+of rows does not matter and no row is chosen. mechanisms/quantiles.md has the proof.
+
+The rows are written out twice. Hidden groups have their salt in both, and in the join (lower.py says why).
+"""
+
+from __future__ import annotations
+
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.lower_normed import NormSums
+from sql_rewrite.lower_units import UnitSums, under
+from sql_rewrite.relations import (
+    ChosenGroups,
+    Extended,
+    Grouped,
+    HiddenKey,
+    Kept,
+    Output,
+    PlaceSums,
+    Relation,
+    Salted,
+    Sum,
+    UnitFactors,
+)
+from sql_rewrite.scalars import Cast, EngineType, IsNull, Named
+
+__all__ = ["places_summed"]
+
+
+def places_summed(
+    rows: Relation, bounded: BoundedCore, *, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]
+) -> Relation:
+    """One row for each group with the weights of its rows by place, as `{name}_p`: the core's one statistic.
+
+    `rows` have the unit `u` (and its draw `d` where groups are chosen), the keys, and the place and the filter of the
+    statistic.
+    """
+    (item,) = bounded.statistics
+    name = item.statistic.name
+    place, weight = f"{name}t", f"{name}w"
+    contribution = bounded.contribution
+    if isinstance(contribution, NormedContribution):
+        units = NormSums(bounded, keys, hidden).weights(rows, weight)
+        weighed: Relation = UnitFactors(rows, units, (weight,))
+    if isinstance(contribution, Contribution):
+        if contribution.choose_groups:
+            rows = ChosenGroups(rows, keys, contribution.groups)
+        if hidden:
+            rows = Salted(rows, hidden)
+        by = ("s", *keys) if hidden else keys
+        weighed = UnitFactors(rows, _cells(rows, bounded, contribution, by, weight), (weight,), by)
+    elif hidden:
+        weighed = Salted(weighed, hidden)
+    names = ("s", *keys) if hidden else keys
+    value = under(item, Named(place))
+    read = tuple([Output(Named(column), column) for column in (*names, weight)])
+    valued = Kept(Extended(weighed, "v", (Output(value, "place"),)), "w", IsNull(Named("place"), negated=True),
+                  (*read, Output(Named("place"), "place")))  # fmt: skip
+    by_place = (*names, "place")
+    placed = Grouped(valued, "x", by_place, by_place, (Output(Sum(Named(weight)), weight),))
+    counts = PlaceSums(Named("place"), Cast(Named(weight), EngineType.INTEGER))
+    return Grouped(placed, "y", keys, names, (Output(counts, f"{name}_p"),))
+
+
+def _cells(
+    rows: Relation, bounded: BoundedCore, contribution: Contribution, names: tuple[str, ...], weight: str
+) -> Relation:
+    """One row for each unit and group with the weight of its rows there."""
+    sums = UnitSums(bounded, contribution)
+    by = ("u", *names)
+    layer = sums.with_totals(Grouped(rows, "r", by, by, sums.partial()))
+    first, second = sums.masses()
+    layer = Extended(Extended(layer, "p0", first), "p1", second)
+    (made,) = second
+    return Kept(layer, "q", None, (*[Output(Named(name), name) for name in by], Output(Named(made.name), weight)))
