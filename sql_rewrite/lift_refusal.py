@@ -12,7 +12,7 @@ from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
 from sql_rewrite.lifter import Lifter
 from sql_rewrite.refuse import refuse
 
-__all__ = ["unlisted", "unread", "worded"]
+__all__ = ["is_volatile", "unlisted", "unread", "worded"]
 
 _VOLATILE = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtimestamp, exp.Rand, exp.Uuid)
 _VOLATILE_NAMES = frozenset(
@@ -35,13 +35,18 @@ _WORDS: dict[type[exp.Expr], str] = {
 }
 
 
+def is_volatile(node: exp.Expr, name: str) -> bool:
+    """Whether a call, by the name that the analyst wrote, has another value at each moment or for each reader."""
+    return isinstance(node, _VOLATILE) or name.removesuffix("()").lower() in _VOLATILE_NAMES
+
+
 def unread(lifter: Lifter, node: exp.Expr) -> Refused:
     """The refusal of a construct that no reader reads, by the name that the analyst wrote."""
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Func):
         node = node.this
     position = lifter.text.position(node)
     name = lifter.text.spelled(node) or lifter.text.operator(node) or worded(node)
-    if isinstance(node, _VOLATILE) or name.removesuffix("()").lower() in _VOLATILE_NAMES:
+    if is_volatile(node, name):
         return _volatile(lifter, name, node)
     if isinstance(node, exp.Query | exp.Subquery | exp.Exists):
         return refuse(

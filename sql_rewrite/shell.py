@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from privacy.refusal import Refused
 from sql_rewrite.lift_constant import check_parameter, missing_parameter
+from sql_rewrite.lift_refusal import is_volatile
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, column
@@ -110,8 +111,7 @@ class ShellNodes:
         """The refusal of a construct that is not part of the shell's language."""
         name = str(node.this) if isinstance(node, exp.Anonymous) else type(node).__name__
         if isinstance(node, exp.Func | exp.Anonymous):
-            volatile = isinstance(node, exp.Rand | exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentTime | exp.Uuid)
-            volatile = volatile or name.lower() in ("now", "random", "today", "uuid", "nextval", "current_setting")
+            volatile = is_volatile(node, self.text.spelled(node) or name)
             return refuse(
                 "volatile_function" if volatile else "unsupported_function",
                 f"{self.text.spelled(node) or name.lower()[:60] + '()'} is refused",

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.hostile.crossed import CROSSED
+
 __all__ = ["Entry", "answered", "large", "refused"]
 
 _FOLDER = Path(__file__).resolve().parent
@@ -51,7 +53,16 @@ def _read(path: Path) -> Iterator[Entry]:
 
 def refused() -> list[Entry]:
     """Every text of the corpus that must be refused, with its code."""
-    return [entry for path in sorted(_FOLDER.glob("*.sql")) if path.stem != "answered" for entry in _read(path)]
+    written = [entry for path in sorted(_FOLDER.glob("*.sql")) if path.stem != "answered" for entry in _read(path)]
+    known = {entry.text for entry in written}
+    return [*written, *(entry for entry in _crossed() if entry.text not in known)]
+
+
+def _crossed() -> Iterator[Entry]:
+    """Hostile fragments in every place."""
+    for name, family in CROSSED.items():
+        for number, (text, code) in enumerate(family.texts()):
+            yield Entry(f"crossed {name}:{number}", text, code)
 
 
 def answered() -> list[Entry]:

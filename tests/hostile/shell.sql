@@ -67,7 +67,7 @@ SELECT chr(n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 -- refused: unsupported_function
 SELECT json_serialize_sql('SELECT 1') AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
--- refused: unsupported_function
+-- refused: volatile_function
 SELECT getvariable('x') AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
