@@ -84,21 +84,24 @@ def lift(
         return plan
     except Refused as refused:
         if any(finding.code == "correlated_subquery" for finding in refused.findings):
-            _check_tables(tree, dataset, text)
+            unknown = _unknown_table(tree, dataset, text)
+            if unknown is not None:
+                raise unknown from None
         raise
     except RecursionError:
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
 
 
-def _check_tables(tree: exp.Expr, dataset: Dataset, text: Text) -> None:
-    """Refuses a table that neither the dataset nor a WITH has: what else is said of the subquery around it is no help.
-
-    Errors: Refused (unknown_table, unsupported_sql).
-    """
+def _unknown_table(tree: exp.Expr, dataset: Dataset, text: Text) -> Refused | None:
+    """The refusal of a table that neither the dataset nor a WITH has: what is said of a subquery of it is no help."""
     ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for item in tree.find_all(exp.Table):
         if item.args.get("db") or item.name.lower() not in ctes:
-            base_table(item, dataset, text, sorted(ctes))
+            try:
+                base_table(item, dataset, text, sorted(ctes))
+            except Refused as refused:
+                return refused
+    return None
 
 
 class _Lift:

@@ -748,3 +748,18 @@ SELECT COUNT(*) FROM (SELECT person_id FROM people EXCEPT SELECT person_id FROM 
 
 -- answered: rows of several branches, each of one person
 WITH a AS (SELECT age FROM people UNION ALL SELECT age FROM people) SELECT COUNT(*) FROM a
+
+-- answered: its levels are releases of their own
+SELECT education, COUNT(*) FROM people GROUP BY ROLLUP (education)
+
+-- answered: its levels are releases of their own
+SELECT sex, STDDEV(age) FROM people GROUP BY ROLLUP (sex)
+
+-- answered: its levels are releases of their own
+SELECT sex, COUNT(DISTINCT person_id) FROM people GROUP BY CUBE (sex, smoker)
+
+-- answered: its levels are releases of their own
+SELECT sex, COUNT(DISTINCT age) FROM people GROUP BY ROLLUP (sex)
+
+-- answered: its levels are releases of their own
+SELECT sex, SUM(DISTINCT age) FROM people GROUP BY GROUPING SETS ((sex), ())

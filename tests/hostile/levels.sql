@@ -1,17 +1,8 @@
--- refused: unsupported_sql
-SELECT education, COUNT(*) FROM people GROUP BY ROLLUP (education)
-
 -- refused: group_by_unit
 SELECT person_id, COUNT(*) FROM people GROUP BY ROLLUP (person_id)
 
 -- refused: group_by_unit
 SELECT sex, person_id, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex), (person_id))
-
--- refused: unsupported_sql
-SELECT sex, STDDEV(age) FROM people GROUP BY ROLLUP (sex)
-
--- refused: unsupported_sql
-SELECT sex, COUNT(DISTINCT person_id) FROM people GROUP BY CUBE (sex, smoker)
 
 -- refused: unsupported_sql
 SELECT sex, GROUPING(age), COUNT(*) FROM people GROUP BY ROLLUP (sex)

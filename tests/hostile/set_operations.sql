@@ -31,12 +31,6 @@ WITH RECURSIVE people AS (SELECT COUNT(*) AS n FROM people) SELECT n FROM people
 -- refused: raw_rows
 SELECT COUNT(*) FROM people UNION ALL FROM people
 
--- refused: unsupported_sql
-SELECT sex, COUNT(DISTINCT age) FROM people GROUP BY ROLLUP (sex)
-
--- refused: unsupported_sql
-SELECT sex, SUM(DISTINCT age) FROM people GROUP BY GROUPING SETS ((sex), ())
-
 -- refused: raw_rows
 SELECT age FROM (SELECT age FROM people UNION ALL SELECT hours FROM people)
 
