@@ -233,8 +233,10 @@ class CoreBlock:
     def _counted(self) -> str:
         """A query that is answered in place of rows: it counts them, by the columns of the select list if it can."""
         source = self.names.sources[0]
-        while source.union is not None:
-            source = source.union.branches[0].sources[0]
+        while source.union is not None or source.groups is not None:
+            inner = source.union.branches[0] if source.union is not None else source.groups
+            assert inner is not None
+            source = inner.sources[0]
         table = named(source.table.name)
         columns = []
         for value in self.select.values:
