@@ -388,9 +388,10 @@ def _core(bounded: BoundedCore, costs: EngineCosts, passes: int, *, typical: int
     sums = _sums(bounded)
     keys = [key for _, key in bounded.core.keys]
     paired = paired_rows(bounded.core.sources)
-    joins = sum(source.join is not None and not source.join.on_unit for source in bounded.core.sources)
+    written = [source.join for source in bounded.core.sources if source.join is not None]
+    joins = sum(not join.on_unit or bool(join.also) for join in written)
     row = costs.scan + costs.join * (len(bounded.core.sources) - 1) if not paired else costs.pair + costs.join * joins
-    row += costs.sum * sums + costs.key * len(keys)
+    row += costs.sum * sums + costs.key * len(keys) + costs.join * sum(len(join.also) for join in written)
     row += costs.place * sum(b.statistic.tree is not None for b in bounded.statistics)
     texts = [key for key in keys if key.type is ColumnType.TEXT]
     compared = sum(min(meter.characters(key), _KEY_CHARACTERS) for key in texts) * costs.key_character

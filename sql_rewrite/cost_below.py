@@ -102,7 +102,8 @@ def _row(groups: UnitGroups, costs: EngineCosts, lowered: Lowered) -> tuple[floa
     parts += [] if groups.where is None else [groups.where]
     costed = [lowered(part) for part in parts]
     distinct = [value for value in groups.values if value.function is UnitFunction.DISTINCT]
-    own = costs.scan + costs.join * (len(groups.sources) - 1) + costs.unit
+    compared = sum(1 + len(source.join.also) for source in groups.sources if source.join is not None)
+    own = costs.scan + costs.join * compared + costs.unit
     own += sum(costs.key + (costs.salt_text if key.type is ColumnType.TEXT else costs.salt) for _, key in groups.keys)
     own += 2 * costs.sum * len(groups.values) + len(distinct) * (_DISTINCT_SHARE * costs.unit + costs.salt_text)
     # A number becomes steps, and they an integer of 128 bits: three operators, and their sum twice that of another.

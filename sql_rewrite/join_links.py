@@ -19,8 +19,23 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import Entry, SourceNames, reference
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
+from sql_rewrite.unit_keys import KeySpace, column_space
 
-__all__ = ["End", "Link", "Outer", "Place", "conjuncts", "declared", "is_unit", "link_of", "linked", "listed", "refers"]
+__all__ = [
+    "End",
+    "Link",
+    "Outer",
+    "Place",
+    "both_units",
+    "conjuncts",
+    "declared",
+    "is_unit",
+    "link_of",
+    "linked",
+    "listed",
+    "one_key",
+    "refers",
+]
 
 Place = Callable[[], Position | None]
 """Looks up where something is in the text, which only a refusal needs."""
@@ -83,18 +98,20 @@ def linked(
     own: set[int] = set()
     parents = set(joined)
     of_units: list[tuple[exp.Expr, exp.Expr, Link]] = []
+    of_keys: list[tuple[exp.Expr, exp.Expr, Link]] = []
     for whole in conjuncts(node.args["where"].this):
         for part in _in_every_branch(whole):
             link = _along(part, names, text)
             if link is None or link.right.entry.relation in parents:
-                shared = _of_units(part, names, dataset, text)
-                of_units += [] if shared is None else [(whole, part, shared)]
+                for kept, same in ((of_units, partial(both_units, dataset=dataset)), (of_keys, one_key)):
+                    shared = _shared(part, names, same, text)
+                    kept += [] if shared is None else [(whole, part, shared)]
                 continue
             parents.add(link.right.entry.relation)
             found.append(link)
             if part is whole:
                 own.add(id(part))
-    for whole, part, link in of_units:
+    for whole, part, link in (*of_units, *of_keys):
         if link.right.entry.relation not in parents:
             parents.add(link.right.entry.relation)
             found.append(link)
@@ -117,10 +134,10 @@ def _known(part: exp.Expr, names: SourceNames) -> tuple[End, End] | None:
     return _compared(part, names) if all(map(names.is_source, columns)) else None
 
 
-def _of_units(part: exp.Expr, names: SourceNames, dataset: Dataset, text: Text) -> Link | None:
-    """The join that an equality of the unit's keys of two entries says, to the later one of them."""
+def _shared(part: exp.Expr, names: SourceNames, same: Callable[[End, End], bool], text: Text) -> Link | None:
+    """The join that an equality of keys of one unit's rows in two entries says, to the later one of them."""
     ends = _known(part, names)
-    if ends is None or not all(is_unit(end, dataset) for end in ends):
+    if ends is None or not same(*ends):
         return None
     places = [entry.relation for entry in names.entries]
     earlier, later = sorted(ends, key=lambda end: places.index(end.entry.relation))
@@ -252,12 +269,29 @@ def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
 
 
 def _joins_by(link: Link | None, dataset: Dataset) -> int:
-    """How good an equality is for a join: along a reference, of units, of stored columns, none."""
+    """How good an equality is for a join: along a reference, of units, of one key space, of stored columns, none."""
     if link is None:
         return 0
     if refers(link.left, link.right) or refers(link.right, link.left):
+        return 4
+    if both_units(link.left, link.right, dataset=dataset):
         return 3
-    return 2 if is_unit(link.left, dataset) and is_unit(link.right, dataset) else 1
+    return 2 if one_key(link.left, link.right) else 1
+
+
+def both_units(one: End, other: End, *, dataset: Dataset) -> bool:
+    """Whether both columns are the unit's key."""
+    return is_unit(one, dataset) and is_unit(other, dataset)
+
+
+def one_key(one: End, other: End) -> bool:
+    """Whether both columns are of one key space, so that rows in which they are equal are one unit's."""
+    space = _space(one)
+    return space is not None and space == _space(other)
+
+
+def _space(end: End) -> KeySpace | None:
+    return column_space(end.source, end.column.name)
 
 
 def is_unit(end: End, dataset: Dataset) -> bool:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Expression
-from sql_rewrite.join_links import End, Link, Place, declared, is_unit, link_of, linked, listed, refers
+from sql_rewrite.join_links import End, Link, Place, both_units, declared, link_of, linked, listed, one_key, refers
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -133,8 +133,9 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
         kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
         single = along and kept is not parent and parent.entry.relation not in joins
         single = single and parent.source.relation == _first(parent.entry)
-        if not single and is_unit(link.left, dataset) and is_unit(link.right, dataset):
-            _add_on_unit(link, joins, dataset, alone=not place)
+        of_units = both_units(link.left, link.right, dataset=dataset)
+        if not single and (of_units or one_key(link.left, link.right)):
+            _add_on_unit(link, joins, dataset, alone=not place, of_units=of_units)
             continue
         if not along:
             raise refuse(
@@ -200,8 +201,11 @@ def _meets_many(link: Link) -> Refused:
     )
 
 
-def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone: bool) -> None:
-    """Adds the join of rows about people that belong to one unit, which all tables of an entry share."""
+def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone: bool, of_units: bool) -> None:
+    """Adds the join of rows about people that belong to one unit, which all tables of an entry share.
+
+    An equality of columns of one key space implies that of the units; the join compares both.
+    """
     left, right = (link.right, link.left) if link.outer == "RIGHT" else (link.left, link.right)
     if link.outer == "RIGHT" and not alone:
         raise refuse(
@@ -221,12 +225,22 @@ def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone:
         )
     if right.entry.relation in joins:
         raise _meets_many(link)
-    parent = reference(right.source, right.column, dataset)
+    if not of_units and right.source.relation != _first(right.entry):
+        raise refuse(
+            "unsupported_sql",
+            "a join of a nested query is refused",
+            f'It compares a column of "{right.source.table.name}", and the nested query starts from '
+            f'"{tables_of(right.entry)[0].table.name}". It is not answered yet.',
+            f"join {right.source.table.name} itself",
+            position=link.place(),
+        )
+    child, parent = (reference(end.source, end.column, dataset) for end in (left, right))
     joins[right.entry.relation] = Join(
-        child=reference(left.source, left.column, dataset),
+        child=child,
         parent=replace(parent, relation=_first(right.entry)),
         outer=bool(link.outer),
         on_unit=True,
+        also=() if of_units else ((child, parent),),
     )
 
 

@@ -354,7 +354,10 @@ class _Lift:
             return None if table.protected else table
 
         def inner(node: exp.Select) -> SourceNames | None:
-            if not all(self.seeker.reads_rows(item, inside) for item in listed(node)):
+            items = listed(node)
+            if not all(self.seeker.reads_rows(item, inside) for item in items):
+                return None
+            if not any(self.seeker.reads_people(item, inside) for item in items):
                 return None
             tables, _ = self._listed(node, inside, 0, people=True)
             return resolve_sources(node, tables, self.dataset, self.text)

@@ -33,7 +33,7 @@ __all__ = ["ExpressionLift", "Member"]
 Resolver = Callable[[exp.Column], Expression]
 
 Member = Callable[["ExpressionLift", exp.Expr], Expression | None]
-"""Reads IN and EXISTS over nested queries (sql_rewrite/membership.py); None for what it does not read."""
+"""Reads nested queries in expressions (sql_rewrite/membership.py); None for what it does not read."""
 
 _DATES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_not_distinct_from", "is_distinct_from"})
@@ -101,8 +101,8 @@ class ExpressionLift:
                 "An argument is missing.",
                 position=self.text.position(node),
             )
-        if self._member is not None and isinstance(node, exp.In | exp.Exists):
-            nested = isinstance(node, exp.Exists) or node.args.get("query") is not None
+        if self._member is not None and isinstance(node, exp.In | exp.Exists | exp.Subquery):
+            nested = not isinstance(node, exp.In) or node.args.get("query") is not None
             found = self._member(self, node) if nested else None
             if found is not None:
                 return found

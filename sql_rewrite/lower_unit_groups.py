@@ -64,8 +64,10 @@ def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -
     """The columns that expressions and the joins of these sources read."""
     read = {(ref.relation, ref.name) for item in expressions if item is not None for ref in columns_of(item)}
     for source in sources:
-        if source.join is not None and not source.join.on_unit:
-            read |= {(end.relation, end.name) for end in (source.join.child, source.join.parent)}
+        if source.join is None:
+            continue
+        keyed = () if source.join.on_unit else ((source.join.child, source.join.parent),)
+        read |= {(end.relation, end.name) for pair in (*keyed, *source.join.also) for end in pair}
     return read
 
 
@@ -80,7 +82,8 @@ def lowered_sources(
             child, parent = source.join.child, source.join.parent
             ends = (UNIT, UNIT) if source.join.on_unit else (child.name, parent.name)
             on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
-            join = JoinOn(*on, outer=source.join.outer)
+            also = tuple((Column(a.relation, a.name), Column(b.relation, b.name)) for a, b in source.join.also)
+            join = JoinOn(*on, outer=source.join.outer, also=also)
         if source.stored and source.only is None:
             result.append(TableSource(source.table.name, source.relation, join))
             continue

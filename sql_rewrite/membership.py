@@ -27,6 +27,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
+from sql_rewrite.correlated import Correlated, is_outer
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjuncts
@@ -38,6 +39,7 @@ from sql_rewrite.sources import SourceNames, reference
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_groups import LEAVES_MAX, described
+from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, renamed
 
 __all__ = ["Membership"]
@@ -68,26 +70,59 @@ class Membership:
         self._public = public
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
+        self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         """The condition, None where it is none of these. Errors: Refused."""
         if id(node) not in self._read:
             self._kept.append(node)
-            self._read[id(node)] = self._in(lifter, node) if isinstance(node, exp.In) else self._exists(node)
+            self._read[id(node)] = self._found(lifter, node)
         return self._read[id(node)]
+
+    def _found(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
+        if isinstance(node, exp.Subquery):
+            return self._correlated.scalar(lifter, node)
+        return self._in(lifter, node) if isinstance(node, exp.In) else self._exists(lifter, node)
 
     def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
         query, column = node.args["query"], node.this.unnest()
+        found = self._correlated_in(lifter, node)
+        if found is not None:
+            return found
         if not isinstance(column, exp.Column) or not self._names.is_source(column):
             return None
         child = self._names.resolve(column)
         if not isinstance(child, ColumnRef):
             return None
-        if not names_unit(child, self._names.sources):
+        if key_space(child, self._names.sources) is None:
             return self._of_public(lifter, child, node)
         consume(node, "this", "query", text=self._text, what="IN")
         rows = self._rows(query)
         return None if rows is None else self._present(child, rows, node)
+
+    def _correlated_in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
+        """IN over a nested query whose WHERE reads the row outside: it is EXISTS with one equality more."""
+        query = node.args["query"].unnest()
+        if not isinstance(query, exp.Select) or query.args.get("where") is None or len(query.expressions) != 1:
+            return None
+        names = self._inner(query)
+        columns = query.args["where"].find_all(exp.Column)
+        if names is None or not any(self._is_outer(column, names) for column in columns):
+            return None
+        selected = query.expressions[0].unalias()
+        if not isinstance(selected, exp.Column) or selected.is_star or not names.is_source(selected):
+            return None
+        consume(node, "this", "query", text=self._text, what="IN")
+        nullable = lifter.lift(node.this).nullable or names.resolve(selected).nullable
+        if nullable and not _leaves_out(node):
+            raise refuse(
+                "correlated_subquery",
+                "IN over a nested query is refused here",
+                "One of its sides can be NULL, and what IN means then depends on whether the nested query has rows.",
+                "use it in WHERE, beside AND and OR alone, or write EXISTS",
+                position=self._text.position(node),
+            )
+        return self._correlated.exists(lifter, query, node, member=(selected, node.this))
 
     def _of_public(self, lifter: ExpressionLift, child: ColumnRef, node: exp.In) -> Expression | None:
         """Whether a column that refers to a public table's key is among those of some of its rows."""
@@ -131,7 +166,7 @@ class Membership:
         condition = AggregateReader(self._text, inner).condition(where.this, "WHERE")
         return build("and", (there, build("coalesce", (condition, Literal(value=False, type=ColumnType.BOOLEAN)))))
 
-    def _exists(self, node: exp.Expr) -> Expression | None:
+    def _exists(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         consume(node, "this", text=self._text, what="EXISTS")
         query = node.this.this if isinstance(node.this, exp.Subquery) else node.this
         if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "joins", "where"}:
@@ -142,18 +177,10 @@ class Membership:
         parts = list(conjuncts(query.args["where"].this))
         found = [(place, self._link(part, names)) for place, part in enumerate(parts)]
         links = [(place, *sides) for place, sides in found if sides is not None]
-        if not links:
-            return None
+        compared = sum(any(self._is_outer(c, names) for c in part.find_all(exp.Column)) for part in parts)
+        if not links or compared > 1:
+            return self._correlated.exists(lifter, query, node)
         at, own, other = links[0]
-        for place, part in enumerate(parts):
-            if place != at and any(self._is_outer(column, names) for column in part.find_all(exp.Column)):
-                raise refuse(
-                    "correlated_subquery",
-                    "a condition inside EXISTS is refused",
-                    "Beside the equality of the unit it compares rows inside with rows outside.",
-                    "join the two tables on the unit instead, and compare their columns in WHERE",
-                    position=self._text.position(part),
-                )
         selected = query.copy()
         selected.set("expressions", [own.copy()])
         rest = [part for place, part in enumerate(conjuncts(selected.args["where"].this)) if place != at]
@@ -179,13 +206,16 @@ class Membership:
         return None
 
     def _is_outer(self, column: exp.Column, names: SourceNames) -> bool:
-        return not names.is_source(column) and self._names.is_source(column)
+        return is_outer(column, names, self._names)
 
     def _present(self, child: ColumnRef, rows: Rows, node: exp.Expr) -> Expression:
-        """Whether the unit of a column has one of the rows, whose only column is the unit's."""
-        if len(rows.columns) != 1 or not names_unit(rows.columns[0][1], rows.sources):
+        """Whether the unit of a column has one of the rows, whose only column is of the same key space."""
+        if len(rows.columns) != 1:
             raise self._of_others(node)
         (shown, key) = rows.columns[0]
+        space = key_space(key, rows.sources)
+        if space is None or space != key_space(child, self._names.sources):
+            raise self._of_others(node)
         if leaves(rows.sources) > LEAVES_MAX:
             raise refuse("too_large", "a nested query is refused", f"It reads more than {LEAVES_MAX} tables.")
         name = content_name("k", form_of(key))
@@ -193,11 +223,13 @@ class Membership:
         column = content_name("c", form_of(found))
         groups = UnitGroups(rows.sources, rows.where, ((name, key),), (), None, ((column, found),))
         table = described(groups, {column: shown}, self._dataset)
-        assert table.one_row
+        on_unit = names_unit(key, rows.sources)
+        assert table.one_row == on_unit
 
         def source(relation: str) -> Source:
             parent = reference(Source(relation, table, None, groups), table.columns[0], self._dataset)
-            return Source(relation, table, Join(child, parent, outer=True, on_unit=True), groups)
+            also = () if on_unit else ((child, parent),)
+            return Source(relation, table, Join(child, parent, outer=True, on_unit=True, also=also), groups)
 
         added = self._names.add(source, node)
         return build("is_not_null", (reference(added, table.columns[0], self._dataset),))
@@ -206,8 +238,8 @@ class Membership:
         return refuse(
             "correlated_subquery",
             "IN over rows of people is refused",
-            "Its nested query must have one column, the key of the privacy unit: anything else compares a row with "
-            "rows of other people.",
+            "Its nested query must have one column, the key of the privacy unit or the key of rows that this column "
+            "refers to: anything else compares a row with rows of other people.",
             "ask for the values in a query of their own, and write them as a list",
             position=self._text.position(node),
         )

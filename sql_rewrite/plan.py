@@ -61,12 +61,15 @@ class Join:
 
     With `on_unit` both sides are rows about people, which meet where they belong to one unit: a row may meet several.
     Every row of the join belongs to that unit, and follows from the unit's own rows alone.
+
+    `also` are further equalities of a column of an earlier source and one of the joined source: fewer rows meet.
     """
 
     child: ColumnRef
     parent: ColumnRef
     outer: bool
     on_unit: bool = False
+    also: tuple[tuple[ColumnRef, ColumnRef], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +266,23 @@ def steady_relations(sources: Sequence[Source]) -> set[str]:
 
 
 def _multiplied(sources: Sequence[Source]) -> list[Source]:
-    return [source for source in sources if source.join is None or source.join.on_unit]
+    return [source for source in sources if source.join is None or (source.join.on_unit and not _one_each(source))]
+
+
+def _one_each(source: Source) -> bool:
+    """Whether a row meets one of these at most: the join compares a unique key, or the unit and every key of groups."""
+    join, groups = source.join, source.groups
+    if join is None or not join.also:
+        return False
+    compared = {parent.name for _, parent in join.also}
+    if groups is None:
+        return source.stored and source.table.key in compared
+    same = {
+        expression.name
+        for name, expression in groups.columns
+        if name in compared and isinstance(expression, ColumnRef) and expression.relation == GROUPS
+    }
+    return all(name in same or names_unit(key, groups.sources) for name, key in groups.keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
     CoreStatistics: {"norms": ()},
     Estimate: {"fraction": None},
-    Join: {"on_unit": False},
+    Join: {"on_unit": False, "also": ()},
     Source: {"groups": None, "only": None, "union": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
@@ -116,7 +116,7 @@ def _canonical_source(source: Source) -> tuple[object, ...]:
     return (
         source.relation,
         source.table.name.lower(),
-        None if join is None else (form_of(join.child), form_of(join.parent), join.outer, join.on_unit),
+        None if join is None else _canonical_join(join),
         None if source.groups is None else canonical_groups(source.groups),
         form_of(source.only),
         *([] if source.union is None else [canonical_union(source.union)]),
@@ -135,6 +135,11 @@ def canonical_branch(branch: UnitBranch) -> tuple[object, ...]:
         form_of(branch.where),
         tuple(map(form_of, branch.columns)),
     )
+
+
+def _canonical_join(join: Join) -> tuple[object, ...]:
+    also = tuple((form_of(child), form_of(parent)) for child, parent in join.also)
+    return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also)
 
 
 def canonical_groups(groups: UnitGroups) -> tuple[object, ...]:

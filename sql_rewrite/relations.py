@@ -264,11 +264,12 @@ class Output:
 
 @node
 class JoinOn:
-    """A join of equal columns. `outer` keeps rows without a partner."""
+    """A join of equal columns, those of `also` included. `outer` keeps rows without a partner."""
 
     child: Column
     parent: Column
     outer: bool
+    also: tuple[tuple[Column, Column], ...] = ()
 
 
 @node

@@ -159,7 +159,8 @@ class SourceNames:
             assert known.join is not None
             assert source.join is not None
             same = (known.table.name, known.groups, known.union) == (source.table.name, source.groups, source.union)
-            if same and known.join.child == source.join.child:
+            also = [[(child, parent.name) for child, parent in one.join.also] for one in (known, source) if one.join]
+            if same and known.join.child == source.join.child and also[0] == also[1]:
                 return known
         if number >= SOURCES_MAX:
             raise refuse(

@@ -46,6 +46,7 @@ from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, reference
 from sql_rewrite.syntax import consume, populated, select_place, unbracketed
 from sql_rewrite.text import Text
+from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of, made, renamed, too_wide
 
 __all__ = ["LEAVES_MAX", "UnitBlock", "described"]
@@ -101,7 +102,7 @@ class UnitBlock:
         self._values: dict[str, UnitValue] = {}
 
     def by_unit(self) -> bool:
-        """Whether the unit is among the keys. Never refuses."""
+        """Whether the unit is among the keys, or a column that says whose the rows are. Never refuses."""
         return any(map(self._is_unit, self._key_nodes()))
 
     def _is_unit(self, node: exp.Expr) -> bool:
@@ -111,7 +112,7 @@ class UnitBlock:
             found = self._names.resolve(node)
         except Refused:
             return False
-        return names_unit(found, self._names.sources)
+        return key_space(found, self._names.sources) is not None
 
     def rows(self, relation: str) -> Rows:
         """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""

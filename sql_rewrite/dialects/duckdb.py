@@ -239,7 +239,8 @@ class DuckDB(DuckDBScalars):
         if join is None:
             return table
         kind = "LEFT JOIN" if join.outer else "INNER JOIN"
-        return f"{kind} {table} ON ({self.write(join.child)} = {self.write(join.parent)})"
+        pairs = ((join.child, join.parent), *join.also)
+        return f"{kind} {table} ON ({' AND '.join(f'{self.write(one)} = {self.write(two)}' for one, two in pairs)})"
 
     @writes(Appended)
     def _appended(self, node: Appended) -> str:

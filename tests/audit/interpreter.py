@@ -132,11 +132,16 @@ def _joined(
             # Of an outer join's missing row the unit is missing too.
             mine = unit if values[join.child.relation, join.child.name] is not None else None
             found = partners.get(mine if join.on_unit else values[join.child.relation, join.child.name], [])
+            found = [row for row in found if all(_equal(values[a.relation, a.name], row[b.name]) for a, b in join.also)]
             if not found and join.outer:
                 found = [missing]
             joined += [({**values, **{(source.relation, n): v for n, v in row.items()}}, unit) for row in found]
         result = joined
     return [(values, unit) for values, unit in result]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is not None and one == other
 
 
 def source_rows(

@@ -12,7 +12,20 @@ from tests.audit.generate import Query, Scene, _Grammar
 __all__ = ["SHAPES", "make_relation"]
 
 T = ColumnType
-SHAPES: tuple[str, ...] = ("one", "one", "one", "two", "two", "people", "left", "stored", "pairs", "only")
+SHAPES: tuple[str, ...] = (
+    "one",
+    "one",
+    "one",
+    "two",
+    "two",
+    "people",
+    "left",
+    "stored",
+    "pairs",
+    "only",
+    "others",
+    "others",
+)
 """What the block around all others reads."""
 
 _ENDS = {T.INTEGER: ValueBounds(Fraction(0), Fraction(9)), T.NUMBER: ValueBounds(Fraction(-1), Fraction(1))}
@@ -38,6 +51,10 @@ class _Relations(_Grammar):
             source = "visits AS v JOIN visits AS w ON v.person_id = w.person_id AND v.visit_id < w.visit_id"
             self._see("visits", "v")
             self._see("visits", "w")
+        elif shape == "others":
+            self.columns = []
+            source = "visits AS v"
+            self._see("visits", "v")
         elif shape == "only":
             self.columns = []
             self._see("visits", "v")
@@ -70,7 +87,11 @@ class _Relations(_Grammar):
         aggregates = [self._aggregate() for _ in range(self.r.choice([1, 2, 3]))]
         conditions = [f"({self.truth(1)})"] if self.r.random() < 0.4 else []
         if self.r.random() < 0.35:
-            conditions.append(self._member({"pairs": "v", "left": "p", "stored": "v", "only": "p"}.get(shape, "t")))
+            conditions.append(
+                self._member({"pairs": "v", "left": "p", "stored": "v", "only": "p", "others": "v"}.get(shape, "t"))
+            )
+        if shape == "others":
+            conditions.append(self._other_rows())
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         listed = [f"{key} AS g{i}" for i, key in enumerate(keys)] + [f"{a} AS m{i}" for i, a in enumerate(aggregates)]
         group = f" GROUP BY {', '.join(f'g{i}' for i in range(len(keys)))}" if keys else ""
@@ -86,6 +107,44 @@ class _Relations(_Grammar):
         if self.r.random() < 0.5:
             return f"{letter}.person_id {negated}IN (SELECT e.person_id FROM visits AS e WHERE {inside})"
         return f"{negated}EXISTS (SELECT 1 FROM visits AS e WHERE e.person_id = {letter}.person_id AND {inside})"
+
+    def _other_rows(self) -> str:
+        """A condition that compares a visit with other rows of its unit."""
+        r = self.r
+        kind = r.choice(["equal", "ordered", "value", "value", "items", "count", "in", "visit"])
+        outside, self.columns = self.columns, []
+        root = "items" if kind in ("items", "count", "in") else "visits"
+        self._see(root, "e")
+        own = [column for _, column in self.columns if column.name not in ("person_id", "item_id")]
+        inside = self.truth(1) if r.random() < 0.6 else "TRUE"
+        argument = self.bounded(1)
+        self.columns = outside
+        column, order = r.choice(own).name, r.choice(["<", "<=", ">", ">=", "<>"])
+        negated = r.choice(["", "NOT "])
+        same = f"""e.person_id = v.person_id AND {inside}"""
+        if kind == "equal":
+            return f"""{negated}EXISTS (SELECT 1 FROM visits AS e WHERE e."{column}" = v."{column}" AND {same})"""
+        if kind == "ordered":
+            other = r.choice(own).name
+            beside = f"""AND v."{other}" = e."{other}" """ if r.random() < 0.3 else ""
+            compared = f"""e."{column}" {order} v."{column}" {beside}"""
+            return f"{negated}EXISTS (SELECT 1 FROM visits AS e WHERE {compared}AND {same})"
+        if kind == "value":
+            made = r.choice([f"AVG({argument})", f"SUM({argument})", "COUNT(*) + 1", f"MAX({argument}) / COUNT(*)"])
+            beside = f"""AND v."{column}" = e."{column}" """ if r.random() < 0.4 else ""
+            return f"""v.cost {order} (SELECT {made} FROM visits AS e WHERE {same} {beside})"""
+        if kind == "items":
+            return f"{negated}EXISTS (SELECT 1 FROM items AS e WHERE e.visit_id = v.visit_id AND {inside})"
+        if kind == "count":
+            return (
+                f"(SELECT COUNT(*) FROM items AS e WHERE v.visit_id = e.visit_id AND {inside}) {order} {r.randrange(3)}"
+            )
+        if kind == "in":
+            return f"v.visit_id {negated}IN (SELECT e.visit_id FROM items AS e WHERE {inside})"
+        return (
+            f"v.visit_id {negated}IN (SELECT e.visit_id FROM items AS e GROUP BY e.visit_id "
+            f"HAVING COUNT(*) > {r.randrange(3)})"
+        )
 
     def _on(self, other: str) -> str:
         return self.r.choice([f"ON t.person_id = {other}.person_id", "USING (person_id)"])

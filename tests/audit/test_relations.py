@@ -74,8 +74,20 @@ def test_a_join_of_other_units_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
     """Plants a join that puts rows of all units together."""
     genuine = JoinOn
 
-    def anybody(child: Any, parent: Any, *, outer: bool) -> Any:
-        return genuine(Column(child.relation, "unit$id"), Column(child.relation, "unit$id"), outer=outer)
+    def anybody(child: Any, parent: Any, *, outer: bool, also: Any) -> Any:
+        return genuine(Column(child.relation, "unit$id"), Column(child.relation, "unit$id"), outer=outer, also=also)
 
     monkeypatch.setattr(lower_unit_groups, "JoinOn", anybody)
     _caught(monkeypatch, "pairs")
+
+
+def test_a_nested_query_that_looks_at_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants groups that are found by their other keys alone, whoever they belong to."""
+    genuine = JoinOn
+
+    def anybody(child: Any, parent: Any, *, outer: bool, also: Any) -> Any:
+        (child, parent), *rest = also or ((child, parent),)
+        return genuine(child, parent, outer=outer, also=tuple(rest))
+
+    monkeypatch.setattr(lower_unit_groups, "JoinOn", anybody)
+    _caught(monkeypatch, "others")

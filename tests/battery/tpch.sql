@@ -19,7 +19,7 @@ customer, orders, lineitem WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_cus
 o_orderkey AND o_orderdate < CAST('1995-03-15' AS date) AND l_shipdate > CAST('1995-03-15' AS date) GROUP BY
 l_orderkey, o_orderdate, o_shippriority ORDER BY revenue DESC, o_orderdate LIMIT 10
 
--- not yet: correlated_subquery
+-- answered
 SELECT o_orderpriority, count(*) AS order_count FROM orders WHERE o_orderdate >= CAST('1994-07-01' AS date)
 AND o_orderdate < CAST('1994-10-01' AS date) AND EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey
 AND l_commitdate < l_receiptdate) GROUP BY o_orderpriority ORDER BY o_orderpriority
@@ -109,7 +109,7 @@ SELECT sum(l_extendedprice) / 7.0 AS avg_yearly FROM lineitem, part WHERE p_part
 'Brand#23' AND p_container = 'MED BOX' AND l_quantity < (SELECT 0.2 * avg(l_quantity) FROM lineitem WHERE
 l_partkey = p_partkey)
 
--- refused: correlated_subquery
+-- refused: group_by_unit
 SELECT c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) FROM customer, orders,
 lineitem WHERE o_orderkey IN (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING sum(l_quantity) >
 300) AND c_custkey = o_custkey AND o_orderkey = l_orderkey GROUP BY c_name, c_custkey, o_orderkey,
@@ -130,7 +130,7 @@ sum(l_quantity) FROM lineitem WHERE l_partkey = ps_partkey AND l_suppkey = ps_su
 CAST('1994-01-01' AS date) AND l_shipdate < CAST('1995-01-01' AS date))) AND s_nationkey = n_nationkey AND
 n_name = 'CANADA' ORDER BY s_name
 
--- not yet: correlated_subquery
+-- answered
 SELECT s_name, count(*) AS numwait FROM supplier, lineitem l1, orders, nation WHERE s_suppkey = l1.l_suppkey
 AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F' AND l1.l_receiptdate > l1.l_commitdate AND EXISTS
 (SELECT * FROM lineitem l2 WHERE l2.l_orderkey = l1.l_orderkey AND l2.l_suppkey <> l1.l_suppkey) AND
@@ -196,3 +196,53 @@ SELECT l_returnflag, l_linestatus, COUNT(*), SUM(l_quantity) FROM lineitem GROUP
 
 -- answered
 SELECT YEAR(l_shipdate) AS y, SUM(l_extendedprice * (1 - l_discount)) AS revenue, SUM(SUM(l_extendedprice * (1 - l_discount))) OVER (ORDER BY YEAR(l_shipdate)) AS so_far FROM lineitem GROUP BY y ORDER BY y
+
+-- answered
+SELECT o_orderpriority, COUNT(*) FROM orders WHERE NOT EXISTS (SELECT 1 FROM lineitem WHERE l_orderkey =
+o_orderkey AND l_commitdate < l_receiptdate) GROUP BY o_orderpriority
+
+-- answered
+SELECT n_name, count(*) AS numwait FROM supplier, lineitem l1, orders, nation WHERE s_suppkey = l1.l_suppkey
+AND o_orderkey = l1.l_orderkey AND o_orderstatus = 'F' AND l1.l_receiptdate > l1.l_commitdate AND EXISTS
+(SELECT * FROM lineitem l2 WHERE l2.l_orderkey = l1.l_orderkey AND l2.l_suppkey <> l1.l_suppkey) AND NOT
+EXISTS (SELECT * FROM lineitem l3 WHERE l3.l_orderkey = l1.l_orderkey AND l3.l_suppkey <> l1.l_suppkey AND
+l3.l_receiptdate > l3.l_commitdate) AND s_nationkey = n_nationkey GROUP BY n_name ORDER BY numwait DESC,
+n_name
+
+-- answered
+SELECT c_mktsegment, COUNT(*) AS big_orders, SUM(o_totalprice) AS total FROM customer, orders WHERE o_orderkey
+IN (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING SUM(l_quantity) > 60) AND c_custkey = o_custkey
+GROUP BY c_mktsegment
+
+-- answered
+WITH big AS (SELECT l_orderkey, SUM(l_quantity) AS quantity FROM lineitem GROUP BY l_orderkey HAVING
+SUM(l_quantity) > 60) SELECT o_orderpriority, COUNT(*) AS n, AVG(quantity) AS mean FROM orders JOIN big ON
+o_orderkey = big.l_orderkey GROUP BY o_orderpriority
+
+-- answered
+SELECT COUNT(*) FROM orders AS o WHERE o.o_totalprice > (SELECT AVG(p.o_totalprice) FROM orders AS p WHERE
+p.o_custkey = o.o_custkey)
+
+-- answered
+SELECT o_orderpriority, AVG((SELECT COUNT(*) FROM lineitem WHERE l_orderkey = o_orderkey)) AS items FROM
+orders GROUP BY o_orderpriority
+
+-- answered
+SELECT items, COUNT(*) AS orders FROM (SELECT l_orderkey, COUNT(*) AS items FROM lineitem GROUP BY l_orderkey)
+AS t GROUP BY items ORDER BY items
+
+-- answered
+SELECT a.l_shipmode, COUNT(*) AS pairs FROM lineitem AS a JOIN lineitem AS b ON a.l_orderkey = b.l_orderkey
+AND a.l_partkey < b.l_partkey GROUP BY a.l_shipmode
+
+-- answered
+SELECT COUNT(*) FROM orders AS o WHERE NOT EXISTS (SELECT 1 FROM orders AS p WHERE p.o_custkey = o.o_custkey
+AND p.o_orderdate < o.o_orderdate)
+
+-- answered
+SELECT l_shipmode, COUNT(*) FROM lineitem AS l WHERE l_quantity < (SELECT 0.8 * AVG(m.l_quantity) FROM
+lineitem AS m WHERE m.l_orderkey = l.l_orderkey) GROUP BY l_shipmode
+
+-- answered
+SELECT COUNT(*) FROM lineitem AS l WHERE l_partkey IN (SELECT m.l_partkey FROM lineitem AS m WHERE
+m.l_orderkey = l.l_orderkey AND m.l_quantity > 20)

@@ -763,3 +763,15 @@ SELECT sex, COUNT(DISTINCT age) FROM people GROUP BY ROLLUP (sex)
 
 -- answered: its levels are releases of their own
 SELECT sex, SUM(DISTINCT age) FROM people GROUP BY GROUPING SETS ((sex), ())
+
+-- answered: a visit is one row of one person
+SELECT COUNT(*) FROM visits a JOIN visits b USING (visit_id)
+
+-- answered: tests of one visit are one person's
+SELECT COUNT(*) FROM tests a JOIN visits v ON a.visit_id = v.visit_id JOIN tests b ON b.visit_id = v.visit_id
+
+-- answered: the nested query reads rows of the same person alone
+SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3
+
+-- answered: a visit and its tests are one person's
+SELECT COUNT(*) FROM visits LEFT JOIN tests ON visits.visit_id = tests.visit_id

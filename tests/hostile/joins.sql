@@ -41,7 +41,7 @@ SELECT COUNT(*) FROM visits v JOIN people p ON v.cost = p.salary
 SELECT COUNT(*) FROM people a JOIN people b ON a.age = b.age
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM visits a JOIN visits b USING (visit_id)
+SELECT COUNT(*) FROM visits a JOIN visits b USING (hospital_id)
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.beds
@@ -92,7 +92,7 @@ SELECT COUNT(*) FROM visits v LEFT JOIN people p ON TRUE
 SELECT COUNT(*) FROM visits v JOIN tests t ON v.person_id = t.test_id
 
 -- refused: join_multiplies
-SELECT COUNT(*) FROM visits LEFT JOIN tests ON visits.visit_id = tests.visit_id
+SELECT COUNT(*) FROM tests a JOIN tests b ON a.visit_id = b.visit_id JOIN tests c ON a.visit_id = c.visit_id
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospital_id
@@ -100,8 +100,8 @@ SELECT COUNT(*) FROM hospitals h LEFT JOIN visits v ON v.hospital_id = h.hospita
 -- refused: join_multiplies
 SELECT SUM(a.cost) FROM visits a JOIN hospitals h ON a.hospital_id = h.hospital_id JOIN visits b ON b.hospital_id = h.hospital_id
 
--- refused: join_multiplies
-SELECT COUNT(*) FROM tests a JOIN visits v ON a.visit_id = v.visit_id JOIN tests b ON b.visit_id = v.visit_id
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM tests a JOIN visits v ON a.visit_id = v.visit_id JOIN tests b ON b.test_id = v.visit_id
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people POSITIONAL JOIN visits

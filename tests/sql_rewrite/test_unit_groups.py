@@ -196,7 +196,7 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
         ("SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1 FROM visits WHERE cost > 5)", "correlated_subquery"),
         (
             "SELECT COUNT(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = p.person_id "
-            "AND v.cost > p.age)",
+            "AND v.cost > p.age AND v.visit_id < p.age)",
             "correlated_subquery",
         ),
         (
@@ -209,7 +209,7 @@ def test_membership_adds_no_rows_and_is_there_once() -> None:
             "v.hospital_id = h.hospital_id GROUP BY v.person_id) AS t",
             "unsupported_sql",
         ),
-        ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.visit_id = b.visit_id", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.visit_id = b.person_id", "join_not_on_key"),
         ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.hospital_id = b.person_id", "join_not_on_key"),
         (
             "SELECT COUNT(*) FROM visits AS a JOIN visits AS b USING (person_id) JOIN visits AS c USING (person_id)",
