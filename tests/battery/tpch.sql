@@ -164,7 +164,7 @@ SELECT l_shipmode, AVG(l_receiptdate - l_shipdate) AS days FROM lineitem WHERE l
 -- answered
 SELECT l_shipmode, AVG(CASE WHEN l_receiptdate > l_commitdate THEN 1.0 ELSE 0.0 END) AS late FROM lineitem GROUP BY l_shipmode ORDER BY late DESC
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM orders WHERE o_orderkey IN (SELECT l_orderkey FROM lineitem WHERE l_returnflag = 'R')
 
 -- answered
@@ -182,7 +182,7 @@ SELECT COUNT(*) FROM customer WHERE c_acctbal > (SELECT AVG(c_acctbal) FROM cust
 -- answered
 SELECT COUNT(*) FROM customer WHERE c_acctbal > 1000 AND NOT EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey)
 
--- not yet: group_by_unit
+-- answered
 SELECT COUNT(*), SUM(total) FROM (SELECT o_orderkey, SUM(l_quantity) AS total FROM orders JOIN lineitem ON l_orderkey = o_orderkey GROUP BY o_orderkey) t WHERE total > 100
 
 -- answered
