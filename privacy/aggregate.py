@@ -25,6 +25,7 @@ from privacy.statistic_kind import MOMENT_DEGREES, PRODUCT_DEGREES, StatisticKin
 __all__ = ["AggregateFunction", "Described", "ResultType"]
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
+_ORDERED = (*_NUMBERS, ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
 class ResultType(enum.Enum):
@@ -377,7 +378,7 @@ class AggregateFunction(enum.Enum):
         stored="quantile",
         names=("median", "quantile_cont", "percentile_cont"),
         written=("MEDIAN(x)", "QUANTILE_CONT(x, p)", "PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x)"),
-        arguments=_NUMBERS,
+        arguments=_ORDERED,
         statistic=StatisticKind.RANKS,
         result=ResultType.NUMBER,
         meaning="the value below which the part p of the rows lies, between two values where p does",
@@ -392,17 +393,17 @@ class AggregateFunction(enum.Enum):
             "PERCENTILE_DISC(p) WITHIN GROUP (ORDER BY x)",
             "APPROX_QUANTILE(x, p)",
         ),
-        arguments=_NUMBERS,
+        arguments=_ORDERED,
         statistic=StatisticKind.RANKS,
         result=ResultType.ARGUMENT,
         meaning="the least value that the part p of the rows does not exceed",
-        elsewhere=("percentile", "approx_percentile", "percentile_approx", "reservoir_quantile"),
+        elsewhere=("percentile", "approx_percentile", "percentile_approx", "reservoir_quantile", "approx_quantiles"),
         hint="QUANTILE_CONT(x, 0.5) or QUANTILE_DISC(x, 0.5), with the part of the rows below it",
     )
     LEAST = Described(
         stored="least",
         names=("min",),
-        arguments=_NUMBERS,
+        arguments=_ORDERED,
         statistic=StatisticKind.RANKS,
         result=ResultType.ARGUMENT,
         meaning="an extreme quantile, never the least value itself: as many rows lie below as the noise hides",
@@ -410,7 +411,7 @@ class AggregateFunction(enum.Enum):
     GREATEST = Described(
         stored="greatest",
         names=("max",),
-        arguments=_NUMBERS,
+        arguments=_ORDERED,
         statistic=StatisticKind.RANKS,
         result=ResultType.ARGUMENT,
         meaning="an extreme quantile, never the greatest value itself: as many rows lie above as the noise hides",

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
-from privacy.statistic_kind import StatisticKind
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
@@ -17,6 +16,7 @@ from sql_rewrite.levels import GROUPINGS
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.quantile_calls import QuantileReader, is_quantile
+from sql_rewrite.quantile_moments import MOMENTS, since_start
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, rendered
 from sql_rewrite.text import Text
@@ -98,6 +98,8 @@ class AggregateReader:
         self._lifter = lifter
         self.counted: dict[int, Expression] = {}
         """What COUNT(x) counts, by the identity of its node: where x is never NULL the aggregate counts rows."""
+        self.moments: dict[int, ColumnType] = {}
+        """The types of the moments whose quantiles are those of numbers, by the identity of the call's node."""
         self._quantiles = QuantileReader(text, lifter)
 
     def condition(self, node: exp.Expr, clause: str) -> Expression:
@@ -135,6 +137,9 @@ class AggregateReader:
         if is_quantile(node):
             function, operand, fraction = self._quantiles.read(node)
             argument: Expression | None = self._value(node, function, operand)
+            if argument is not None and argument.type in MOMENTS:
+                self.moments[id(node)] = argument.type
+                argument = self._lifter.value(since_start(operand, argument.type))
         else:
             function, argument, distinct, second = self._function(node)
         if isinstance(node, exp.CountIf):
@@ -195,10 +200,7 @@ class AggregateReader:
         """What to write instead of an aggregate of what is non-numeric."""
         if kind is ColumnType.TEXT:
             return self._listed(node)
-        instead = _NO_NUMBER.get(kind, ())
-        if function.statistic is not StatisticKind.RANKS or kind is ColumnType.BOOLEAN:
-            return instead
-        return instead_of("mad", instead[0].replace("AVG(", "MEDIAN("), self._lifter.about(node))
+        return _NO_NUMBER.get(kind, ())
 
     def _value(self, node: exp.Expr, function: AggregateFunction, operand: exp.Expr) -> Expression:
         """The argument of an aggregate of values. Errors: Refused."""

@@ -65,6 +65,8 @@ class CoreBlock:
         self.numbers: dict[str, str] = {}
         """Keys that are whole numbers: their names in the core, and in the shell, where they are doubles."""
         self.aggregates: dict[exp.Expr, Aggregate] = {}
+        self.moments: dict[exp.Expr, ColumnType] = {}
+        """The calls of aggregates that are dates or timestamps."""
 
     def core(self, number: int) -> Core:
         """The block's core. Collects findings of independent parts and refuses with all of them."""
@@ -93,6 +95,9 @@ class CoreBlock:
         for call in calls:
             with findings:
                 found.append((call, self.reader.read(call)))
+                kind = self.reader.moments.get(id(call.this if isinstance(call, exp.Filter) else call))
+                if kind is not None:
+                    self.moments[call] = kind
         if not calls and not keys:
             self._check_rows(findings)
         findings.refuse()
@@ -126,6 +131,7 @@ class CoreBlock:
             select=self.select,
             keys=self.keys,
             aggregates=self.aggregates,
+            moments=self.moments,
             names=self.names,
             lifter=self.lifter,
             nodes=self.nodes,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
 from sql_rewrite.expressions import canonical
@@ -17,6 +18,7 @@ from sql_rewrite.fraction_keys import divided
 from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
+from sql_rewrite.quantile_moments import as_moment
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import aliased, column
 from sql_rewrite.select_list import SelectList
@@ -51,6 +53,7 @@ class CoreShell:
         select: SelectList,
         keys: KeyNames,
         aggregates: Mapping[exp.Expr, Aggregate],
+        moments: Mapping[exp.Expr, ColumnType],
         names: SourceNames,
         lifter: ExpressionLift,
         nodes: ShellNodes,
@@ -62,6 +65,7 @@ class CoreShell:
         self._select = select
         self._keys = keys
         self._aggregates = aggregates
+        self._moments = moments
         self._names = names
         self._lifter = lifter
         self._nodes = nodes
@@ -124,7 +128,9 @@ class CoreShell:
             return column(self._grouping(node, self._levels), self._core)
         aggregate = self._aggregates.get(node)
         if aggregate is not None:
-            return column(aggregate.name, self._core)
+            kind = self._moments.get(node)
+            value = column(aggregate.name, self._core)
+            return value if kind is None else as_moment(value, aggregate, kind)
         key = self._key(node)
         if key is not None:
             divisor = next((number for tree, number in self._keys.divisors if tree == node), 1)

@@ -8,6 +8,8 @@ from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.plan import Plan
+from sql_rewrite.quantile_moments import moment_of, since_written
+from sql_rewrite.value_bounds import written_argument
 
 __all__ = ["extreme_quantiles"]
 
@@ -22,11 +24,19 @@ def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
                 far, side = (
                     ("least", "below") if aggregate.function is AggregateFunction.LEAST else ("greatest", "above")
                 )
+                kind = moment_of(aggregate)
+                shown: tuple[str, ...] = ()
+                if kind is not None:
+                    number = since_written(written_argument(aggregate), kind)
+                    shown = (f"{aggregate.text.partition('(')[0]}({number}) beside it has an interval, and is free",)
                 yield Finding(
                     code="extreme_quantile",
                     what=f"{aggregate.text} is an extreme quantile, not the {far} value",
                     why=f"The {far} value is one person's. What is answered is about where as many rows lie {side} as "
                     "the noise hides; the interval reaches further where a few more could be.",
-                    instead=("ask for a quantile, for example QUANTILE_CONT(x, 0.95), which many people share",),
+                    instead=(
+                        *shown,
+                        "ask for a quantile, for example QUANTILE_CONT(x, 0.95), which many people share",
+                    ),
                     position=aggregate.position,
                 )

@@ -35,6 +35,7 @@ from sql_rewrite.membership import Membership
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
+from sql_rewrite.quantile_lists import spread
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, core_relation, hidden_columns, quoted
 from sql_rewrite.row_unions import united
@@ -587,6 +588,7 @@ class _Lift:
         self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope, levels: Levels | None
     ) -> CoreBlock:
         """A block over tables, whose keys are those of one level. Errors: Refused."""
+        spread(node, self.text)
         write_out(node)
         if distinct_keys(node):
             node.set("distinct", None)

@@ -98,7 +98,11 @@ class QuantileReader:
     def _fraction(self, call: exp.Expr, node: exp.Expr) -> Fraction:
         """The part of the rows, a constant from 0 to 1. Errors: Refused."""
         if isinstance(node, exp.Array | exp.List | exp.Tuple):
-            raise self._refused(call, "It asks for several quantiles in one list.", "write one call for each of them")
+            raise self._refused(
+                call,
+                "It asks for several quantiles in one list, inside another expression.",
+                "write the list alone in the select list, or one call for each of them",
+            )
         value = self._lifter.lift(node)
         if not isinstance(value, Literal) or value.type not in (ColumnType.INTEGER, ColumnType.NUMBER):
             raise self._refused(call, "The part of the rows that lies below it is not a constant.")

@@ -11,9 +11,10 @@ from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.functions.moments import has_calendar_range
 from sql_rewrite.functions.operator import TypeRefused
 from sql_rewrite.plan import Aggregate
+from sql_rewrite.quantile_moments import moment_of, since_written
 from sql_rewrite.refuse import refuse
 
-__all__ = ["proved_range"]
+__all__ = ["proved_range", "written_argument"]
 
 MAGNITUDE_MAX = Fraction(10**15)
 """Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
@@ -60,22 +61,30 @@ def proved_range(aggregate: Aggregate, argument: Expression, *, second: bool = F
 def _clipped(aggregate: Aggregate, *, second: bool) -> str:
     """The arguments of a call with the one that has no bounds clipped."""
     if aggregate.second is None:
-        return f"{'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({_written(aggregate)}, <highest>))"
+        written, kind = written_argument(aggregate), moment_of(aggregate)
+        if kind is not None:
+            written = since_written(written, kind)
+        return f"{'DISTINCT ' * aggregate.distinct}GREATEST(<lowest>, LEAST({written}, <highest>))"
     texts = [describe(value) for value in aggregate.values]
     texts[second] = f"GREATEST(<lowest>, LEAST({texts[second]}, <highest>))"
     return ", ".join(texts)
 
 
-def _written(aggregate: Aggregate) -> str:
+def written_argument(aggregate: Aggregate) -> str:
     """The argument as the analyst wrote it, with the tables of its columns, where it stands whole in the text."""
     assert aggregate.argument is not None
     depth, inside = 0, aggregate.text.partition("(")[2]
     if aggregate.distinct:
         inside = re.sub(r"^\s*DISTINCT\b\s*", "", inside, flags=re.IGNORECASE)
+    within = ""
     for place, sign in enumerate(inside):
+        if within or sign in ("'", '"'):
+            within = "" if sign == within else within or sign
+            continue
         depth += (sign == "(") - (sign == ")")
-        if depth < 0 and not {"'", '"'} & set(inside[:place]):
-            return " ".join(inside[:place].split())
+        if depth < 0:
+            whole = inside[:place]
+            return whole.strip() if {"'", '"'} & set(whole) else " ".join(whole.split())
     return describe(aggregate.argument)
 
 

@@ -599,3 +599,12 @@ SELECT COUNT(*) FROM (SELECT status FROM orders UNION SELECT segment FROM custom
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM (SELECT region FROM regions UNION ALL SELECT segment FROM customers) t
+
+-- answered
+SELECT QUANTILE_CONT(age, [0.25, 0.75])[2] - QUANTILE_CONT(age, [0.25, 0.75])[1] AS iqr FROM customers
+
+-- answered
+SELECT APPROX_QUANTILE(age, [0.1, 0.9])[1] FROM customers
+
+-- answered
+SELECT MEDIAN(total) FILTER (WHERE total > 100), COUNT(DISTINCT ordered) FROM orders

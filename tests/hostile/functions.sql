@@ -597,7 +597,7 @@ SELECT HISTOGRAM(age) FROM people
 SELECT APPROX_QUANTILE(age, 1.5) FROM people
 
 -- refused: unsupported_sql
-SELECT QUANTILE(age, [0.5, 0.9]) FROM people
+SELECT QUANTILE(age, [0.5, 1.9]) FROM people
 
 -- refused: unsupported_sql
 SELECT QUANTILE_CONT(age, age) FROM people

@@ -72,6 +72,19 @@ def test_quantiles_of_several_rows_of_a_person(services: Services, home: Path) -
     assert all(350 < row[1] < 550 for row in hidden["rows"])
 
 
+def test_several_quantiles_in_one_call(services: Services, home: Path) -> None:
+    """A list is a column for each element, at one price."""
+    sql = "SELECT QUANTILE_CONT(age, [0.25, 0.75]) AS q, QUANTILE_CONT(age, [0.25, 0.75])[2] AS third FROM people"
+    answer = answer_to(services, question(sql, "anna", epsilon="100"))
+    assert [column["name"] for column in answer["columns"]] == ["q_1", "q_2", "third"]
+    assert len(answer["provenance"]["mechanisms"]) == 1
+    ages = np.array([float(one["age"]) for one in people(home)])
+    first, second, third = answer["rows"][0]
+    assert abs(first - np.quantile(ages, 0.25)) <= 1
+    assert second == third
+    assert abs(third - np.quantile(ages, 0.75)) <= 1
+
+
 def test_an_answer_is_stored_and_served_again(services: Services) -> None:
     """Asked twice it is one answer, and costs once; at another confidence its intervals are others."""
     asked = question("SELECT MEDIAN(age) AS m, MEDIAN(age) / 2 AS half FROM people", "anna", epsilon="1")
@@ -106,7 +119,7 @@ def test_bounds_are_chosen_for_a_column_that_has_none(services: Services) -> Non
     ("sql", "code"),
     [
         ("SELECT QUANTILE_CONT(age, 1.5) FROM people", "unsupported_sql"),
-        ("SELECT QUANTILE_CONT(age, [0.25, 0.5]) FROM people", "unsupported_sql"),
+        ("SELECT UNNEST(QUANTILE_CONT(age, [0.25, 0.5])) FROM people", "unsupported_sql"),
         ("SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY age DESC) FROM people", "unsupported_sql"),
         ("SELECT MEDIAN(DISTINCT age) FROM people", "unsupported_sql"),
         ("SELECT MEDIAN(sex) FROM people", "unsupported_type"),

@@ -217,7 +217,6 @@ def test_refused_operators_are_named_as_they_were_written(condition: str, writte
     ("call", "help_"),
     [
         ("MAD(age)", "SELECT FLOOR(age / 10) * 10 AS bucket, COUNT(*) AS n FROM people GROUP BY bucket"),
-        ("MEDIAN(born)", "SELECT date_trunc('month', born) AS bucket"),
         ("MODE(sex)", "ORDER BY n DESC LIMIT 1"),
         ("list(sex)", "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"),
         ("BOOL_OR(smoker)", "COUNT_IF(p) >= 20"),
