@@ -15,6 +15,7 @@ from pathlib import Path
 
 from privacy.refusal import Refused
 from tests.battery.outcomes import difference
+from tests.battery.questions import files
 from tests.battery.worlds import WORLDS, open_world
 from tests.plain_clinic import Clinic
 
@@ -40,20 +41,21 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     for name in options.worlds:
-        path = Path(__file__).parent / f"{name}.sql"
         counts: Counter[str] = Counter()
-        written = []
         with tempfile.TemporaryDirectory() as folder, open_world(name, Path(folder)) as world:
-            for part in path.read_text(encoding="utf-8").strip().split("\n\n"):
-                before, _, text = part.partition("\n") if part.startswith("-- ") else ("", "", part)
-                header = outcome(world, text, before)
-                counts[header.removeprefix("-- ").partition(":")[0]] += 1
-                if header != before:
-                    print(f"{name}: {header}\n    {' '.join(text.split())[:200]}")
-                written.append(f"{header}\n{text}")
-        print(name, dict(counts))
-        if options.write:
-            path.write_text("\n\n".join(written) + "\n", encoding="utf-8")
+            for path in files(name):
+                written = []
+                for part in path.read_text(encoding="utf-8").strip().split("\n\n"):
+                    before, _, text = part.partition("\n") if part.startswith("-- ") else ("", "", part)
+                    header = outcome(world, text, before)
+                    counts[header.removeprefix("-- ").partition(":")[0]] += 1
+                    if header != before:
+                        print(f"{name}: {header}\n    {' '.join(text.split())[:200]}")
+                    written.append(f"{header}\n{text}")
+                if options.write:
+                    path.write_text("\n\n".join(written) + "\n", encoding="utf-8")
+        asked = counts["answered"] + counts["other"] + counts["not yet"]
+        print(name, dict(counts), f"{(counts['answered'] + counts['other']) / asked:.1%} of {asked}")
 
 
 if __name__ == "__main__":

@@ -154,28 +154,28 @@ SELECT CASE WHEN h.beds >= 400 THEN 'large' ELSE 'small' END AS size, AVG(v.cost
 -- answered
 SELECT CASE WHEN p.age < 18 THEN 'child' WHEN p.age < 65 THEN 'adult' ELSE 'senior' END AS age_group, v.department, COUNT(*) FROM visits v JOIN patients p USING (patient_id) GROUP BY ALL
 
--- not yet: unsupported_sql
+-- other: a quantile is as near as a place of its tree
 SELECT MEDIAN(cost) FROM visits
 
--- not yet: unsupported_sql
+-- answered
 SELECT MEDIAN(length_of_stay_days) FROM visits
 
--- not yet: unsupported_sql
+-- answered
 SELECT department, MEDIAN(length_of_stay_days) AS med FROM visits GROUP BY department
 
--- not yet: unsupported_sql
+-- answered
 SELECT QUANTILE_CONT(length_of_stay_days, 0.95) FROM visits WHERE department = 'Cardiology'
 
--- not yet: unsupported_sql
+-- answered
 SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY length_of_stay_days) FROM visits
 
--- not yet: unsupported_sql
+-- other: a quantile is as near as a place of its tree
 SELECT MAX(cost), MIN(cost) FROM visits
 
--- not yet: unsupported_sql
+-- answered
 SELECT MAX(length_of_stay_days) FROM visits
 
--- not yet: unsupported_sql
+-- answered
 SELECT department, MAX(length_of_stay_days) FROM visits GROUP BY department
 
 -- not yet: unsupported_type
@@ -235,7 +235,7 @@ SELECT p.sex, COUNT(DISTINCT v.patient_id) * 100.0 / COUNT(DISTINCT p.patient_id
 -- answered
 SELECT AVG(CASE WHEN EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id) THEN 1 ELSE 0 END) AS share FROM patients p
 
--- not yet: correlated_subquery
+-- answered
 SELECT sex, AVG((SELECT COUNT(*) FROM visits v WHERE v.patient_id = p.patient_id)) AS visits FROM patients p GROUP BY sex
 
 -- answered
@@ -244,7 +244,7 @@ WITH c AS (SELECT DISTINCT patient_id FROM visits WHERE department = 'Cardiology
 -- answered
 SELECT COUNT(*) FROM (SELECT patient_id FROM visits WHERE department IN ('Cardiology', 'Oncology') GROUP BY patient_id HAVING COUNT(DISTINCT department) = 2) t
 
--- not yet: raw_rows
+-- answered
 SELECT COUNT(*) FROM (SELECT patient_id FROM visits WHERE department = 'Cardiology' INTERSECT SELECT patient_id FROM visits WHERE department = 'Oncology') t
 
 -- answered
@@ -280,7 +280,7 @@ SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(visit_date) OVER (PARTITION BY
 -- not yet: private_row_limit
 SELECT COUNT(*) FROM (SELECT patient_id, visit_date - LAG(visit_date) OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id) AS gap FROM visits) t WHERE gap < 30
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM visits v WHERE visit_date = (SELECT MIN(w.visit_date) FROM visits w WHERE w.patient_id = v.patient_id)
 
 -- not yet: private_row_limit
@@ -433,7 +433,7 @@ SELECT SUM(s) / COUNT(*) FROM (SELECT patient_id, SUM(cost) AS s FROM visits GRO
 -- answered
 WITH v AS (SELECT v.*, p.sex, h.region FROM visits v JOIN patients p USING (patient_id) JOIN hospitals h USING (hospital_id)) SELECT sex, region, COUNT(*), AVG(cost) FROM v GROUP BY sex, region
 
--- not yet: raw_rows
+-- answered
 WITH v AS (SELECT department, cost FROM visits WHERE YEAR(visit_date) = 2023 UNION ALL SELECT department, cost FROM visits WHERE YEAR(visit_date) = 2024) SELECT department, SUM(cost) FROM v GROUP BY department
 
 -- answered

@@ -262,7 +262,7 @@ SELECT s.coast, AVG(p.income) FROM people p JOIN states s USING (state_code) GRO
 -- answered
 SELECT COUNT(*) FROM people WHERE state_code IN (SELECT state_code FROM states WHERE coast)
 
--- not yet: unsupported_sql
+-- not yet: correlated_subquery
 SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM states s WHERE s.state_code = p.state_code AND s.coast)
 
 -- not yet: unsupported_sql
@@ -554,13 +554,13 @@ SELECT x.sex, x.n, y.n FROM (SELECT sex, COUNT(*) AS n FROM people WHERE smoker 
 -- answered
 SELECT sex, SUM(income) AS s FROM people WHERE income > 100000 GROUP BY sex INTERSECT SELECT sex, SUM(income) AS s FROM people WHERE income > 100000 GROUP BY sex
 
--- not yet: raw_rows
+-- answered
 SELECT COUNT(*) FROM (SELECT person_id FROM people WHERE smoker UNION SELECT person_id FROM people WHERE age > 60) t
 
--- not yet: raw_rows
+-- answered
 SELECT COUNT(*) FROM (SELECT person_id FROM people WHERE smoker INTERSECT SELECT person_id FROM people WHERE age > 60) t
 
--- not yet: raw_rows
+-- answered
 SELECT COUNT(*) FROM (SELECT person_id FROM people WHERE smoker EXCEPT SELECT person_id FROM people WHERE age > 60) t
 
 -- answered

@@ -1,4 +1,6 @@
-"""The texts of the battery: one file for each world, with what becomes of each text before it.
+"""The texts of the battery: two files for each world, with what becomes of each text before it.
+
+What analysts may ask is in WORLD.sql, what nobody may ask in WORLD_refused.sql.
 
 -- answered                  as DuckDB answers it (tests/battery/test_battery.py compares)
 -- other: why                answered, and not as DuckDB does, by design
@@ -12,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Question", "questions"]
+__all__ = ["Question", "files", "questions"]
 
 _FOLDER = Path(__file__).resolve().parent
 
@@ -28,9 +30,15 @@ class Question:
     detail: str
 
 
+def files(world: str) -> tuple[Path, Path]:
+    """Where the texts of a world are: what may be asked, and what is refused."""
+    return _FOLDER / f"{world}.sql", _FOLDER / f"{world}_refused.sql"
+
+
 def questions(world: str) -> Iterator[Question]:
     """The texts of a world, in order."""
-    for number, part in enumerate((_FOLDER / f"{world}.sql").read_text(encoding="utf-8").strip().split("\n\n")):
+    parts = [part for path in files(world) for part in path.read_text(encoding="utf-8").strip().split("\n\n")]
+    for number, part in enumerate(parts):
         header, _, text = part.partition("\n")
         assert header.startswith("-- "), f"{world}.sql: text {number} has no outcome"
         outcome, _, detail = header.removeprefix("-- ").partition(": ")
