@@ -35,7 +35,7 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
-from sql_rewrite.plan import paired_rows, pieces, rows_of_unit
+from sql_rewrite.plan import paired_rows, pieces, rows_tried, times_tried
 from sql_rewrite.refuse import refuse
 
 __all__ = [
@@ -210,7 +210,7 @@ def work_of(
     statements += [(bounded, 0 if id(bounded) in summed and shares_tables(bounded) else 1) for bounded in first]
     for bounded, passes in statements:
         root = bounded.core.sources[0].table
-        stored = rows_of_unit(bounded.core.sources)
+        stored = rows_tried(bounded.core.sources)
         worst, usual = _core(bounded, costs, passes), _core(bounded, costs, passes, typical=TYPICAL_CHARACTERS)
         vectors = pieces(bounded.core.sources) + -(-(stored - 1) // costs.vector_rows)
         cells = min(bounded.described.keys.groups_per_unit, stored)
@@ -238,7 +238,8 @@ def work_of(
         normed = isinstance(bounded.contribution, NormedContribution)
         celled = normed and passes > 0 and shape_of(bounded) is Shape.CELLS
         of_cell = _cell_nanoseconds(bounded, costs) if celled else 0.0
-        rows += (root.rows_expected or ROWS_ASSUMED) * (usual.row + of_cell) * USUAL_SHARE
+        expected = (root.rows_expected or ROWS_ASSUMED) * times_tried(bounded.core.sources)
+        rows += expected * (usual.row + of_cell) * USUAL_SHARE
         operators += worst.operators
         meter = _Meter(costs)
         for call in _calls(bounded):

@@ -21,7 +21,8 @@ from sql_rewrite.plan import (
     constant_per_unit,
     paired_rows,
     pieces,
-    rows_of_unit,
+    rows_tried,
+    times_tried,
 )
 
 __all__ = ["Below", "work_below"]
@@ -55,21 +56,25 @@ def work_below(
             unit += stored * (costs.scan + row) + (1 + stored // costs.vector_rows) * vector
             rows += expected(source) * (costs.scan + usual(source.only)[0])
             operators += planned + costs.plan_reading
+        if source.constants is not None:
+            operators += len(source.constants.rows) * len(source.constants.columns)
         for branch in () if source.union is None else source.union.branches:
             inner = work_below(branch.sources, costs, worst, usual, expected)
             row, vector, planned = _branch(branch, costs, worst)
-            stored = rows_of_unit(branch.sources)
+            stored = rows_tried(branch.sources)
             unit += inner.unit + stored * row
             unit += (pieces(branch.sources) + stored // costs.vector_rows) * (vector + costs.core_vector)
             joined = (one.table.rows_stored for one in branch.sources[1:] if one.table.protected)
             unit += sum(joined) * costs.join + paired_rows(branch.sources) * (costs.scan + costs.join)
-            rows += inner.row + expected(branch.sources[0]) * _branch(branch, costs, usual)[0]
+            tried = expected(branch.sources[0]) * times_tried(branch.sources)
+            rows += inner.row + tried * _branch(branch, costs, usual)[0]
             operators += inner.operators + planned + costs.plan_core
         if source.groups is None:
             continue
         inner = work_below(source.groups.sources, costs, worst, usual, expected)
         unit += inner.unit + _unit(source.groups, costs, worst)
-        rows += inner.row + expected(source.groups.sources[0]) * _row(source.groups, costs, usual)[0]
+        tried = expected(source.groups.sources[0]) * times_tried(source.groups.sources)
+        rows += inner.row + tried * _row(source.groups, costs, usual)[0]
         operators += inner.operators + costs.plan_core + _row(source.groups, costs, worst)[2]
         operators += sum(worst(part)[2] for part in _above(source.groups))
     return Below(unit, rows, operators)
@@ -84,7 +89,7 @@ def _branch(branch: UnitBranch, costs: EngineCosts, lowered: Lowered) -> tuple[f
 
 
 def _unit(groups: UnitGroups, costs: EngineCosts, worst: Lowered) -> float:
-    stored = rows_of_unit(groups.sources)
+    stored = rows_tried(groups.sources)
     vectors = pieces(groups.sources) + -(-(stored - 1) // costs.vector_rows)
     row, vector, _ = _row(groups, costs, worst)
     above = [worst(part) for part in _above(groups)]

@@ -89,6 +89,11 @@ def _joined(sources: tuple[Source, ...], where: Expression | None, read: list[Ex
     node = _source(first, read, dataset)
     for place, source in enumerate(others, 2):
         join, right = source.join, _source(source, read, dataset)
+        if source.constants is not None:
+            unique = node.facts.unique if source.constants.most == 1 else ()
+            facts = Facts(node.facts.unit, rows_of_unit(sources[:place]), unique)
+            node = Node("cross join", f"with {len(source.constants.rows):,} rows of constants", facts, (node, right))
+            continue
         assert join is not None
         kind = "left join" if join.outer else "join"
         on = "the privacy unit" if join.on_unit else f"{_named(join.child, sources)} = {_named(join.parent, sources)}"

@@ -21,6 +21,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
 from sql_rewrite.join_links import End, Link, Place, both_units, declared, link_of, linked, listed, one_key, refers
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
@@ -73,8 +74,15 @@ def resolve_sources(
     conditions: list[exp.Expr] = []
     inside: list[tuple[str, exp.Expr]] = []
     apart = False
-    for place, join in enumerate(node.args.get("joins") or [], start=1):
+    kept: set[str] = set()
+    for place, said in enumerate(node.args.get("joins") or [], start=1):
         visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
+        join = natural(said, visible, text)
+        check_order(said, drafts[:place], text)
+        if of_constants(drafts[place]) or all(map(of_constants, drafts[:place])):
+            conditions += meeting(join, visible, text, kept)
+            using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
+            continue
         if listed(join, node):
             apart = True
             continue
@@ -85,7 +93,7 @@ def resolve_sources(
         everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
         found, written = linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
         links += found
-        if len(links) < len(drafts) - 1:
+        if len(links) < sum(not of_constants(entry) for entry in drafts) - 1:
             raise refuse(
                 "join_not_on_key",
                 "a join without a condition is refused",
@@ -94,6 +102,7 @@ def resolve_sources(
                 position=text.position(node),
             )
     joins, preserved = _joins(links, dataset)
+    preserved |= kept
     entries = _ordered(drafts, joins, dataset, partial(text.position, node))
     return SourceNames(
         entries,
@@ -251,6 +260,8 @@ def _first(entry: Entry) -> str:
 
 def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: Place) -> tuple[Entry, ...]:
     """The entries with their joins, from the one whose rows are counted to its parents."""
+    constants = [entry for entry in drafts if of_constants(entry)]
+    drafts = [entry for entry in drafts if not of_constants(entry)]
     roots = [entry for entry in drafts if entry.relation not in joins]
     if len(roots) != 1:
         raise refuse(
@@ -283,6 +294,7 @@ def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Datase
         for entry in ready:
             result.append(_joined(entry, joins[entry.relation], dataset))
             placed.update(source.relation for source in tables_of(entry))
+    result += constants
     _check_pairs([source for entry in result for source in tables_of(entry)], place)
     return tuple(result)
 

@@ -23,8 +23,10 @@ from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
+from sql_rewrite.constant_rows import rows_of_constants
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
+from sql_rewrite.expressions import Expression
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
@@ -281,7 +283,10 @@ class _Lift:
         return self._unit_blocks[id(node)]
 
     def _read_by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
-        if not all(self.seeker.reads_rows(item, scope) for item in listed(node)):
+        if not all(
+            self.seeker.reads_rows(item, scope) or self.seeker.constants(item, scope) is not None
+            for item in listed(node)
+        ):
             return None
         try:
             tables, _ = self._listed(node, scope, 0, people=True)
@@ -513,6 +518,8 @@ class _Lift:
                 f"It joins more than {SOURCES_MAX} tables.",
                 position=self.text.position(item),
             )
+        if people and self.seeker.constants(item, scope) is not None:
+            return self._constants(item, scope, first)
         if isinstance(item, exp.Subquery):
             consume(item, "this", "alias", "with_", text=self.text, what="a derived table")
             inner = self._with(item, Scope(scope.ctes))
@@ -545,6 +552,19 @@ class _Lift:
             "Only tables of the dataset, CTEs and bracketed queries can be read.",
             position=self.text.position(item),
         )
+
+    def _constants(self, item: exp.Expr, scope: Scope, first: int) -> Rows:
+        """Rows of constants beside rows about people. Errors: Refused."""
+        found = self.seeker.constants(item, scope)
+        assert found is not None
+        lift = ExpressionLift(self.text, partial(_no_column, self.text), self.parameters).lift
+        rows = rows_of_constants(found, f"r{first}", lift, self.dataset, self.text)
+        cte = scope.ctes.get(item.name.lower()) if found is not item and isinstance(item, exp.Table) else None
+        if cte is not None:
+            cte.read()
+            consume(item, "this", "alias", text=self.text, what="a table")
+            rows = named_rows(rows, self._columns(cte.node.args["alias"]), self.text, item)
+        return self._aliased_rows(item, rows)
 
     def _aliased(self, item: exp.Expr, released: Released, default: str) -> tuple[str, Released]:
         alias = item.args.get("alias")
@@ -661,6 +681,16 @@ class _Lift:
         """The rows of two levels, one after another."""
         read = self.nodes.instances(left.instances + right.instances, exp.Null())
         return unite(left, right, exp.Union(distinct=False), copy=lambda node: node, ordered=False, instances=read)
+
+
+def _no_column(text: Text, node: exp.Column) -> Expression:
+    """The refusal of a column among constants."""
+    raise refuse(
+        "unsupported_sql",
+        "a relation of constants is refused",
+        "Constants stand there, and neither columns nor queries.",
+        position=text.position(node),
+    )
 
 
 def _computed(output: ShellOutput) -> bool:

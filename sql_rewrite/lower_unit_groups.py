@@ -13,14 +13,15 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
-from sql_rewrite.expressions import ColumnRef, Expression, columns_of, needs_wide
+from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.plan import GROUPS, Source, UnitFunction, UnitGroups, UnitUnion, UnitValue
+from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitUnion, UnitValue
 from sql_rewrite.relations import (
     AllTrue,
     AnyTrue,
     Appended,
+    ConstantRows,
     Count,
     DifferentValues,
     EndOf,
@@ -91,6 +92,8 @@ def lowered_sources(
         first = draw and place == 0
         if source.only is not None:
             rows = _kept(source, names, parameters, draw=first)
+        elif source.constants is not None:
+            rows = _constants(source.constants, names, parameters)
         elif source.union is not None:
             rows = _union(source.union, names, parameters, draw=first)
         else:
@@ -112,6 +115,24 @@ def _kept(source: Source, names: Collection[str], parameters: ParameterList, *, 
     return TableRows(tuple(outputs), inner, lower_expression(source.only, parameters))
 
 
+def _constants(constants: Constants, names: Collection[str], parameters: ParameterList) -> Relation:
+    """The rows of constants with the columns that are read; where none is, with a number in each."""
+    shown = [(place, ref) for place, ref in enumerate(constants.columns) if ref.name in names]
+    if not shown:
+        return ConstantRows(("n$",), tuple([(Whole(1),)] * len(constants.rows)))
+
+    def constant(value: Value, ref: ColumnRef) -> Scalar:
+        found = lower_expression(Literal(value, ref.type), parameters)
+        return Cast(found, EngineType.WIDE) if needs_wide(ref) else found
+
+    rows = [tuple([constant(row[place], ref) for place, ref in shown]) for row in constants.rows]
+    return ConstantRows(tuple(ref.name for _, ref in shown), tuple(rows))
+
+
+def _type(ref: ColumnRef) -> EngineType:
+    return EngineType.WIDE if needs_wide(ref) else EngineType(ref.type.value)
+
+
 def _union(union: UnitUnion, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
     """The rows of all branches with the columns that are read. Each is cast: the branches agree on types, as stored."""
     shown = [(place, ref) for place, (name, ref) in enumerate(union.columns) if name in names]
@@ -121,8 +142,7 @@ def _union(union: UnitUnion, names: Collection[str], parameters: ParameterList, 
         outputs = [Output(Column(root, name), name) for name in ((UNIT, DRAW) if draw else (UNIT,))]
         for place, ref in shown:
             value = lower_expression(branch.columns[place], parameters)
-            kind = EngineType.WIDE if needs_wide(ref) else EngineType(ref.type.value)
-            outputs.append(Output(Cast(value, kind), ref.name))
+            outputs.append(Output(Cast(value, _type(ref)), ref.name))
         read = read_columns(branch.sources, branch.where, *(branch.columns[place] for place, _ in shown))
         inner = lowered_sources(branch.sources, read, parameters, draw=draw)
         where = None if branch.where is None else lower_expression(branch.where, parameters)

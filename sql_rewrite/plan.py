@@ -19,13 +19,14 @@ from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Position
 from privacy.release import ColumnKind
 from privacy.statistic import Encoding
-from sql_rewrite.expressions import ColumnRef, Expression, columns_of
+from sql_rewrite.expressions import ColumnRef, Expression, Value, columns_of
 from sql_rewrite.trace import CONSTANT, Trace
 
 __all__ = [
     "GROUPS",
     "Aggregate",
     "Arrangement",
+    "Constants",
     "Core",
     "Counting",
     "Join",
@@ -49,7 +50,9 @@ __all__ = [
     "pieces",
     "rows_bound",
     "rows_of_unit",
+    "rows_tried",
     "steady_relations",
+    "times_tried",
 ]
 
 
@@ -77,7 +80,8 @@ class Source:
     """One table that a core reads under a generated relation name; the first source has no join.
 
     With `groups` it is no stored table but rows that are computed within each unit, with `union` the rows of several
-    branches; `table` describes them. With `only` those of its rows alone are read, and joined, for which this
+    branches, and with `constants` rows that everybody knows, each beside all rows of the sources before it; `table`
+    describes them. With `only` those of its rows alone are read, and joined, for which this
     condition on its own columns is true.
     """
 
@@ -87,17 +91,20 @@ class Source:
     groups: UnitGroups | None = None
     only: Expression | None = None
     union: UnitUnion | None = None
+    constants: Constants | None = None
 
     @property
     def stored(self) -> bool:
         """Whether its rows are those of a table that is stored, all of them or some."""
-        return self.groups is None and self.union is None
+        return self.groups is None and self.union is None and self.constants is None
 
     @property
     def made(self) -> Mapping[str, Expression]:
         """The columns of rows that are not stored, and what is known of each."""
         if self.union is not None:
             return dict(self.union.columns)
+        if self.constants is not None:
+            return {ref.name: ref for ref in self.constants.columns}
         return {} if self.groups is None else dict(self.groups.columns)
 
 
@@ -165,13 +172,39 @@ class UnitUnion:
     columns: tuple[tuple[str, ColumnRef], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Rows of constants (sql_rewrite/constant_rows.py), with what is known of their columns.
+
+    The conditions of the block let a row about people meet `most` of them, and not more.
+    """
+
+    columns: tuple[ColumnRef, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    most: int
+
+
 GROUPS = "g$"
 """The relation of the keys and values of groups."""
 
 
 def rows_of_unit(sources: Sequence[Source]) -> int:
-    """The most rows of one unit in the join of these sources: joins on the unit multiply, others do not."""
-    return prod([source.table.rows_stored for source in _multiplied(sources)])
+    """The most rows of one unit in the join of these sources: joins on the unit and constants multiply, no others."""
+    return prod([source.table.rows_stored for source in _multiplied(sources)]) * _times_met(sources)
+
+
+def _times_met(sources: Sequence[Source]) -> int:
+    return prod([source.constants.most for source in sources if source.constants is not None])
+
+
+def times_tried(sources: Sequence[Source]) -> int:
+    """With how many rows of constants each row is tried, whether or not they meet."""
+    return prod([len(source.constants.rows) for source in sources if source.constants is not None])
+
+
+def rows_tried(sources: Sequence[Source]) -> int:
+    """The most rows of one unit that are made before conditions: each beside all rows of constants."""
+    return prod([source.table.rows_stored for source in _multiplied(sources)]) * times_tried(sources)
 
 
 def leaves(sources: Sequence[Source]) -> int:
@@ -203,10 +236,13 @@ def paired_rows(sources: Sequence[Source]) -> int:
 def contribution_bound(sources: Sequence[Source]) -> ContributionBound | AutomaticContribution | None:
     """How much a unit may take part with the rows of these sources; None where it has one row at most.
 
-    Joins on the unit multiply rows, and so the bounds: any bound is safe, because the sensitivity follows from it.
+    Joins on the unit and rows of constants multiply rows, and so the bounds: any bound is safe, because the
+    sensitivity follows from it.
     """
     tables = [source.table for source in _multiplied(sources)]
     bounds = [table.contribution for table in tables if table.contribution is not None and not table.one_row]
+    met = min(BOUND_MAX, _times_met(sources))
+    bounds += [ContributionBound(met, met, met)] if met > 1 else []
     if len(bounds) <= 1:
         return bounds[0] if bounds else None
     counted = [bound.counted if isinstance(bound, AutomaticContribution) else bound for bound in bounds]

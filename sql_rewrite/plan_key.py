@@ -74,7 +74,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     CoreStatistics: {"norms": ()},
     Estimate: {"fraction": None},
     Join: {"on_unit": False, "also": ()},
-    Source: {"groups": None, "only": None, "union": None},
+    Source: {"groups": None, "only": None, "union": None, "constants": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
@@ -120,6 +120,7 @@ def _canonical_source(source: Source) -> tuple[object, ...]:
         None if source.groups is None else canonical_groups(source.groups),
         form_of(source.only),
         *([] if source.union is None else [canonical_union(source.union)]),
+        *([] if source.constants is None else [repr(source.constants)]),
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "Binned",
     "ChosenGroups",
     "ChosenValues",
+    "ConstantRows",
     "Count",
     "DifferentValues",
     "Distinct",
@@ -274,7 +275,8 @@ class JoinOn:
 
 @node
 class TableSource:
-    """A stored table under the name that columns refer to it by; the first source of a statement has no join."""
+    """A stored table under the name that columns refer to it by. The first source of a statement has no join; another
+    one without a join meets every row of those before it."""
 
     table: str
     relation: str
@@ -297,6 +299,14 @@ class TableRows(Relation):
     outputs: tuple[Output, ...]
     sources: tuple[TableSource | RowsSource, ...]
     where: Scalar | None
+
+
+@node
+class ConstantRows(Relation):
+    """Rows of constants, with these names of their columns."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Scalar, ...], ...]
 
 
 @node

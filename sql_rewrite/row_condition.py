@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.constant_rows import keeps_all, most_met
 from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjuncts
@@ -35,14 +36,36 @@ class RowCondition:
             (relation, part), *self._names.inside = self._names.inside
             self._names.keep(relation, self._of_relation(relation, part))
         found = [view.rows.where for view in self._names.views if view.rows.where is not None]
-        found += [self._condition(part, "ON") for part in self._names.conditions]
+        joined = [self._condition(part, "ON") for part in self._names.conditions]
+        found += joined
+        self._check_kept(joined)
         if where is not None:
             consume(where, "this", text=self._text, what="WHERE")
             self.own = [self._condition(part, "WHERE") for part in self._left(where.this)]
             found += self.own
+        parts = [part for whole in found for part in parts_of(whole)]
+        listed = [source for source in self._names.sources if source.constants is not None]
+        for place, source in enumerate(listed, start=1):
+            assert source.constants is not None
+            later = [other.relation for other in listed[place:]]
+            self._names.meet(source.relation, max(1, most_met(source.constants, source.relation, parts, later)))
         if len(found) < 2:
             return found[0] if found else None
-        return build("and", [part for whole in found for part in parts_of(whole)])
+        return build("and", parts)
+
+    def _check_kept(self, joined: list[Expression]) -> None:
+        """Refuses an outer join that keeps constants of which conditions could rule out some. Errors: Refused."""
+        for source in self._names.sources:
+            if source.constants is None or source.relation not in self._names.preserved:
+                continue
+            if len(joined) != 1 or not keeps_all(source.constants, source.relation, joined[0]):
+                raise refuse(
+                    "unsupported_sql",
+                    "an outer join that keeps rows of constants is refused",
+                    "By its condition, and by what is declared, some of them meet nobody, and would not be shown.",
+                    "use JOIN, with the rows that are there",
+                    position=self._text.position(self._names.conditions[0]) if joined else None,
+                )
 
     def _of_relation(self, relation: str, part: exp.Expr) -> Expression:
         """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.constant_rows import constants_in
 from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift, Member
@@ -98,6 +99,13 @@ class RowsSeeker:
         if not any(self.reads_rows(item, inner) for item in listed(node)):
             return False
         return _selects_rows(node) or self._by_unit(node, inner)
+
+    def constants(self, item: exp.Expr, scope: Scope) -> exp.Expr | None:
+        """The rows of constants that an item of FROM is, also by the name of a CTE; None for anything else."""
+        cte = None
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier) and not item.args.get("db"):
+            cte = scope.ctes.get(item.name.lower())
+        return constants_in(item) if cte is None else constants_in(cte.node.this)
 
     def reads_rows(self, item: exp.Expr, scope: Scope) -> bool:
         """Whether an item of FROM is a table of the dataset, or selects rows of one or computes them within units."""

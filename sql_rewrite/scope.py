@@ -41,6 +41,10 @@ class Cte:
         """Whether anything reads it."""
         return self._read
 
+    def read(self) -> None:
+        """Something reads it as rows of constants, which need not be lifted."""
+        self._read = True
+
     def released(self) -> Released:
         """Its relation. Errors: Refused."""
         self._read = True

@@ -172,6 +172,22 @@ class SourceNames:
         self._added.append(source)
         return source
 
+    def meet(self, relation: str, most: int) -> None:
+        """Of a source of rows of constants, how many of them a row about people meets at most."""
+
+        def met(source: Source) -> Source:
+            if source.constants is None or source.relation != relation:
+                return source
+            return replace(source, constants=replace(source.constants, most=most))
+
+        def entered(entry: Entry) -> Entry:
+            if isinstance(entry, Source):
+                return met(entry)
+            return replace(entry, rows=replace(entry.rows, sources=tuple(map(met, entry.rows.sources))))
+
+        self.entries = tuple(map(entered, self.entries))
+        self._by_relation = {entry.relation: entry for entry in self.entries}
+
     @property
     def views(self) -> tuple[View, ...]:
         """The entries that are rows of nested blocks."""
@@ -363,6 +379,12 @@ class SourceNames:
             position=self._text.position(node),
         )
 
+    def column_of(self, entry: Entry, identifier: exp.Identifier) -> exp.Column:
+        """A node that names the entry's column of that name, whatever other entries have."""
+        node = exp.Column(this=identifier.copy(), table=exp.Identifier(this=entry.relation, quoted=True))
+        node.meta[_RELATION] = True
+        return node
+
     def own_name(self, entry: Entry, name: str) -> str | None:
         """The declared name of an entry's column, None where it has none of that name."""
         return _column(entry, name)
@@ -387,6 +409,8 @@ class SourceNames:
         """
         if found[0][1].lower() not in self._using:
             return False
+        if all(any(source.constants for source in tables_of(entry)) for entry, _ in found[1:]):
+            return True  # inner joins with rows of constants, by an equality that is a condition of the block
         stored = [self.stored(*one) for one in found]
         if stored[0] is None:
             return False

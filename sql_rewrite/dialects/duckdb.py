@@ -20,6 +20,7 @@ from sql_rewrite.relations import (
     Binned,
     ChosenGroups,
     ChosenValues,
+    ConstantRows,
     Count,
     DifferentValues,
     Distinct,
@@ -230,7 +231,13 @@ class DuckDB(DuckDBScalars):
     def _table_rows(self, node: TableRows) -> str:
         columns = ", ".join(self._outputs(node.outputs)) or "1"
         where = "" if node.where is None else f" WHERE ({self.write(node.where)})"
-        return f"SELECT {columns} FROM {' '.join([self._source(source) for source in node.sources])}{where}"
+        first, *others = node.sources
+        listed = " ".join([self._source(first), *[self._joined(source) for source in others]])
+        return f"SELECT {columns} FROM {listed}{where}"
+
+    def _joined(self, source: TableSource | RowsSource) -> str:
+        """A source beside those before it. Without a join it is tried with all of them, never sorted or hashed."""
+        return f"{'' if source.join else 'CROSS JOIN '}{self._source(source)}"
 
     def _source(self, source: TableSource | RowsSource) -> str:
         read = f"({self.write(source.rows)})" if isinstance(source, RowsSource) else f'"main".{quote(source.table)}'
@@ -241,6 +248,11 @@ class DuckDB(DuckDBScalars):
         kind = "LEFT JOIN" if join.outer else "INNER JOIN"
         pairs = ((join.child, join.parent), *join.also)
         return f"{kind} {table} ON ({' AND '.join(f'{self.write(one)} = {self.write(two)}' for one, two in pairs)})"
+
+    @writes(ConstantRows)
+    def _constant_rows(self, node: ConstantRows) -> str:
+        rows = ", ".join([f"({', '.join([self.write(value) for value in row])})" for row in node.rows])
+        return f'SELECT * FROM (VALUES {rows}) AS "v" ({", ".join(_names(node.names))})'
 
     @writes(Appended)
     def _appended(self, node: Appended) -> str:

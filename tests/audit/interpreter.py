@@ -117,6 +117,14 @@ def _joined(
     ]
     for source in sources[1:]:
         join = source.join
+        if source.constants is not None:
+            beside = source_rows(source, rows, owners)
+            result = [
+                ({**values, **{(source.relation, n): v for n, v in row.items()}}, unit)
+                for values, unit in result
+                for row, _ in beside
+            ]
+            continue
         assert join is not None
         there = source_rows(source, rows, owners)
         missing = {column.name: None for column in source.table.columns}
@@ -156,6 +164,9 @@ def source_rows(
             for row, unit in whole
             if evaluate(only, {(source.relation, name): value for name, value in row.items()}) is True
         ]
+    if source.constants is not None:
+        listed = [ref.name for ref in source.constants.columns]
+        return [(dict(zip(listed, row, strict=True)), None) for row in source.constants.rows]
     if source.union is not None:
         names = [name for name, _ in source.union.columns]
         return [

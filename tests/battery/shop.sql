@@ -16,7 +16,7 @@ SELECT r.region, COUNT(*) AS n FROM customers c JOIN regions r ON c.region_id = 
 -- answered
 SELECT region, COUNT(*) AS n FROM customers JOIN regions USING (region_id) GROUP BY region
 
--- not yet: unsupported_sql
+-- answered
 SELECT region, COUNT(*) AS n FROM customers NATURAL JOIN regions GROUP BY region
 
 -- answered
@@ -322,14 +322,14 @@ SELECT GREATEST(COUNT(*), 0) FROM orders
 -- answered
 SELECT segment, COUNT(*) FROM customers WHERE segment IN ('home', 'school') GROUP BY segment
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) FROM (VALUES ('home'), ('school')) v(segment) JOIN customers USING (segment)
 
--- not yet: unsupported_sql
+-- answered
 SELECT v.segment, COUNT(c.customer_id) FROM (VALUES ('home'), ('school')) v(segment) LEFT JOIN customers c ON
 c.segment = v.segment GROUP BY v.segment
 
--- not yet: unsupported_sql
+-- answered
 SELECT s.segment, COUNT(*) FROM customers c JOIN (SELECT unnest(['home', 'school']) AS segment) s ON c.segment
 = s.segment GROUP BY s.segment
 
@@ -608,3 +608,36 @@ SELECT APPROX_QUANTILE(age, [0.1, 0.9])[1] FROM customers
 
 -- answered
 SELECT MEDIAN(total) FILTER (WHERE total > 100), COUNT(DISTINCT ordered) FROM orders
+
+-- answered
+SELECT b.name, COUNT(*), AVG(c.age) FROM customers c JOIN (VALUES ('young', 0, 35), ('middle', 35, 60), ('old', 60, 200))
+AS b(name, low, high) ON c.age >= b.low AND c.age < b.high GROUP BY b.name
+
+-- answered
+WITH bands(name, low, high) AS (VALUES ('small', 0, 100), ('medium', 100, 1000), ('large', 1000, 100000)) SELECT b.name,
+COUNT(*) AS n, SUM(o.total) FROM orders o, bands b WHERE o.total >= b.low AND o.total < b.high GROUP BY b.name
+
+-- answered
+SELECT g.d, COUNT(*) FROM customers c JOIN generate_series(DATE '2023-01-01', DATE '2023-03-01', INTERVAL 7 DAY) AS g(d) ON
+c.joined <= g.d GROUP BY g.d
+
+-- answered
+SELECT x.n, COUNT(*), SUM(o.total) FROM orders o CROSS JOIN (VALUES (1), (2)) x(n) GROUP BY x.n
+
+-- answered
+SELECT t.word, COUNT(*) FROM orders JOIN UNNEST(['open', 'paid']) AS t(word) ON status = t.word GROUP BY t.word
+
+-- answered
+SELECT i.least, COUNT(*) FROM customers c, range(20, 90, 10) AS i(least) WHERE c.age >= i.least AND c.age < i.least + 10
+GROUP BY i.least
+
+-- answered
+SELECT w.label, SUM(o.total * w.factor) FROM orders o JOIN (SELECT 'paid' AS status, 1.0 AS factor, 'sure' AS label UNION
+ALL SELECT 'open', 0.5, 'likely') w USING (status) GROUP BY w.label
+
+-- answered
+SELECT b.name, COUNT(*) FROM (SELECT customer_id, SUM(total) AS spent FROM orders GROUP BY customer_id) t JOIN (VALUES
+('some', 0, 2000), ('much', 2000, 1000000)) b(name, low, high) ON t.spent >= b.low AND t.spent < b.high GROUP BY b.name
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM customers c LEFT JOIN (VALUES (18), (19)) v(age) ON c.age = v.age

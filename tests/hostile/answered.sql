@@ -775,3 +775,21 @@ SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.perso
 
 -- answered: a visit and its tests are one person's
 SELECT COUNT(*) FROM visits LEFT JOIN tests ON visits.visit_id = tests.visit_id
+
+-- answered: constants beside rows of one person are no rows of another
+SELECT b.name, COUNT(*) FROM people JOIN (VALUES ('young', 0, 30), ('any', 0, 200)) AS b(name, low, high) ON age >= low AND age < high GROUP BY b.name
+
+-- answered: constants beside rows of one person are no rows of another
+SELECT x, COUNT(*) FROM visits CROSS JOIN generate_series(1, 3) AS g(x) GROUP BY x
+
+-- answered: constants beside rows of one person are no rows of another
+SELECT COUNT(*) FROM people, UNNEST(['female', 'nobody']) AS s(word) WHERE sex = word
+
+-- answered: each row is of one person, whatever it meets
+SELECT COUNT(*) FROM people NATURAL JOIN visits
+
+-- answered: each row is of one person, whatever it meets
+SELECT COUNT(*) FROM visits NATURAL JOIN people
+
+-- answered: each row is of one person, whatever it meets
+SELECT COUNT(*) FROM people, unnest([1, 2])

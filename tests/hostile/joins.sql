@@ -107,12 +107,6 @@ SELECT COUNT(*) FROM tests a JOIN visits v ON a.visit_id = v.visit_id JOIN tests
 SELECT COUNT(*) FROM people POSITIONAL JOIN visits
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people NATURAL JOIN visits
-
--- refused: unsupported_sql
-SELECT COUNT(*) FROM visits NATURAL JOIN people
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM visits ASOF JOIN people ON visits.person_id >= people.person_id
 
 -- refused: unsupported_sql
@@ -201,3 +195,69 @@ SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AN
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM people p, visits v WHERE p.person_id = v.person_id OR p.age > 3
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people LEFT JOIN (VALUES (1), (2)) AS v(x) ON age = x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people FULL JOIN (VALUES (1), (2)) AS v(x) ON age = x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people SEMI JOIN (VALUES (1), (2)) AS v(x) ON age = x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people ANTI JOIN (VALUES (1), (2)) AS v(x) ON age = x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people POSITIONAL JOIN (VALUES (1), (2)) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people ASOF JOIN (VALUES (1), (2)) AS v(x) ON age >= x
+
+-- refused: unsupported_sql
+SELECT x, COUNT(age) FROM (VALUES ('female'), ('nobody')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+
+-- refused: unsupported_sql
+SELECT x, COUNT(age) FROM (VALUES ('female'), (NULL)) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+
+-- refused: unsupported_sql
+SELECT x, COUNT(*) FROM (VALUES ('female'), ('male')) AS v(x) LEFT JOIN people ON sex = x GROUP BY x
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM visits v JOIN (VALUES (1)) AS c(x) ON v.cost > c.x RIGHT JOIN people p ON v.person_id = p.person_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, (VALUES (age)) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, UNNEST([age, 3]) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, generate_series(1, age) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, (VALUES ((SELECT COUNT(*) FROM people))) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, (VALUES (1), ('a')) AS v(x)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people, (VALUES (1, 2), (3)) AS v(x)
+
+-- refused: volatile_function
+SELECT COUNT(*) FROM people, (VALUES (random())) AS v(x) WHERE age > x
+
+-- refused: too_large
+SELECT COUNT(*) FROM people, generate_series(1, 100000000000) AS v(x)
+
+-- refused: ambiguous_column
+SELECT x, COUNT(*) FROM people, (VALUES (1)) AS v(x), (VALUES (2)) AS w(x) GROUP BY x
+
+-- refused: raw_rows
+SELECT age, x FROM people, (VALUES (1)) AS v(x)
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people NATURAL JOIN hospitals
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits a NATURAL JOIN visits b

@@ -365,9 +365,6 @@ SELECT * FROM sniff_csv('x')
 SELECT * FROM read_duckdb('x', table_name = 'people')
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people, unnest([1, 2])
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM people, read_csv('x.csv')
 
 -- refused: unsupported_sql

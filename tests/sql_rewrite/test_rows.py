@@ -46,7 +46,8 @@ def keys(sql: str) -> list[str]:
             "SELECT sex, SUM(age + 1) FROM people WHERE age < 50 GROUP BY sex",
         ),
         (
-            "SELECT n, COUNT(*) FROM (SELECT age AS n FROM people) AS t (m), (SELECT 1 AS n) AS u GROUP BY n",
+            "SELECT n, COUNT(*) FROM (SELECT age AS n FROM people) AS t (m), (SELECT COUNT(*) AS n FROM people) AS u "
+            "GROUP BY n",
             "",
         ),
         (

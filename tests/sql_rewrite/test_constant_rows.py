@@ -1,0 +1,183 @@
+"""Rows of constants beside rows about people: how many a row meets, what is known of them, what they cost."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from fractions import Fraction
+
+import pytest
+
+from privacy.refusal import Refused
+from sql_rewrite.bound import BoundedCore, bound
+from sql_rewrite.constant_rows import most_met
+from sql_rewrite.contribution import Contribution
+from sql_rewrite.cost import check_work, work_of
+from sql_rewrite.evaluate import evaluate
+from sql_rewrite.expressions import Interval
+from sql_rewrite.lift import lift
+from sql_rewrite.plan import Constants, Source, rows_of_unit
+from sql_rewrite.plan_key import core_key
+from sql_rewrite.reachable import conjuncts
+from sql_rewrite.sources import reference
+from tests.sql_rewrite.datasets import CLINIC
+
+
+def core(sql: str) -> BoundedCore:
+    """The only bounded core of a text."""
+    (only,) = bound(lift(sql, CLINIC))
+    return only
+
+
+def constants(sql: str) -> tuple[Source, Constants]:
+    """The rows of constants of a text, with their source."""
+    source = next(one for one in core(sql).core.sources if one.constants is not None)
+    assert source.constants is not None
+    return source, source.constants
+
+
+BANDS = "(VALUES ('a', 0, 30), ('b', 30, 60), ('c', 60, 99)) AS b(name, low, high)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "condition", "most"),
+    [
+        (BANDS, "age >= low AND age < high", 1),
+        (BANDS, "age BETWEEN low AND high", 2),
+        (BANDS, "age > low AND age <= high", 1),
+        (BANDS, "low <= age AND high > age", 1),
+        (BANDS, "age >= low", 3),
+        (BANDS, "age >= low AND hours < high", 3),
+        (BANDS, "age >= low AND age + 0 < high", 3),
+        (BANDS, "age / 2 >= low AND age / 2 < high", 1),
+        (BANDS, "age >= low AND age < high OR smoker", 3),
+        (BANDS, "smoker", 3),
+        (BANDS, "name <> 'a'", 2),
+        (BANDS, "name = sex", 1),
+        (BANDS, "age BETWEEN low AND high AND name <> 'b'", 1),
+        ("(VALUES (1, 0), (1, 9), (2, 0)) AS b(x, y)", "hours = x", 2),
+        ("(VALUES (1, 0), (1, 9), (2, 0)) AS b(x, y)", "hours = x AND age = y", 1),
+        ("(VALUES (1, 0), (1, 9), (2, 0)) AS b(x, y)", "hours = x AND age >= y AND age < y + 5", 2),
+        ("(VALUES (1, NULL), (1, NULL), (1, 5)) AS b(x, y)", "age < y AND age >= x", 1),
+        ("(VALUES (5, 1), (9, 2)) AS b(x, y)", "age >= x AND age < y", 1),
+        ("(VALUES (DATE '2020-01-01', DATE '2020-02-01'), (DATE '2020-02-01', NULL)) AS b(x, y)", "born >= x", 2),
+        ("(VALUES ('a', 'b'), ('b', 'd'), ('c', 'x')) AS b(x, y)", "education >= x AND education < y", 2),
+        ("(VALUES (0.0, 0.5), (0.5, 1.0)) AS b(x, y)", "age >= x AND age < y", 1),
+    ],
+)
+def test_a_row_meets_so_many(rows: str, condition: str, most: int) -> None:
+    """Shows it, and that a person's bounds are as many where a person has one row."""
+    text = f"SELECT COUNT(*) FROM people JOIN {rows} ON {condition}"
+    assert constants(text)[1].most == most
+    contribution = core(text).contribution
+    assert isinstance(contribution, Contribution)
+    assert (contribution.one_row, contribution.total) == (most == 1, most)
+
+
+def test_no_row_meets_more() -> None:
+    """Shows the claim for random rows and conditions, on every value that decides about them."""
+    r = random.Random(20)
+    for _ in range(150):
+        rows = ", ".join(f"({r.randint(0, 4)}, {r.randint(0, 4)}, {r.randint(0, 6)})" for _ in range(r.randint(1, 5)))
+        parts = r.sample(
+            ["age >= b.x", "age > b.x", "age < b.y", "age <= b.z", "hours = b.x", "b.z < 5", "age + hours > b.y"], 3
+        )
+        plan = lift(f"SELECT COUNT(*) FROM people JOIN (VALUES {rows}) AS b(x, y, z) ON {' AND '.join(parts)}", CLINIC)
+        (found,) = plan.cores
+        source = found.sources[1]
+        assert source.constants is not None
+        assert found.where is not None
+        names = [ref.name for ref in source.constants.columns]
+        beside = [{(source.relation, n): v for n, v in zip(names, row, strict=True)} for row in source.constants.rows]
+        met = max(
+            sum(evaluate(found.where, {("r0", "age"): age, ("r0", "hours"): hours, **row}) is True for row in beside)
+            for age in range(-1, 8)
+            for hours in range(5)
+        )
+        assert met <= source.constants.most
+        assert source.constants.most == max(1, most_met(source.constants, source.relation, conjuncts(found.where)))
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [("a.x = b.x", 3), ("a.x = b.x AND age = a.x", 1), ("age = b.x AND a.x = b.x", 3), ("age = a.x AND age = b.x", 1)],
+)
+def test_two_relations_of_constants_meet_each_other(condition: str, most: int) -> None:
+    """Shows that what compares constants with constants leaves all pairs of them that a person may meet."""
+    three = "(VALUES (1), (2), (3))"
+    found = core(f"SELECT COUNT(*) FROM people, {three} AS a(x), {three} AS b(x) WHERE {condition}")
+    assert rows_of_unit(found.core.sources) == most
+
+
+def test_bounds_multiply_where_a_row_meets_several() -> None:
+    """Shows it of rows, groups and rows in a group, and of rows within units."""
+    found = core("SELECT x, COUNT(*) FROM visits CROSS JOIN generate_series(1, 3) AS g(x) GROUP BY x")
+    assert isinstance(found.contribution, Contribution)
+    assert (found.contribution.total, found.contribution.groups, found.contribution.rows) == (120, 3, 45)
+    assert rows_of_unit(found.core.sources) == 3_000
+    inside = "SELECT person_id, COUNT(*) AS n FROM visits, (VALUES (1), (2)) AS v(x) GROUP BY person_id"
+    counted = core(f"SELECT AVG(n) FROM ({inside}) AS t")
+    assert counted.one_row
+    column = counted.core.sources[0].table.columns[0]
+    assert reference(counted.core.sources[0], column, CLINIC).interval == Interval(Fraction(1), Fraction(2_000))
+
+
+def test_everything_is_known_of_constants() -> None:
+    """Shows types, ranges, keys and NULL."""
+    source, found = constants(
+        "SELECT COUNT(*) FROM people JOIN (VALUES ('a', 1, 0.5, NULL), (NULL, 2, 3, DATE '2020-01-01')) "
+        "AS v(w, x, y, z) ON age > x"
+    )
+    words, whole, number, day = (reference(source, column, CLINIC) for column in source.table.columns)
+    assert words.domain == ("a", None)
+    assert whole.interval == Interval(Fraction(1), Fraction(2))
+    assert whole.declared == whole.interval
+    assert not whole.nullable
+    assert number.declared == Interval(Fraction(1, 2), Fraction(3))
+    assert number.domain is None
+    assert day.domain == (datetime.date(2020, 1, 1), None)
+    assert len(found.rows) == 2
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(VALUES (1), (2), (3)) AS v(x)",
+        "UNNEST([1, 2, 3]) AS v(x)",
+        "UNNEST([1, 2, 3]) AS x",
+        "generate_series(1, 3) AS v(x)",
+        "range(1, 4) AS v(x)",
+        "(SELECT unnest([1, 2, 3]) AS x) AS v",
+        "(SELECT 1 AS x UNION ALL SELECT 2 UNION ALL SELECT 3) AS v",
+        "(SELECT * FROM (VALUES (1), (2), (3)) AS w(x)) AS v",
+        "(VALUES (1), (1 + 1), ($three)) AS v(x)",
+    ],
+)
+def test_spellings_are_one_question(rows: str) -> None:
+    """Shows one identity for every way to write rows."""
+    plan = lift(f"SELECT x, COUNT(*) FROM people, {rows} WHERE age > x GROUP BY x", CLINIC, {"three": 3})
+    (found,) = bound(plan)
+    assert core_key(found, CLINIC) == core_key(
+        core("WITH v(x) AS (VALUES (1), (2), (3)) SELECT x, COUNT(*) FROM people JOIN v ON age > x GROUP BY x"), CLINIC
+    )
+
+
+def test_all_pairs_cost() -> None:
+    """Shows that rows that are tried count, whether or not they meet."""
+    text = "SELECT COUNT(*) FROM visits JOIN generate_series(1, {}) AS g(x) ON hospital_id = x"
+    few, many = (work_of([core(text.format(number))]) for number in (4, 40))
+    assert many.unit_nanoseconds > 8 * few.unit_nanoseconds
+    assert many.row_nanoseconds > 8 * few.row_nanoseconds
+    assert many.operators > few.operators + 30
+    series = ", ".join(f"generate_series(1, 900) AS {name}(x)" for name in "ab")
+    with pytest.raises(Refused):
+        check_work([core(f"SELECT COUNT(*) FROM people, {series}")])
+
+
+def test_the_units_table_stays_one_row_beside_bands() -> None:
+    """Shows that a key of the person is still one group of each person, and that of a constant is not."""
+    visits = f"FROM visits JOIN people USING (person_id), {BANDS} WHERE cost >= low AND cost < high"
+    by_sex, by_band = (core(f"SELECT {key}, COUNT(*) {visits} GROUP BY {key}") for key in ("sex", "name"))
+    assert isinstance(by_sex.contribution, Contribution)
+    assert isinstance(by_band.contribution, Contribution)
+    assert (by_sex.contribution.groups, by_band.contribution.groups) == (1, 3)
