@@ -170,7 +170,7 @@ class Correlated:
         """The block and its WHERE, if one equality there is of the unit or of a key space."""
         if not isinstance(query, exp.Select) or populated(query) - _SLOTS or query.args.get("where") is None:
             return None
-        names = self._inner(query)
+        names = self.names_of(query)
         if names is None:
             return None
         parts = self._parts(query, names)
@@ -184,6 +184,13 @@ class Correlated:
         parts.equal.remove(anchor)
         parts.equal.insert(0, anchor)
         return query, parts
+
+    def names_of(self, query: exp.Select) -> SourceNames | None:
+        """The names of the query's FROM; None where it reads no rows of people, or cannot be read as it is."""
+        try:
+            return self._inner(query)
+        except Refused:
+            return None
 
     def _parts(self, query: exp.Select, names: SourceNames) -> _Parts:
         parts = _Parts([], [], [], [])

@@ -105,7 +105,7 @@ class Membership:
         query = node.args["query"].unnest()
         if not isinstance(query, exp.Select) or query.args.get("where") is None or len(query.expressions) != 1:
             return None
-        names = self._inner(query)
+        names = self._correlated.names_of(query)
         columns = query.args["where"].find_all(exp.Column)
         if names is None or not any(self._is_outer(column, names) for column in columns):
             return None
