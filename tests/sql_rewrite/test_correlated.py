@@ -9,7 +9,7 @@ from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
-from sql_rewrite.plan import Core, rows_of_unit
+from sql_rewrite.plan import Core, rows_of_unit, steady_relations
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.unit_keys import column_space, key_space
 from tests.sql_rewrite.datasets import CLINIC
@@ -149,3 +149,13 @@ def test_a_key_of_the_text_alone_groups_within_units() -> None:
     assert refused(
         "SELECT k, COUNT(*) FROM (SELECT visit_id AS k, COUNT(*) AS n FROM tests GROUP BY 1) AS t GROUP BY k"
     ).code
+
+
+def test_a_row_that_some_rows_of_a_unit_find_is_not_constant() -> None:
+    """Shows that what is there once in a unit is not the same in all its rows where the join compares more."""
+    nested = "EXISTS (SELECT 1 FROM people AS p WHERE p.person_id = v.person_id AND p.age = v.visit_id)"
+    found = core(f"SELECT {nested} AS k, COUNT(*) FROM visits AS v GROUP BY k")
+    assert found.core.sources[1].table.one_row
+    assert steady_relations(found.core.sources) == set()
+    assert isinstance(found.contribution, Contribution)
+    assert found.contribution.groups == 2
