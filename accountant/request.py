@@ -93,6 +93,8 @@ class ReserveRequest:
     is stored as JSON and shown to auditors: it must not hold literals of the query. `most` is the nominal epsilon that
     fresh measurements may take of the account: what they take depends on what it paid for until then. `charges` says
     that the request was priced because no stored release serves it for free; where by now they all do, it has moved.
+    `inputs` names cores, and the stored release that must serve each of them (None where it is measured anew), because
+    other cores are asked for on condition of it; where the ledger would decide otherwise, the request has moved.
     Errors: ValueError for repeated cores, more than 64 cores, or malformed identifiers.
     """
 
@@ -105,6 +107,7 @@ class ReserveRequest:
     reuse: Reuse = Reuse.OWN
     most: Fraction | None = None
     charges: bool = False
+    inputs: Mapping[str, str | None] = field(default_factory=dict)
     description: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -252,6 +252,9 @@ class Reserve(_Request):
             return earlier
         path = self._path(batch)
         chosen = self._choose(batch, path)
+        serving = chosen.serving()
+        if any(serving.get(key) != release for key, release in self.request.inputs.items()):
+            raise PriceMoved(path[-1].id)
         cores = chosen.stored()
         shares = self._debit(batch, path, chosen, cores)
         query = self._record(batch, path[-1], cores=cores, charged=canonical_json(shares))
@@ -259,7 +262,7 @@ class Reserve(_Request):
             query.id,
             query.state,
             fresh=True,
-            reused=chosen.serving(),
+            reused=serving,
             charged=query.charged,
             read=frozenset(read.core_key for read in chosen.read),
         )

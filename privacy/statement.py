@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from privacy.policy import ColumnType
 
@@ -13,6 +14,7 @@ __all__ = [
     "Parameter",
     "Shared",
     "SharedTable",
+    "StageValue",
     "Statement",
     "StatementKey",
     "StatementPlaces",
@@ -27,7 +29,16 @@ The engine holds them outside its own memory limit, for as many rows at a time a
 workers keep room for that (engines/memory.py).
 """
 
-Parameter = str | int | float | bool | datetime.date | datetime.datetime | None
+
+@dataclass(frozen=True, slots=True)
+class StageValue:
+    """A number that an earlier stage of the question releases: a parameter that is bound when it is (`filled`)."""
+
+    core: str
+    column: str
+
+
+Parameter = str | int | float | bool | datetime.date | datetime.datetime | StageValue | None
 
 
 class Step(enum.StrEnum):
@@ -96,6 +107,11 @@ class Shared:
     tables: tuple[SharedTable, ...]
     kept: bool
 
+    def filled(self, values: Mapping[StageValue, float | None]) -> Shared:
+        """As `Statement.filled`."""
+        tables = [replace(table, parameters=_filled(table.parameters, values)) for table in self.tables]
+        return replace(self, tables=tuple(tables))
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -108,3 +124,16 @@ class Statement:
     shared: Shared | None = None
     by_place: tuple[StatementPlaces, ...] = ()
     """What comes after the sums."""
+
+    def filled(self, values: Mapping[StageValue, float | None]) -> Statement:
+        """The statement with these numbers for what earlier stages release. Errors: KeyError for one that is missing.
+
+        An engine accepts no statement in which one is left.
+        """
+        return replace(
+            self, parameters=_filled(self.parameters, values), shared=self.shared and self.shared.filled(values)
+        )
+
+
+def _filled(parameters: tuple[Parameter, ...], values: Mapping[StageValue, float | None]) -> tuple[Parameter, ...]:
+    return tuple(values[one] if isinstance(one, StageValue) else one for one in parameters)

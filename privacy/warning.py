@@ -12,6 +12,7 @@ __all__ = ["WARNINGS"]
 WARNINGS: dict[str, str] = {
     "bounds_assumed": "Units are held to contribution bounds that nobody declared or asked for.",
     "bounds_uncertain": "The histogram that chose value bounds shows nobody for certain, so the bounds are a guess.",
+    "conditional_on_release": "A nested query stands for its released number, and intervals hold given that number.",
     "contribution_cut": "Scaling units to the norm that was chosen cuts a part of the answer which is not small.",
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",

@@ -68,8 +68,8 @@ class CoreBlock:
         self.moments: dict[exp.Expr, ColumnType] = {}
         """The calls of aggregates that are dates or timestamps."""
 
-    def core(self, number: int) -> Core:
-        """The block's core. Collects findings of independent parts and refuses with all of them."""
+    def core(self) -> Core:
+        """The block's core, without a name. Collects findings of independent parts and refuses with all of them."""
         node = self.node
         for projection in node.expressions:
             star = projection.this if isinstance(projection, exp.Column) else projection
@@ -106,7 +106,7 @@ class CoreBlock:
             raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
         named_keys = self._name_keys(keys)
         return Core(
-            name=f"c{number}",
+            name="",
             sources=self.names.sources,
             where=where,
             keys=named_keys,

@@ -17,7 +17,8 @@ __all__ = ["check_order", "meeting", "natural", "of_constants"]
 
 def of_constants(entry: Entry) -> bool:
     """Whether an entry of FROM is rows of constants, and nothing of people."""
-    return tables_of(entry)[0].constants is not None
+    tables = tables_of(entry)
+    return bool(tables) and tables[0].constants is not None
 
 
 def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str]) -> list[exp.Expr]:

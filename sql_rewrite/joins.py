@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeGuard
 
 from sqlglot import exp
 
@@ -22,11 +23,24 @@ from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
-from sql_rewrite.join_links import End, Link, Place, both_units, declared, link_of, linked, listed, one_key, refers
+from sql_rewrite.join_links import (
+    End,
+    Link,
+    Place,
+    both_units,
+    conjuncts,
+    declared,
+    link_of,
+    linked,
+    listed,
+    one_key,
+    refers,
+)
 from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
+from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
 __all__ = ["SOURCES_MAX", "resolve_sources"]
@@ -50,7 +64,11 @@ def resolve_sources(
     """
     aliases: dict[str, str] = {}
     drafts: list[Entry] = []
+    rows: list[View] = []
+    """Released rows, one each: they join nothing, and every row meets them."""
+    before: list[int] = []
     for item, table in tables:
+        before.append(len(drafts))
         if first >= SOURCES_MAX:
             raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
         name = (item.alias or item.name).lower() or f"nested {len(drafts)}"
@@ -62,6 +80,10 @@ def resolve_sources(
                 "give each its own alias",
                 position=text.position(item),
             )
+        if _is_row(table):
+            rows.append(View(f"s{len(rows)}", table))
+            aliases[name] = rows[-1].relation
+            continue
         if isinstance(table, Rows):
             drafts.append(View(f"q{first}", table))
             first += len(table.sources)
@@ -75,11 +97,18 @@ def resolve_sources(
     inside: list[tuple[str, exp.Expr]] = []
     apart = False
     kept: set[str] = set()
+    compared: list[exp.Expr] = []
     for place, said in enumerate(node.args.get("joins") or [], start=1):
-        visible = SourceNames(tuple(drafts[: place + 1]), aliases, text, dataset, frozenset(using))
+        at = before[place]
+        if _is_row(tables[place][1]) or not at:
+            compared += _beside(said, text)
+            continue
+        if compared and str(said.args.get("side") or "").upper() in ("RIGHT", "FULL"):
+            raise _keeps_left_out(said, text)
+        visible = SourceNames((*rows, *drafts[: at + 1]), aliases, text, dataset, frozenset(using))
         join = natural(said, visible, text)
-        check_order(said, drafts[:place], text)
-        if of_constants(drafts[place]) or all(map(of_constants, drafts[:place])):
+        check_order(said, [*rows, *drafts[:at]], text)
+        if of_constants(drafts[at]) or all(map(of_constants, drafts[:at])):
             conditions += meeting(join, visible, text, kept)
             using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
             continue
@@ -88,9 +117,10 @@ def resolve_sources(
             continue
         links.append(link_of(join, visible, dataset, text, conditions, inside))
         using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
+    conditions += compared
     written: set[int] = set()
     if apart:
-        everything = SourceNames(tuple(drafts), aliases, text, dataset, frozenset(using))
+        everything = SourceNames((*drafts, *rows), aliases, text, dataset, frozenset(using))
         found, written = linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
         links += found
         if len(links) < sum(not of_constants(entry) for entry in drafts) - 1:
@@ -105,7 +135,7 @@ def resolve_sources(
     preserved |= kept
     entries = _ordered(drafts, joins, dataset, partial(text.position, node))
     return SourceNames(
-        entries,
+        (*entries, *rows),
         aliases,
         text,
         dataset,
@@ -115,6 +145,40 @@ def resolve_sources(
         preserved=_kept(entries, preserved),
         inside=inside,
     )
+
+
+def _is_row(table: Table | Rows) -> TypeGuard[Rows]:
+    """Whether an item of FROM is one released row."""
+    return isinstance(table, Rows) and not table.sources
+
+
+def _beside(join: exp.Join, text: Text) -> list[exp.Expr]:
+    """The conditions of a join with one released row: of all rows that meet it. Errors: Refused."""
+    kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
+    if populated(join) - {"this", "on", "kind", "side"} or kind not in ("", "CROSS", "INNER") or side:
+        raise refuse(
+            "unsupported_sql",
+            "a join with released numbers is refused",
+            "Every row meets the one released row: it is joined with CROSS JOIN, a comma, or JOIN ... ON a condition.",
+            "write it last, as CROSS JOIN, and its conditions into WHERE",
+            position=text.position(join.this),
+        )
+    on = join.args.get("on")
+    return [] if on is None else [part for part in conjuncts(on) if not _is_true(part)]
+
+
+def _keeps_left_out(join: exp.Join, text: Text) -> Refused:
+    return refuse(
+        "unsupported_sql",
+        f"a {str(join.args.get('side')).upper()} JOIN after a join with released numbers is refused",
+        "It would keep rows that the join before it leaves out. It is not answered yet.",
+        "join the released numbers last, or write their condition into WHERE",
+        position=text.position(join.this),
+    )
+
+
+def _is_true(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Boolean) and part.this is True
 
 
 def _kept(entries: Sequence[Entry], preserved: Collection[str]) -> frozenset[str]:

@@ -50,6 +50,7 @@ from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
 from sql_rewrite.sources import SourceNames, base_table
 from sql_rewrite.spelling import check_gaps, check_words
+from sql_rewrite.stages import Stages, kept_cores
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
 from sql_rewrite.union import unite
@@ -122,6 +123,9 @@ class _Lift:
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
         self.seeker = RowsSeeker(dataset, self._with, lambda node, scope: self._by_unit(node, scope) is not None)
+        self.stages = Stages(text, parameters, self.seeker, core=self._stage_core, with_=self._with)
+        self._shown: set[str] = set()
+        """The cores that the outer query reads."""
         self._unit_blocks: dict[int, UnitBlock | None] = {}
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
@@ -197,7 +201,10 @@ class _Lift:
         return self._plan(shell)
 
     def _plan(self, shell: Shell) -> Plan:
-        warnings = tuple(dict.fromkeys(self.warnings))
+        stages: dict[str, tuple[str, ...]] = {}
+        if self.stages.warnings:
+            self.cores[:], stages = kept_cores(self.cores, self._shown)
+        warnings = tuple(dict.fromkeys((*self.warnings, *(self.stages.warnings if stages else ()))))
         counts = {core.name: next((a.name for a in core.aggregates if counts_rows(a)), None) for core in self.cores}
         return Plan(
             dataset=self.dataset,
@@ -207,6 +214,7 @@ class _Lift:
             counting=tuple(dict.fromkeys(self.blocks.counting)),
             nonempty=tuple((core, name) for core, name in counts.items() if name) if self.nonempty else (),
             public=tuple(self.public.read),
+            stages=tuple(stages.items()),
         )
 
     def _check_ctes(self) -> None:
@@ -347,7 +355,7 @@ class _Lift:
         return rows
 
     def _member(self, names: SourceNames, scope: Scope) -> Member:
-        """What reads IN and EXISTS over rows about people in a block with these names."""
+        """What reads nested queries in the private expressions of a block with these names."""
         inside = Scope(scope.ctes)
 
         def rows(node: exp.Expr) -> Rows | None:
@@ -368,7 +376,10 @@ class _Lift:
             tables, _ = self._listed(node, inside, 0, people=True)
             return resolve_sources(node, tables, self.dataset, self.text)
 
-        return Membership(names, self.dataset, self.text, rows=rows, inner=inner, public=public).read
+        def scalar(node: exp.Subquery) -> Expression | None:
+            return self.stages.scalar(node, inside, names)
+
+        return Membership(names, self.dataset, self.text, rows=rows, inner=inner, public=public, scalar=scalar).read
 
     def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
         alias = node.args["alias"]
@@ -525,6 +536,9 @@ class _Lift:
             inner = self._with(item, Scope(scope.ctes))
             if people and self.seeker.of_rows(item.this, inner):
                 return self._aliased_rows(item, self.rows(item.this, inner, first))
+            row = self._row(item, scope) if people else None
+            if row is not None:
+                return row
             released = self.query(item.this, inner)
             self._derived += 1
             return self._aliased(item, released, f"derived{self._derived}$")
@@ -543,6 +557,9 @@ class _Lift:
                 consume(item, "this", "alias", text=self.text, what="a table")
                 if people and cte.of_rows:
                     return self._aliased_rows(item, cte.rows(first))
+                row = self._row(item, scope) if people else None
+                if row is not None:
+                    return row
                 return self._aliased(item, cte.released(), name)
             table = base_table(item, self.dataset, self.text, [cte.node.alias for cte in scope.ctes.values()])
             return table if people else self._aliased(item, self.public.table(table), item.name)
@@ -566,6 +583,14 @@ class _Lift:
             rows = named_rows(rows, self._columns(cte.node.args["alias"]), self.text, item)
         return self._aliased_rows(item, rows)
 
+    def _row(self, item: exp.Expr, scope: Scope) -> Rows | None:
+        """An item of FROM beside people as the one row that it releases, None where it may release others."""
+        row = self.stages.item(item, scope)
+        if row is None:
+            return None
+        self.stages.warn(item)
+        return self._aliased_rows(item, Rows((), None, row))
+
     def _aliased(self, item: exp.Expr, released: Released, default: str) -> tuple[str, Released]:
         alias = item.args.get("alias")
         if alias is None:
@@ -582,7 +607,7 @@ class _Lift:
     def _core(self, node: exp.Select, tables: Sequence[tuple[exp.Expr, Table | Rows]], scope: Scope) -> Released:
         levels = levels_of(node, self.text)
         block = self._block(node if levels is None else levels.finest(node), tables, scope, levels)
-        core = block.core(len(self.cores))
+        core = self._numbered(block)
         self.warnings.extend(block.lifter.warnings)
         if levels is not None and levels.apart(core, public=cells_most(core, self.dataset) is not None):
             above = block.shell_block(core.name)
@@ -628,12 +653,32 @@ class _Lift:
             levels=levels,
         )
 
-    def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
-        """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""
+    def _numbered(self, block: CoreBlock) -> Core:
+        """The core of a block, named after those that are there when all of it is lifted, its earlier stages too."""
+        core = block.core()
+        return replace(core, name=f"c{len(self.cores)}")
+
+    def _kept(self, core: Core) -> Core:
+        """The plan's core that asks the same, the new one if there is none."""
         known = next((c for c in self.cores if canonical_core(c) == canonical_core(core)), None)
         if known is None:
             self.cores.append(core)
-            known = core
+        return core if known is None else known
+
+    def _stage_core(self, node: exp.Select, scope: Scope) -> tuple[Core, CoreBlock]:
+        """The core of a block whose numbers a later stage reads, and the block."""
+        tables, released = self._listed(node, scope, 0, people=True)
+        if released:
+            raise self._mixed(node)
+        block = self._block(node, tables, scope, None)
+        core = self._kept(self._numbered(block))
+        self.warnings.extend(block.lifter.warnings)
+        return core, block
+
+    def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
+        """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""
+        known = self._kept(core)
+        self._shown.add(known.name)
         outputs = [ShellOutput(name=name, kind=ColumnKind.KEY, core=known.name, column=name) for name, _ in known.keys]
         outputs += [
             ShellOutput(name=a.name, kind=ColumnKind.RELEASED, core=known.name, column=a.name) for a in known.aggregates
@@ -665,7 +710,7 @@ class _Lift:
 
         def one(places: Sequence[int]) -> Released:
             block = self._block(levels.only(node, places), tables, scope, None)
-            known, relation = self._known(block.core(len(self.cores)), block)
+            known, relation = self._known(self._numbered(block), block)
             keys = {
                 finest.keys.trees[place][1]: mine for place, (_, mine) in zip(places, block.keys.trees, strict=True)
             }

@@ -185,7 +185,7 @@ class ExpressionLift:
         except Refused as refused:
             if any(finding.code != "too_large" for finding in refused.findings):
                 raise
-            clipping = _Clipping(self.text, self.column, self.parameters, self._tables, self.joins_to)
+            clipping = _Clipping(self.text, self.column, self.parameters, self._tables, self.joins_to, self._member)
             argument = clipping.lift(node)
             if _reads_clipped(argument):
                 raise

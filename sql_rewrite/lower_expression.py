@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from privacy.policy import ColumnType
 from privacy.statement import Parameter as Value
+from privacy.statement import StageValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.scalars import Cast, Column, Decoded, EngineType, Finite, Null, Parameter, Scalar, engine_type
+from sql_rewrite.stage_values import is_released, released_of
 
 __all__ = ["ParameterList", "lower"]
 
@@ -40,7 +42,7 @@ def lower(expression: Expression, parameters: ParameterList) -> Scalar:
     Ensures: no stored value makes it raise; a NUMBER is finite or NULL. A text column with public keys that
     is the whole expression is left as it is stored (as a key); inside expressions it is read as text.
     """
-    if isinstance(expression, ColumnRef):
+    if isinstance(expression, ColumnRef) and not is_released(expression):
         return Column(expression.relation, expression.name)
     return _Lowering(parameters).value(expression)
 
@@ -60,6 +62,9 @@ class _Lowering:
 
     def loose(self, expression: Expression) -> Scalar:
         if isinstance(expression, ColumnRef):
+            if is_released(expression):
+                value = StageValue(released_of(expression), expression.name)
+                return Parameter(self._parameters.add(value), engine_type(expression))
             column = Column(expression.relation, expression.name)
             # Snapshots store texts with public keys as keys, whose order and conversions are not those of text.
             stored_as_key = (

@@ -48,8 +48,8 @@ __all__ = ["Membership"]
 class Membership:
     """Reads such conditions of one block.
 
-    `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM, and
-    `public` the public table that an item of one is.
+    `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
+    `public` the public table that an item of one is, and `scalar` the number that an earlier stage releases.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Membership:
         rows: Callable[[exp.Expr], Rows | None],
         inner: Callable[[exp.Select], SourceNames | None],
         public: Callable[[exp.Table], Table | None],
+        scalar: Callable[[exp.Subquery], Expression | None],
     ) -> None:
         self._names = names
         self._dataset = dataset
@@ -68,12 +69,13 @@ class Membership:
         self._rows = rows
         self._inner = inner
         self._public = public
+        self._scalar = scalar
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
-        """The condition, None where it is none of these. Errors: Refused."""
+        """The condition or number, None where it is none of these. Errors: Refused."""
         if id(node) not in self._read:
             self._kept.append(node)
             self._read[id(node)] = self._found(lifter, node)
@@ -81,7 +83,8 @@ class Membership:
 
     def _found(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Subquery):
-            return self._correlated.scalar(lifter, node)
+            found = self._correlated.scalar(lifter, node)
+            return self._scalar(node) if found is None else found
         return self._in(lifter, node) if isinstance(node, exp.In) else self._exists(lifter, node)
 
     def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:

@@ -460,7 +460,8 @@ class Plan:
     `warnings` are about the text itself; `plan_warnings` adds what follows from the cores.
     `counting` is what depends on the number of groups. `nonempty` names for each core the aggregate that counts all its
     rows, by which empty groups are left out; it is empty when the request does not ask for that. `public` are the
-    public tables that the shell reads.
+    public tables that the shell reads. `stages` names each core that reads released numbers, and the cores before it
+    that release them.
     """
 
     dataset: Dataset
@@ -470,3 +471,4 @@ class Plan:
     counting: tuple[Counting, ...] = ()
     nonempty: tuple[tuple[str, str], ...] = ()
     public: tuple[PublicRelation, ...] = ()
+    stages: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -26,7 +26,8 @@ __all__ = ["Rows"]
 class Rows:
     """What a nested block stands for: tables (the first one's rows are selected), a condition, and named columns.
 
-    Where two columns have one name it means the first of them, as in the engine.
+    Where two columns have one name it means the first of them, as in the engine. Without tables it is one row of
+    released numbers (stages.py), which every row around it meets.
     """
 
     sources: tuple[Source, ...]
@@ -36,4 +37,7 @@ class Rows:
     @property
     def plain(self) -> bool:
         """Whether these are rows of one table as they are, so that an outer join may leave them out."""
-        return len(self.sources) == 1 and all(isinstance(expression, ColumnRef) for _, expression in self.columns)
+        if len(self.sources) != 1:
+            return False
+        own = self.sources[0].relation
+        return all(isinstance(found, ColumnRef) and found.relation == own for _, found in self.columns)

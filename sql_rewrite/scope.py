@@ -42,7 +42,7 @@ class Cte:
         return self._read
 
     def read(self) -> None:
-        """Something reads it as rows of constants, which need not be lifted."""
+        """Says that something reads it, as rows of constants or as what it releases, which need not be lifted."""
         self._read = True
 
     def released(self) -> Released:

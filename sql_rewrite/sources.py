@@ -397,7 +397,9 @@ class SourceNames:
         found = entry.column(name)
         if found is None or not isinstance(found[1], ColumnRef):
             return None
-        source = next(source for source in entry.rows.sources if source.relation == found[1].relation)
+        source = next((one for one in entry.rows.sources if one.relation == found[1].relation), None)
+        if source is None:
+            return None  # a released number
         column = source.table.column(found[1].name)
         assert column is not None
         return source, column

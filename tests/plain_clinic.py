@@ -27,8 +27,10 @@ from mechanisms.families import NoiseFamily
 from mechanisms.release import release
 from privacy.bounds import ContributionBound, ValueBounds
 from privacy.policy import Column, ColumnType, Dataset, Limits, PublicKeys, Reference, Table
+from privacy.statement import StageValue
 from privacy.unit import PrivacyUnit
 from server import answer_rows
+from server.journey.stages import stage_values
 from server.public_tables import PublicTables, public_shapes
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
@@ -156,11 +158,13 @@ class Clinic:
             Price(NoiseFamily.GAUSSIAN, EPSILON**2, delta) if gaussian else Price(NoiseFamily.LAPLACE, EPSILON, delta)
         )
         released = []
+        values: dict[StageValue, float | None] = {}
         for core in cores:
             calibration = calibrate([core.described for core in cores], price)
-            exact = self.private.run(self.snapshot, lower(core), timeout_seconds=60)
+            exact = self.private.run(self.snapshot, lower(core).filled(values), timeout_seconds=60)
             confidence = Fraction(95, 100)
             released.append(release(core.described, calibration, exact, bits=FixedBits(5), confidence=confidence))
+            values.update(stage_values(core, released[-1]))
         answer = answer_rows.assemble(
             plan.shell,
             types,

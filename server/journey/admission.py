@@ -40,6 +40,7 @@ from server.journey.release_key import quality_of, release_key
 from server.journey.repeats import AnswerParts, Repeats
 from server.journey.reuse import Reusable, Stored, serves
 from server.journey.sizes import Sizes
+from server.journey.stages import at_origins, refuse_width
 from server.journey.two_charges import Learned, first_priced
 from server.journey.value_stage import Told
 from server.journey.wire_answer import answer, shared_part
@@ -107,6 +108,7 @@ class Admission:
             keys = [charge.core_key for charge in earlier.charges[: len(prepared.cores)]]
             return prepared, quoting.quote(earlier.priced, reusable, keys)
         priced = quoting.price()
+        question, prepared, _ = at_origins(question, prepared, priced, path[0], self._stored)
         charges = charges_of(prepared, priced)
         reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
         if priced is not None:
@@ -145,6 +147,7 @@ class Admission:
         dataset = prepared.plan.dataset
         quoting = Quoting(question, prepared, path)
         priced = quoting.price()
+        question, prepared, inputs = at_origins(question, prepared, priced, path[0], self._stored, query_id)
         charges = charges_of(prepared, priced)
         reusable = Reusable(self._stored, question, dataset, charges, path[0], cores=len(prepared.cores))
         asked = Asked(
@@ -156,6 +159,7 @@ class Admission:
             if len(charges) == len(prepared.cores)
             else needed_charges(prepared, priced, charges, reusable.serve()),
             path=path,
+            inputs=inputs,
         )
         if self._free.wait_seconds(question.principal) and all(reusable.serve()):
             self._refuse_free_answer(question)
@@ -293,6 +297,7 @@ class Admission:
         choose it as well: then nothing is known of what is cut.
         """
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
+        refuse_width(question, prepared.plan)
         question = self._sizes.resolved(question, prepared)
         if question.half_width is None:
             return question, prepared, True

@@ -95,6 +95,7 @@ def request_of(asked: Asked, reuse: Reuse) -> ReserveRequest:
         reuse=reuse,
         most=None if asked.priced is None else asked.priced.cost,
         charges=asked.histograms_only,
+        inputs=asked.inputs,
         description=_description(asked.prepared, asked.priced),
     )
 
@@ -137,9 +138,12 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
 def _lent(prepared: Prepared, place: int) -> bool:
     """Whether a core's sums may be read for a charge: not where norms or bounds were chosen for them.
 
-    What was chosen stands in the release and says something of the histogram, which is not among its events.
+    What was chosen stands in the release and says something of the histogram, which is not among its events. The same
+    holds of later stages and of what they read: their keys name one release, and its events are not theirs.
     """
     core = prepared.described[place]
+    if any(core.name == name or core.name in inputs for name, inputs in prepared.plan.stages):
+        return False
     return prepared.histograms[place] is None and core.name not in prepared.notes and not _bounded(prepared, core)
 
 
@@ -169,7 +173,7 @@ def _of_histogram(prepared: Prepared, priced: Priced, key: str) -> CoreCharge:
             (histogram.release_key(price.family), quality_of(price, part) * HISTOGRAM_SERVES)
             for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
         ),
-        lent=not any(_bounded(prepared, core) for core in of),
+        lent=not prepared.plan.stages and not any(_bounded(prepared, core) for core in of),
     )
 
 

@@ -29,6 +29,7 @@ from server.journey.charges import text_key
 from server.journey.google import check_clause, check_groups
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
+from server.journey.stages import check_stages, sampled
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage, bound_or_nominal
 from server.public_tables import public_shapes
@@ -94,6 +95,7 @@ class Preparing:
         cores, values = bound_or_nominal(plan, power, self._dialect)
         check_groups(question.clause, cores)
         histograms = tuple(norm_core(core) for core in cores)
+        check_stages(plan, cores, [one is not None for one in histograms], values)
         # Before anything is written out, which may be long.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
         of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)
@@ -134,7 +136,7 @@ class Preparing:
             if histogram is not None and histogram.shared
         ]
         first += () if values is None else values.statements
-        self._check_plannable(question, (*statements, *first), dataset)
+        self._check_plannable(question, sampled(plan, (*statements, *first)), dataset)
         keys = tuple(core_key(core, dataset) for core in cores)
         if values is not None:
             keys = tuple(values.key(core.described.name, key) for core, key in zip(cores, keys, strict=True))

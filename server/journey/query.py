@@ -172,6 +172,8 @@ class Asked:
     path: tuple[Account, ...]
     histograms_only: bool = False
     """Whether the charges are those of histograms alone, whose sums are a charge of their own."""
+    inputs: Mapping[str, str | None] = field(default_factory=dict)
+    """Which stored release later stages read, by the key of its charge; None for one that the question makes."""
 
     @property
     def sums(self) -> tuple[CoreCharge, ...]:

@@ -26,7 +26,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.norms import norms_name
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.release import BoundsSource, NormSource
-from privacy.statement import Statement
+from privacy.statement import StageValue, Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_refusal
@@ -39,6 +39,7 @@ from server.journey.norms import choose_norms, require_reserved
 from server.journey.pace import Pace
 from server.journey.query import ToRun
 from server.journey.repeats import Repeats
+from server.journey.stages import stage_values
 from server.journey.two_charges import Learned, sums_refused
 from server.journey.value_bounds import at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage
@@ -71,6 +72,8 @@ class _Made:
     """Fresh and stored ones without their bodies, by core key."""
     histograms: dict[str, tuple[ReleasedTable, NormSource]] = field(default_factory=dict)
     """Histograms of norms, fresh and stored ones, by core key."""
+    values: dict[StageValue, float | None] = field(default_factory=dict)
+    """The numbers that later stages read, once they are released."""
     kept_of: str = ""
     """The histogram whose shared tables the engine keeps, until the next statement."""
 
@@ -291,7 +294,9 @@ class Running:
             charge = next((charge for charge in asked.charges if charge.core_key == key), None)
             if charge is None:
                 raise ExecutionFailed  # what was not charged is not released
-            table = self._measured(query, described, stage.statements[place], asked.priced.calibration, lease, visible)
+            table = self._measured(
+                query, described, stage.statements[place], asked.priced.calibration, made, lease, visible
+            )
             told = Told(table, BoundsSource.CHOSEN)
             stored = self._stored(query, charge, table)
             made.fresh.append(stored)
@@ -318,6 +323,8 @@ class Running:
             if count is not None and core.core.keys and core.described.keys.domain is not None:
                 table = without_empty(table, count)
             table = without_guesses(core, table)
+            if prepared.plan.stages:
+                made.values.update(stage_values(core, table))
             made.tables.append(table)
 
     def _stored(self, query: ToRun, charge: CoreCharge, table: ReleasedTable) -> StoredRelease:
@@ -342,7 +349,7 @@ class Running:
         core, histogram = prepared.cores[place], prepared.histograms[place]
         if histogram is None:
             table = self._measured(
-                query, core.described, prepared.statements[place], priced.calibration, lease, visible
+                query, core.described, prepared.statements[place], priced.calibration, made, lease, visible
             )
             return replace(table, norms=prepared.notes.get(core.described.name, ()))
         told, source = self._histogram(query, histogram.release_key(priced.family), made, lease, visible)
@@ -351,7 +358,7 @@ class Running:
         shared = histogram.shared and made.kept_of == histogram.described.name
         made.kept_of = ""
         statement = lower(chosen.core, self._dialect, shared=shared)
-        table = self._measured(query, chosen.core.described, statement, chosen.calibration, lease, visible)
+        table = self._measured(query, chosen.core.described, statement, chosen.calibration, made, lease, visible)
         return replace(table, norms=chosen.notes)
 
     def _histogram(
@@ -375,7 +382,9 @@ class Running:
             statement, kept = histogram.statement, histogram.shared and not asked.histograms_only
             if statement.shared is not None:
                 statement = replace(statement, shared=replace(statement.shared, kept=kept))
-            table = self._measured(query, histogram.described, statement, asked.priced.calibration, lease, visible)
+            table = self._measured(
+                query, histogram.described, statement, asked.priced.calibration, made, lease, visible
+            )
             made.kept_of = name if kept else ""
             steps = [
                 (norm.name, norm.step)
@@ -396,11 +405,14 @@ class Running:
         described: CoreStatistics,
         statement: Statement,
         calibration: Calibration,
+        made: _Made,
         lease: EngineLease | None,
         visible: VisibleRun,
     ) -> ReleasedTable:
-        """What a statement counts, with its noise."""
+        """What a statement counts, with its noise. The numbers of earlier stages are bound here, and nowhere else."""
         dataset = query.asked.prepared.plan.dataset
+        if query.asked.prepared.plan.stages:
+            statement = statement.filled(made.values)
         exact = self._private.run(
             self._served.snapshot(dataset),
             statement,

@@ -173,7 +173,7 @@ SELECT MAD(value) FROM readings
 -- not yet: unsupported_function
 SELECT ENTROPY(kind) FROM readings
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM homes WHERE area > (SELECT AVG(area) FROM homes)
 
 -- answered

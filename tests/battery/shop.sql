@@ -215,7 +215,7 @@ SELECT COUNT(*) FROM orders a JOIN orders b ON a.customer_id = b.customer_id WHE
 SELECT COUNT(DISTINCT a.customer_id) FROM orders a JOIN orders b ON a.customer_id = b.customer_id AND
 a.order_id < b.order_id
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM orders WHERE total > (SELECT AVG(total) FROM orders)
 
 -- answered
@@ -641,3 +641,16 @@ SELECT b.name, COUNT(*) FROM (SELECT customer_id, SUM(total) AS spent FROM order
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM customers c LEFT JOIN (VALUES (18), (19)) v(age) ON c.age = v.age
+
+-- answered
+WITH m AS (SELECT AVG(total) AS mean, STDDEV(total) AS spread FROM orders)
+SELECT COUNT(*) FROM orders, m WHERE total > m.mean + m.spread
+
+-- answered
+SELECT SUM(CASE WHEN total > (SELECT AVG(total) FROM orders) THEN 1 ELSE 0 END) AS above, COUNT(*) FROM orders
+
+-- answered
+SELECT total > (SELECT AVG(total) FROM orders) AS above, COUNT(*) FROM orders GROUP BY 1
+
+-- answered
+SELECT COUNT(*) FROM orders CROSS JOIN (SELECT AVG(total) AS mean FROM orders) AS m WHERE total BETWEEN mean / 2 AND mean * 2

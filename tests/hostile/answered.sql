@@ -793,3 +793,15 @@ SELECT COUNT(*) FROM visits NATURAL JOIN people
 
 -- answered: each row is of one person, whatever it meets
 SELECT COUNT(*) FROM people, unnest([1, 2])
+
+-- answered: a released number in the private part
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
+
+-- answered: a released number in the private part
+SELECT COUNT(*) FROM people WHERE age <> (SELECT AVG(age) FROM people)
+
+-- answered: one released row, which every row meets
+SELECT COUNT(*) FROM people p, (SELECT COUNT(*) AS n FROM visits) t
+
+-- answered: one released row, which every row meets
+WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n

@@ -21,6 +21,7 @@ from engines.texts import AskedText, encode_text, read_stopped
 from engines.twin import twin_of
 from privacy.aggregate import AggregateFunction
 from privacy.policy import Dataset, KeyValue
+from privacy.statement import StageValue
 from privacy.statistic import Estimate, Statistic, StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
@@ -131,7 +132,9 @@ class Clinic:
     def planned(self, sql: str, parameters: Mapping[str, ParameterValue] | None = None) -> list[Row]:
         """The rows of the plan with exact instead of noisy numbers. Errors: Refused."""
         plan = lift(sql, CLINIC, parameters)
-        tables = {bounded.core.name: self.released(bounded) for bounded in bound(plan)}
+        tables: dict[str, tuple[list[str], list[Row]]] = {}
+        for bounded in bound(plan):
+            tables[bounded.core.name] = self.released(bounded, tables)
         if plan.shell.trivial:
             return self._trivial(plan, tables)
         cursor = self.connection.cursor()
@@ -161,13 +164,20 @@ class Clinic:
         places = [names.index(str(output.column)) for output in plan.shell.outputs]
         return [tuple(row[place] for place in places) for row in rows]
 
-    def released(self, bounded: BoundedCore) -> tuple[list[str], list[Row]]:
+    def released(
+        self, bounded: BoundedCore, earlier: Mapping[str, tuple[list[str], list[Row]]]
+    ) -> tuple[list[str], list[Row]]:
         """One core's table without noise: its columns (keys, estimates, row$) and rows."""
         statement = lower(bounded)
-        found = self.connection.execute(statement.sql, list(statement.parameters)).fetchall()
+        read = [one for one in statement.parameters if isinstance(one, StageValue)]
+        if read:
+            found = [(one, earlier[one.core]) for one in read]
+            values = {one: rows[0][names.index(one.column)] for one, (names, rows) in found}
+            statement = statement.filled({one: None if x is None else float(x) for one, x in values.items()})
+        listed = self.connection.execute(statement.sql, list(statement.parameters)).fetchall()
         keys = len(statement.keys)
         cells: dict[tuple[KeyValue, ...], dict[str, int]] = {}
-        for row in found:
+        for row in listed:
             pairs = row[keys:]
             cells[row[:keys]] = {
                 total.name: pairs[2 * i] * 2**62 + pairs[2 * i + 1] for i, total in enumerate(statement.sums)

@@ -137,13 +137,16 @@ SELECT COUNT(*) FROM visits v LEFT SEMI JOIN people p ON v.person_id = p.person_
 SELECT COUNT(*) FROM visits v LEFT ANTI JOIN people p ON v.person_id = p.person_id
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people p, (SELECT COUNT(*) AS n FROM visits) t
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM visits v JOIN (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t ON v.ward = t.sex
 
 -- refused: unsupported_sql
-WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n
+WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits LEFT JOIN a ON visits.cost > a.n
+
+-- refused: raw_rows
+WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*), a.n FROM visits, a
+
+-- refused: unsupported_sql
+WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n
 
 -- refused: unsupported_sql
 SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x POSITIONAL JOIN (SELECT COUNT(*) AS n FROM visits) y

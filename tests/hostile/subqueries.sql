@@ -11,13 +11,22 @@ SELECT COUNT(*) FROM people WHERE NOT EXISTS (SELECT 1 FROM visits)
 SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.hospital_id = p.age) > 3
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
+SELECT COUNT(*) FROM people WHERE age > (SELECT age FROM people)
 
 -- refused: correlated_subquery
-SELECT COUNT(*) FROM people WHERE age = (SELECT MAX(age) FROM people)
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people GROUP BY sex)
 
 -- refused: correlated_subquery
-SELECT SUM((SELECT COUNT(*) FROM visits)) FROM people
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people LIMIT 1)
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people WHERE age > (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM people GROUP BY sex) AS t)
+
+-- refused: raw_rows
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) + age FROM people)
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age), MAX(age) FROM people)
 
 -- refused: correlated_subquery
 SELECT SUM(CASE WHEN EXISTS (SELECT 1 FROM visits) THEN 1 ELSE 0 END) FROM people

@@ -1,0 +1,189 @@
+"""Questions of several stages: which release a later stage read is a part of what its own release answers.
+
+The private parts of a question are priced together, and all of them are charged before the first one runs. A part that
+reads numbers which another part releases (`sql_rewrite.stages`) is a question of its own for each release that it may
+have read. So its key holds the key of that release and the query that made it, which is known before the release is:
+a query makes one release of a key at most. The same text finds both stored releases, and pays nothing.
+
+The ledger decides which stored releases serve. Where it would take others than those in the keys, nothing is charged,
+and the question is prepared again (`ReserveRequest.inputs`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from accountant.account import Account
+from accountant.request import CoreCharge, Reuse, StoredRelease
+from mechanisms.released_table import ReleasedTable
+from privacy.refusal import Finding, Refused
+from privacy.statement import StageValue, Statement
+from server.journey.charges import charges_of
+from server.journey.query import Prepared
+from server.journey.reuse import Reusable, Stored
+from server.journey.value_stage import ValueStage
+from server.pricing import Priced
+from server.question import Question
+from sql_rewrite.bounded import BoundedCore
+from sql_rewrite.plan import Plan
+
+__all__ = ["at_origins", "check_stages", "refuse_width", "sampled", "stage_values"]
+
+VERSION = 1
+"""Of the identity of what a later stage asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The release that a later stage reads: its key, and the query that made it, or makes it now."""
+
+    key: str
+    query_id: str
+
+    @staticmethod
+    def of(charge: CoreCharge, stored: StoredRelease | None, query_id: str) -> Origin:
+        """The stored release that serves a core, else the one that the query itself will make."""
+        return Origin(charge.core_key, query_id) if stored is None else Origin(stored.core_key, stored.query_id)
+
+
+def at_origins(
+    question: Question,
+    prepared: Prepared,
+    priced: Priced | None,
+    account: Account,
+    stored: Stored,
+    query_id: str = "",
+) -> tuple[Question, Prepared, dict[str, str | None]]:
+    """The question with keys that say which releases its later stages read, and which stored ones these are.
+
+    The last are by the key of their charge, None for what the query itself will release. Where a stored release that
+    would serve is too old for the question, none serves it: then all of it is measured anew.
+    """
+    if priced is None or not prepared.plan.stages:
+        return question, prepared, {}
+    for asked in (question, replace(question, reuse=Reuse.NONE)):
+        found, inputs = _at_origins(asked, prepared, priced, account, stored, query_id)
+        if _reusable(asked, found, priced, account, stored).reuse is not Reuse.NONE:
+            break
+    return asked, found, inputs
+
+
+def _at_origins(
+    question: Question, prepared: Prepared, priced: Priced, account: Account, stored: Stored, query_id: str
+) -> tuple[Prepared, dict[str, str | None]]:
+    places = {core.core.name: place for place, core in enumerate(prepared.cores)}
+    known: dict[str, Origin] = {}
+    inputs: dict[str, str | None] = {}
+    found = prepared
+    while names := _unsettled(prepared, known):
+        charges, serving = charges_of(found, priced), _reusable(question, found, priced, account, stored).found
+        for name in names:
+            charge = charges[places[name]]
+            release = serving.get(charge.core_key)
+            known[name] = Origin.of(charge, release, query_id)
+            inputs[charge.core_key] = None if release is None else release.id
+        found = _with_keys(prepared, known)
+    return found, inputs
+
+
+def _reusable(question: Question, prepared: Prepared, priced: Priced, account: Account, stored: Stored) -> Reusable:
+    charges = charges_of(prepared, priced)
+    return Reusable(stored, question, prepared.plan.dataset, charges, account, cores=len(prepared.cores))
+
+
+def _unsettled(prepared: Prepared, known: Mapping[str, Origin]) -> list[str]:
+    """The cores that later stages read whose origin is not known yet, and can be: their own keys are complete."""
+    stages = dict(prepared.plan.stages)
+    read = {name for inputs in stages.values() for name in inputs}
+    return sorted(name for name in read - known.keys() if known.keys() >= set(stages.get(name, ())))
+
+
+def _with_keys(prepared: Prepared, known: Mapping[str, Origin]) -> Prepared:
+    """The query as it was prepared, with complete keys of the cores whose origins are known."""
+    stages = dict(prepared.plan.stages)
+    keys, histograms = [], []
+    for core, key, histogram in zip(prepared.cores, prepared.keys, prepared.histograms, strict=True):
+        inputs = stages.get(core.core.name, ())
+        settled = bool(inputs) and known.keys() >= set(inputs)
+        keys.append(_key(key, inputs, known) if settled else key)
+        if settled and histogram is not None:
+            histogram = replace(histogram, key=_key(histogram.key, inputs, known))
+        histograms.append(histogram)
+    return replace(prepared, keys=tuple(keys), histograms=tuple(histograms))
+
+
+def _key(key: str, inputs: Sequence[str], known: Mapping[str, Origin]) -> str:
+    """The key of a core (SHA-256, hex) that reads these releases, by the names that its expressions have for them."""
+    read = [[name, known[name].key, known[name].query_id] for name in sorted(inputs)]
+    body = {"core": key, "stages": read, "version": VERSION}
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def stage_values(core: BoundedCore, table: ReleasedTable) -> dict[StageValue, float | None]:
+    """What a core releases, for the parameters of later stages; nothing of a core with groups.
+
+    A number that is no finite double is NULL, as it is everywhere in the private part.
+    """
+    if core.core.keys:
+        return {}
+    estimates = {aggregate.name for aggregate in core.core.aggregates}
+    found: dict[StageValue, float | None] = {}
+    for column in table.columns:
+        if column.name in estimates:
+            (value,) = column.numbers
+            number = None if value is None else float(value)
+            finite = number is not None and math.isfinite(number)
+            found[StageValue(core.described.name, column.name)] = number if finite else None
+    return found
+
+
+def sampled(plan: Plan, statements: Sequence[Statement]) -> list[Statement]:
+    """Statements as the planner tries them before anything is spent: with made-up numbers for what is not released."""
+    made: defaultdict[StageValue, float | None] = defaultdict(lambda: 1.0)
+    filled = [statement.filled(made) for statement in statements]
+    read = {name for _, inputs in plan.stages for name in inputs}
+    assert {value.core for value in made} <= read, "a statement reads a stage that the plan does not know"
+    return filled
+
+
+def check_stages(plan: Plan, cores: Sequence[BoundedCore], normed: Sequence[bool], values: ValueStage | None) -> None:
+    """Refuses later stages whose histograms would come before the numbers that they read. Errors: Refused."""
+    later = {name for name, _ in plan.stages}
+    for core, scaled in zip(cores, normed, strict=True):
+        if scaled and values is not None and core.core.name in later and core.core.name in values.places:
+            raise Refused([_BOUNDS_LATER])
+
+
+def refuse_width(question: Question, plan: Plan) -> None:
+    """Refuses an accuracy as the price of a question of several stages. Errors: Refused."""
+    if plan.stages and (question.half_width is not None or question.relative is not None):
+        raise Refused([_NO_WIDTH])
+
+
+_BOUNDS_LATER = Finding(
+    code="column_without_bounds",
+    what="a later stage is refused",
+    why="It sums a column without value bounds where units may have several rows. Bounds and norms are chosen before "
+    "the first number is released, and those of a later stage depend on it.",
+    instead=(
+        "clip the argument: SUM(GREATEST(0, LEAST(x, 1000)))",
+        "ask the nested query by itself, and write its number (or $name, a parameter) in its place",
+        "ask an administrator to declare bounds for the column",
+    ),
+)
+
+_NO_WIDTH = Finding(
+    code="unsupported_sql",
+    what="an accuracy for a question of several stages is refused",
+    why="Its first numbers are read by later stages and are no part of the answer, so the price of a width cannot say "
+    "how exact they should be. It is not answered yet.",
+    instead=(
+        'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
+        "ask the nested query by itself with an accuracy, and write its number (or $name, a parameter) in its place",
+    ),
+)

@@ -1,0 +1,55 @@
+"""Released values in the private part of a query: columns of an earlier stage, the same in every row.
+
+An expression of a core may hold a number that another core of the same question has released. It stands there as a
+column of a relation of ours: of unknown value, NULL allowed, so types, ranges and sensitivities are proved for every
+value that it can have. In the statement it is a parameter that is bound when the earlier stage is released
+(`privacy.statement.StageValue`); the text of the statement is the same for every value (mechanisms/stages.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from privacy.policy import ColumnType
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of
+from sql_rewrite.plan import Core
+
+__all__ = ["is_released", "released_of", "released_value", "stages_of"]
+
+_MARK = "$"
+
+
+def released_value(core: str, column: str, *, declared: Interval | None, shown: str) -> ColumnRef:
+    """The value of a column of a core that releases one row. `declared` is where its values belong, as in a column."""
+    kind = ColumnType.NUMBER
+    return ColumnRef(f"{core}{_MARK}", column, kind, nullable=True, declared=declared, shown=shown)
+
+
+def is_released(reference: ColumnRef) -> bool:
+    """Whether a column is a value that an earlier stage releases."""
+    return reference.relation.startswith("c") and reference.relation.endswith(_MARK)
+
+
+def released_of(reference: ColumnRef) -> str:
+    """The core that releases it."""
+    assert is_released(reference)
+    return reference.relation.removesuffix(_MARK)
+
+
+def stages_of(core: Core) -> frozenset[str]:
+    """The cores whose released values this one reads."""
+    found = {column for expression in _expressions(core) for column in columns_of(expression)}
+    return frozenset(released_of(column) for column in found if is_released(column))
+
+
+def _expressions(value: object) -> Iterator[Expression]:
+    """Every expression inside a part of a plan."""
+    if isinstance(value, (ColumnRef, Literal, Call)):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _expressions(item)
+    elif dataclasses.is_dataclass(value) and type(value).__module__ == Core.__module__:
+        for field in dataclasses.fields(value):
+            yield from _expressions(getattr(value, field.name))

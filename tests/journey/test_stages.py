@@ -1,0 +1,240 @@
+"""Questions of several stages over the whole way: their numbers, their price, their identity, and their failures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from accountant.request import Reuse
+from privacy.refusal import ExecutionFailed, Refused
+from server.answer_rows import from_stored
+from server.services import Services
+from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files
+from tests.journey.norm_clinic import write_auto_clinic
+from tests.mechanisms.support import recorded
+
+ABOVE = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"
+QUESTIONS = (
+    ABOVE,
+    "SELECT sex, COUNT(*) AS n, AVG(salary) AS s FROM people "
+    "WHERE age > (SELECT AVG(age) + STDDEV(age) / 2 FROM people) GROUP BY sex ORDER BY sex",
+    "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people WHERE salary > "
+    "(SELECT AVG(salary) FROM people))",
+    "WITH m AS (SELECT AVG(age) AS a, COUNT(*) AS n FROM people) "
+    "SELECT SUM(ABS(age - (SELECT a FROM m))) AS d, COUNT(*) FILTER (WHERE person_id < (SELECT n / 2 FROM m)) AS h "
+    "FROM people",
+    "SELECT age > (SELECT MEDIAN(age) FROM people) AS older, COUNT(*) AS n FROM people GROUP BY 1 ORDER BY 1",
+    "SELECT COUNT(*) AS n FROM people WHERE income > (SELECT AVG(income) FROM people)",
+    "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people WHERE age > 1000)",
+)
+_NAMES = map("analyst{}".format, itertools.count())
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def services(home: Path) -> Iterator[Services]:
+    path = write_files(home / "sources")
+    with services_of(home) as started:
+        attach(started, path)
+        attach(started, write_auto_clinic(home / "auto"))
+        yield started
+
+
+@pytest.fixture(scope="module")
+def plain(home: Path, services: Services) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for file in (home / "sources").glob("*.csv"):
+            connection.execute(f"CREATE TABLE {file.stem} AS FROM '{file}'")
+        yield connection
+
+
+def analyst(services: Services, dataset: str = "clinic") -> str:
+    """A new analyst with an account."""
+    name = next(_NAMES)
+    open_account(services.ledger, name, dataset=dataset)
+    return name
+
+
+def charged(answer: dict[str, Any]) -> Fraction:
+    """What an answer took of its account."""
+    return sum((Fraction(one["epsilon"]) for one in answer["accounting"]["charged"]), Fraction(0))
+
+
+def spent(services: Services, who: str) -> Fraction:
+    """How much of its account an analyst has used."""
+    ((leaf, *_),) = services.ledger.spendable("clinic", who)
+    return Fraction(leaf.limit.epsilon - leaf.remaining_epsilon())
+
+
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_without_noise_it_is_what_the_engine_says(
+    services: Services, plain: duckdb.DuckDBPyConnection, sql: str
+) -> None:
+    """Each stage is that of DuckDB, up to the rounding of values; the same text once more costs nothing."""
+    who = analyst(services)
+    with recorded(noiseless=True):
+        answer = answer_to(services, question(sql, who, epsilon="2"))
+    rows = [row for row in answer["rows"] if row[0] is not None]  # public keys: the empty group of NULL
+    for got, wanted in zip(rows, plain.execute(sql).fetchall(), strict=True):
+        for value, truth in zip(got, wanted, strict=True):
+            assert value == (pytest.approx(truth, rel=2e-3) if isinstance(truth, int | float) else truth)
+    assert "conditional_on_release" in {warning["code"] for warning in answer["warnings"]}
+    again = answer_to(services, question(sql, who, epsilon="2"))
+    assert again["rows"] == answer["rows"]
+    assert again["accounting"]["charged"] == []
+    assert again["links"]["releases"] == answer["links"]["releases"]
+
+
+def test_the_later_stage_reads_the_released_number(
+    services: Services, plain: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows the count at the noisy average that was released, and not at the true one."""
+    who = analyst(services)
+    with recorded(noiseless=True):
+        first = answer_to(services, question("SELECT AVG(cost) AS a FROM visits WHERE ward = 'a'", who))
+    mean = first["rows"][0][0]
+    for wrong in (mean, mean / 2):
+        asked = question(ABOVE.replace("FROM visits)", "FROM visits WHERE ward = 'a')"), analyst(services))
+        query: Any = services.journey.admit(asked)
+        running: Any = services.journey.running  # type: ignore[attr-defined]
+        with monkeypatch.context() as patch, recorded(noiseless=True):
+            patch.setattr(running, "_measured", partial(_told, running._measured, wrong))
+            services.journey.complete(query)
+        (found,) = _stored_counts(services, query.query_id)
+        assert found == plain.execute("SELECT COUNT(*) FROM visits WHERE cost > ?", [wrong]).fetchone()[0]  # type: ignore[index]
+
+
+def _told(measured: Any, number: float, *arguments: Any) -> Any:
+    """What is released, with another number for an average."""
+    table = measured(*arguments)
+    changed = [
+        replace(column, values=(number,)) if column.type.value == "number" else column for column in table.columns
+    ]
+    return replace(table, columns=tuple(changed))
+
+
+def _stored_counts(services: Services, query_id: str) -> list[Any]:
+    """The whole numbers that a query released."""
+    ledger: Any = services.ledger
+    tables = [from_stored(release.body, "c0", Fraction(95, 100)) for release in ledger.releases_of(query_id)]
+    return [column.values[0] for table in tables for column in table.columns if column.type.value == "integer"]
+
+
+def test_both_stages_are_charged_before_the_first_and_divide_the_spend(services: Services) -> None:
+    """Shows the price of a question of two stages: the spend, whatever was released; and no charge for a stored one."""
+    who = analyst(services)
+    estimate = services.journey.estimate(question(ABOVE, who))
+    answer = answer_to(services, question(ABOVE, who))
+    assert charged(answer) == 1
+    assert Fraction(str(estimate["price"]["epsilon"])) == 1  # type: ignore[index]
+    assert services.journey.estimate(question(ABOVE, who))["verdict"] == "free"
+    other = analyst(services)
+    answer_to(services, question("SELECT AVG(cost) AS a FROM visits", other))
+    later = answer_to(services, question(ABOVE, other))
+    assert 0 < charged(later) < 1
+
+
+def test_another_release_of_the_first_number_is_another_question(services: Services) -> None:
+    """Shows that a better first release, bought in between, is not taken for the one that the count was made at."""
+    who = analyst(services)
+    answer = answer_to(services, question(ABOVE, who, epsilon="1"))
+    again = answer_to(services, question("SELECT AVG(cost) AS a FROM visits", who, epsilon="8", reuse="none"))
+    moved = answer_to(services, question(ABOVE, who, epsilon="1"))
+    assert charged(moved) > 0
+    first, second = answer["links"]["releases"], moved["links"]["releases"]
+    assert second[0] == again["links"]["releases"][0] != first[0]
+    assert second[1] != first[1]
+    assert charged(answer_to(services, question(ABOVE, who, epsilon="1"))) == 0
+
+
+def test_where_the_ledger_takes_another_release_nothing_is_charged(services: Services) -> None:
+    """Shows a first number that is stored between the price and the charge: the question is prepared again."""
+    who = analyst(services)
+    ledger: Any = services.ledger
+    reserve, seen = ledger.reserve, []
+
+    def interrupted(request: Any) -> Any:
+        seen.append(request.inputs)
+        if len(seen) == 1:
+            answer_to(services, question("SELECT AVG(cost) AS a FROM visits", who))
+        return reserve(request)
+
+    ledger.reserve = interrupted
+    try:
+        admitted: Any = services.journey.admit(question(ABOVE, who))
+    finally:
+        ledger.reserve = reserve
+    # The first request wants it made anew; the one inside is that of the average; the last one names its release.
+    assert [list(inputs.values()) for inputs in seen[:2]] == [[None], []]
+    (named,) = seen[-1].values()
+    assert named is not None
+    assert [release.id for release in admitted.paid.reused.values()] == [named]
+    services.journey.complete(admitted)
+    assert not ledger.audit().findings
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_failure_of_either_stage_is_one_outcome(
+    services: Services, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Shows one opaque error, the whole charge kept, and nothing stored, whichever statement failed."""
+    who = analyst(services)
+    private: Any = services.journey.running._private  # type: ignore[attr-defined]
+    run, calls = private.run, []
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == failing:
+            raise ExecutionFailed
+        return run(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(private, "run", fails)
+        with pytest.raises(ExecutionFailed) as failed:
+            answer_to(services, question(ABOVE, who))
+    assert failed.value.started
+    assert spent(services, who) == pytest.approx(1, rel=1e-6)
+    assert charged(answer_to(services, question(ABOVE, who))) == 1
+
+
+def test_too_old_a_stage_makes_all_of_them_anew(services: Services) -> None:
+    """Shows that a question which wants fresh releases gets them for every stage."""
+    who = analyst(services)
+    first = answer_to(services, question(ABOVE, who))
+    fresh = answer_to(services, question(ABOVE, who, max_staleness_s=0))
+    assert charged(fresh) == 1
+    assert not set(first["links"]["releases"]) & set(fresh["links"]["releases"])
+    none = answer_to(services, question(ABOVE, who, reuse=Reuse.NONE))
+    assert charged(none) == 1
+
+
+def test_norms_of_a_later_stage_are_chosen_after_the_number_that_it_reads(services: Services) -> None:
+    """Shows units scaled to norms in both stages: the histogram of the second is of rows that the number chooses."""
+    who = analyst(services, "wards")
+    sql = "SELECT ward, COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits) GROUP BY ward"
+    answer = answer_to(services, question(sql, who, dataset="wards", epsilon="20"))
+    assert len(answer["rows"]) == 4
+    assert {norm["source"] for norm in answer["provenance"]["norms"]} == {"chosen"}
+    again = answer_to(services, question(sql, who, dataset="wards", epsilon="20"))
+    assert again["accounting"]["charged"] == []
+    assert again["rows"] == answer["rows"]
+
+
+def test_an_accuracy_is_no_price_of_stages(services: Services) -> None:
+    """Shows the refusal, and that the suggested spend is answered."""
+    who = analyst(services)
+    with pytest.raises(Refused) as refused:
+        services.journey.admit(question(ABOVE, who, epsilon=None, half_width=Fraction(50)))
+    assert "several stages" in refused.value.findings[0].what
