@@ -30,6 +30,7 @@ __all__ = [
     "conjuncts",
     "declared",
     "is_unit",
+    "keyed",
     "link_of",
     "linked",
     "listed",
@@ -99,6 +100,7 @@ def linked(
     parents = set(joined)
     of_units: list[tuple[exp.Expr, exp.Expr, Link]] = []
     of_keys: list[tuple[exp.Expr, exp.Expr, Link]] = []
+    of_unique: list[tuple[exp.Expr, exp.Expr, Link]] = []
     for whole in conjuncts(node.args["where"].this):
         for part in _in_every_branch(whole):
             link = _along(part, names, text)
@@ -106,12 +108,14 @@ def linked(
                 for kept, same in ((of_units, partial(both_units, dataset=dataset)), (of_keys, one_key)):
                     shared = _shared(part, names, same, text)
                     kept += [] if shared is None else [(whole, part, shared)]
+                to_unique = None if link is not None else _to_unique(part, names, text)
+                of_unique += [] if to_unique is None else [(whole, part, to_unique)]
                 continue
             parents.add(link.right.entry.relation)
             found.append(link)
             if part is whole:
                 own.add(id(part))
-    for whole, part, link in (*of_units, *of_keys):
+    for whole, part, link in (*of_units, *of_keys, *of_unique):
         if link.right.entry.relation not in parents:
             parents.add(link.right.entry.relation)
             found.append(link)
@@ -151,6 +155,15 @@ def _along(part: exp.Expr, names: SourceNames, text: Text) -> Link | None:
         return None
     child, parent = ends if refers(*ends) else reversed(ends)
     return Link(child, parent, outer="", place=partial(text.position, part)) if refers(child, parent) else None
+
+
+def _to_unique(part: exp.Expr, names: SourceNames, text: Text) -> Link | None:
+    """The join that an equality says, if one of its columns is a unique one of a public table."""
+    ends = _known(part, names)
+    if ends is None:
+        return None
+    found = next(((one, two) for one, two in (ends, ends[::-1]) if keyed(one, two)), None)
+    return None if found is None else Link(*found, outer="", place=partial(text.position, part))
 
 
 def _in_every_branch(part: exp.Expr) -> list[exp.Expr]:
@@ -269,14 +282,15 @@ def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
 
 
 def _joins_by(link: Link | None, dataset: Dataset) -> int:
-    """How good an equality is for a join: along a reference, of units, of one key space, of stored columns, none."""
+    """How good an equality is for a join: along a reference, of units, of one key space or key, any other, none."""
     if link is None:
         return 0
     if refers(link.left, link.right) or refers(link.right, link.left):
         return 4
     if both_units(link.left, link.right, dataset=dataset):
         return 3
-    return 2 if one_key(link.left, link.right) else 1
+    several = one_key(link.left, link.right) or keyed(link.left, link.right) or keyed(link.right, link.left)
+    return 2 if several else 1
 
 
 def both_units(one: End, other: End, *, dataset: Dataset) -> bool:
@@ -298,6 +312,13 @@ def is_unit(end: End, dataset: Dataset) -> bool:
     """Whether the column is the key of the unit that the row belongs to, in every row of the table."""
     found = reference(end.source, end.column, dataset)
     return found.is_unit and end.source.table.protected
+
+
+def keyed(child: End, parent: End) -> bool:
+    """Whether the parent's column is a unique one of a public table, so that a row meets one of its rows at most."""
+    table, column = parent.source.table, parent.column
+    unique = column.unique or (table.key or "").lower() == column.name.lower()
+    return parent.source.stored and not table.protected and unique and child.column.type is column.type
 
 
 def refers(child: End, parent: End) -> bool:

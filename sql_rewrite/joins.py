@@ -1,7 +1,8 @@
 """Joins of a private block: many-to-one, from the table whose rows are counted to its parents, or on the unit.
 
 A join along a declared reference leads from the table that holds it to the table whose unique key it names. It never
-repeats a row, so the contribution bounds of the first table stay true.
+repeats a row, so the contribution bounds of the first table stay true. So does one to a public table by a column that
+is declared unique, from any column of that type: attaching verifies that its values are different.
 
 Two relations of rows about people are also joined where both sides are the unit's key. Claim: the join is unit-local.
 Proof: two rows meet only where their units are equal, so every row of the join belongs to that one unit, and the rows
@@ -30,6 +31,7 @@ from sql_rewrite.join_links import (
     both_units,
     conjuncts,
     declared,
+    keyed,
     link_of,
     linked,
     listed,
@@ -200,9 +202,9 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
     preserved: set[str] = set()
     for place, link in enumerate(links):
         child, parent = link.left, link.right
-        if not refers(child, parent):
+        if not refers(child, parent) and (refers(parent, child) or not keyed(child, parent)):
             child, parent = parent, child
-        along = refers(child, parent)
+        along = refers(child, parent) or keyed(child, parent)
         kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
         single = along and kept is not parent and parent.entry.relation not in joins
         single = single and parent.source.relation == _first(parent.entry)

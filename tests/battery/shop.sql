@@ -594,6 +594,13 @@ SELECT COUNT(*) FROM (SELECT customer_id FROM customers EXCEPT SELECT customer_i
 SELECT segment, COUNT(*) FROM customers WHERE customer_id IN (SELECT customer_id FROM orders WHERE status = 'open' UNION
 SELECT customer_id FROM orders WHERE total > 1500) GROUP BY segment
 
+-- answered
+SELECT r.region, COUNT(*) FROM (SELECT region_id FROM customers WHERE newsletter UNION ALL SELECT c.region_id FROM orders o
+JOIN customers c USING (customer_id)) t JOIN regions r ON r.region_id = t.region_id GROUP BY r.region
+
+-- answered
+SELECT p.category, COUNT(*) FROM items i, products p WHERE i.quantity = p.product_id GROUP BY p.category
+
 -- refused: correlated_subquery
 SELECT COUNT(*) FROM (SELECT status FROM orders UNION SELECT segment FROM customers) t
 

@@ -805,3 +805,6 @@ SELECT COUNT(*) FROM people p, (SELECT COUNT(*) AS n FROM visits) t
 
 -- answered: one released row, which every row meets
 WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n
+
+-- answered: each row is of one person, whatever it meets
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.person_id = h.hospital_id

@@ -50,9 +50,6 @@ SELECT COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.beds
 SELECT COUNT(*) FROM visits v JOIN hospitals h ON v.ward = h.region
 
 -- refused: join_not_on_key
-SELECT COUNT(*) FROM people p JOIN hospitals h ON p.person_id = h.hospital_id
-
--- refused: join_not_on_key
 SELECT COUNT(*) FROM people p JOIN hospitals h ON TRUE
 
 -- refused: join_not_on_key
@@ -264,3 +261,18 @@ SELECT COUNT(*) FROM people NATURAL JOIN hospitals
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits a NATURAL JOIN visits b
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.education = h.region
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.education = h.hospital_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.age > h.hospital_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM people p JOIN hospitals h ON p.age + 1 = h.hospital_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM hospitals h JOIN people p ON p.hours = h.hospital_id JOIN hospitals k ON k.hospital_id = h.hospital_id JOIN people q ON q.hours = k.hospital_id

@@ -64,7 +64,7 @@ SELECT * FROM hospitals POSITIONAL JOIN hospitals g
 -- refused: join_not_on_key
 SELECT * FROM hospitals, people
 
--- refused: join_not_on_key
+-- refused: raw_rows
 SELECT h.region, p.age FROM hospitals h JOIN people p ON p.person_id = h.hospital_id
 
 -- refused: raw_rows

@@ -181,3 +181,17 @@ def test_the_units_table_stays_one_row_beside_bands() -> None:
     assert isinstance(by_sex.contribution, Contribution)
     assert isinstance(by_band.contribution, Contribution)
     assert (by_sex.contribution.groups, by_band.contribution.groups) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT region, COUNT(*) FROM people JOIN hospitals ON hours = hospital_id GROUP BY region",
+        "SELECT region, COUNT(*) FROM hospitals h JOIN people p ON h.hospital_id = p.hours GROUP BY region",
+        "SELECT region, COUNT(*) FROM people, hospitals WHERE hospital_id = hours GROUP BY region",
+        "SELECT region, COUNT(*) FROM people p LEFT JOIN hospitals h ON p.hours = h.hospital_id GROUP BY region",
+    ],
+)
+def test_a_public_key_is_met_once(text: str) -> None:
+    """Shows that a join by a unique column of a public table repeats nobody, with a reference or without one."""
+    assert core(text).one_row
