@@ -1,17 +1,26 @@
-"""Error of three quantiles of a column from one noisy tree, against the exponential mechanism at the same epsilon.
+"""Error of quantiles of a column from one noisy tree, against selections and OpenDP at the same pure epsilon.
 
     python -m benchmarks.quantiles DATA.csv [--runs 100]
 
-DATA.csv has the columns age, hours_per_week and fnlwgt, one row of each unit. The 0.1, 0.5 and 0.9 quantile of a whole
-column together: Laplace noise on a tree at epsilon, and three selections at a third of it each, whose utility is the
-distance of a value's ranks from the one that is asked for. Root-mean-square errors over the runs. Prints one JSON
-object.
+DATA.csv has the columns age, hours_per_week and fnlwgt, one row of each unit. The median of a whole column alone, and
+the 0.1, 0.5 and 0.9 quantile together, by
+
+    tree         Laplace noise on a tree of counts at epsilon: one release, whatever is asked of it
+    selections   the exponential mechanism over all values (the form of earlier systems): utility is the distance of a
+                 value's ranks from the one that is asked for, and each quantile has an equal part of epsilon
+    opendp       `make_private_quantile` over whole numbers, or 4,096 candidates of one width, with an equal part of
+                 epsilon each; "not installed" where OpenDP is not (`pip install opendp`, beside what we require)
+
+Root-mean-square errors over the runs, one number for each quantile. Prints one JSON object. mechanisms/quantiles.md has
+the figures for UCI Adult.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import importlib
+import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -30,7 +39,12 @@ from privacy.statistic import CoreStatistics, Encoding, Estimate, Keys, Sensitiv
 from privacy.unit import Neighbouring
 
 GREATEST = {"age": 100, "hours_per_week": 100, "fnlwgt": 1_500_000}
-PARTS = (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
+ASKED = {
+    "median": (Fraction(1, 2),),
+    "0.1, 0.5 and 0.9": (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)),
+}
+
+Parts = tuple[Fraction, ...]
 
 Integers = npt.NDArray[np.int64]
 
@@ -42,7 +56,12 @@ def read(path: Path) -> dict[str, Integers]:
     return {name: np.array([int(row[name]) for row in rows]) for name in GREATEST}
 
 
-def from_tree(values: Integers, most: int, epsilon: str, runs: int) -> list[list[float]]:
+def errors(distances: npt.NDArray[np.float64]) -> list[float]:
+    """Root-mean-square errors of each quantile."""
+    return [round(float(error), 3) for error in np.sqrt((distances**2).mean(axis=0))]
+
+
+def from_tree(values: Integers, most: int, epsilon: str, parts: Parts, runs: int) -> list[list[float]]:
     """Values of the quantiles in every run."""
     width = -(-(most + 1) // PLACES[0])
     places = -(-(most + 1) // width)
@@ -52,7 +71,7 @@ def from_tree(values: Integers, most: int, epsilon: str, runs: int) -> list[list
     encoding = Encoding(Fraction(width - 1, 2), Fraction(width), 0, places - 1)
     statistic = Statistic("s0", StatisticKind.RANKS, bound, tree.nodes, encoding, tree=tree)
     estimates = [
-        Estimate(f"a{place}", AggregateFunction.QUANTILE, "s0", fraction=part) for place, part in enumerate(PARTS)
+        Estimate(f"a{place}", AggregateFunction.QUANTILE, "s0", fraction=part) for place, part in enumerate(parts)
     ]
     core = CoreStatistics("c0", Keys((), ((),), 1), (statistic,), tuple(estimates))
     calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(epsilon), Fraction(0)))
@@ -65,19 +84,42 @@ def from_tree(values: Integers, most: int, epsilon: str, runs: int) -> list[list
     return found
 
 
-def selected(values: Integers, most: int, epsilon: float, draw: np.random.Generator) -> list[float]:
-    """The quantiles by the exponential mechanism, each with a third of epsilon. Simulated in floats: for comparison."""
+def selected(values: Integers, most: int, epsilon: float, parts: Parts, draw: np.random.Generator) -> list[float]:
+    """The quantiles by the exponential mechanism, with equal parts of epsilon. Simulated in floats: for comparison."""
     ordered = np.sort(values)
     ends = np.unique(np.concatenate([[0], ordered, [most]]))
     below, upto = np.searchsorted(ordered, ends, "left"), np.searchsorted(ordered, ends, "right")
     widths = np.diff(np.concatenate([ends, [most + 1]]))
     found = []
-    for part in map(float, PARTS):
+    for part in map(float, parts):
         goal = part * len(values)
         utility = -np.maximum(np.maximum(below - goal, goal - upto), 0)
-        scores = epsilon / 3 * utility / (2 * max(part, 1 - part)) + np.log(widths)
+        scores = epsilon / len(parts) * utility / (2 * max(part, 1 - part)) + np.log(widths)
         found.append(float(ends[int(np.argmax(scores + draw.gumbel(size=len(ends))))]))
     return found
+
+
+def by_opendp(values: Integers, most: int, epsilon: float, parts: Parts, runs: int) -> list[list[float]] | None:
+    """The quantiles by OpenDP's own mechanism, with equal parts of epsilon; None where it is not installed."""
+    try:
+        dp = importlib.import_module("opendp.prelude")
+    except ImportError:
+        return None
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance(), dp.max_divergence()
+    candidates = np.linspace(0, most, min(most + 1, PLACES[0])).tolist()
+    given = values.astype(float).tolist()
+    measurements = [
+        dp.binary_search_chain(
+            lambda scale, part=part: dp.m.make_private_quantile(
+                *space, candidates=candidates, alpha=float(part), scale=scale
+            ),
+            d_in=1,
+            d_out=epsilon / len(parts),
+        )
+        for part in parts
+    ]
+    return [[float(measurement(given)) for measurement in measurements] for _ in range(runs)]
 
 
 def main() -> None:
@@ -89,14 +131,16 @@ def main() -> None:
     draw = np.random.default_rng(7)
     result = {}
     for name, values in read(given.data).items():
-        truth = np.quantile(values, [float(part) for part in PARTS])
-        for epsilon in ("0.1", "1"):
+        most, runs = GREATEST[name], given.runs
+        for (asked, parts), epsilon in itertools.product(ASKED.items(), ("0.1", "1")):
+            truth = np.quantile(values, [float(part) for part in parts])
             ways = {
-                "tree": from_tree(values, GREATEST[name], epsilon, given.runs),
-                "selections": [selected(values, GREATEST[name], float(epsilon), draw) for _ in range(given.runs)],
+                "tree": from_tree(values, most, epsilon, parts, runs),
+                "selections": [selected(values, most, float(epsilon), parts, draw) for _ in range(runs)],
+                "opendp": by_opendp(values, most, float(epsilon), parts, runs),
             }
-            result[f"{name} at {epsilon}"] = {
-                way: [round(float(e), 3) for e in np.sqrt(((np.array(found) - truth) ** 2).mean(axis=0))]
+            result[f"{asked} of {name} at {epsilon}"] = {
+                way: "not installed" if found is None else errors(np.array(found) - truth)
                 for way, found in ways.items()
             }
     print(json.dumps(result, indent=1))

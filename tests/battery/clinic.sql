@@ -154,7 +154,7 @@ SELECT CASE WHEN h.beds >= 400 THEN 'large' ELSE 'small' END AS size, AVG(v.cost
 -- answered
 SELECT CASE WHEN p.age < 18 THEN 'child' WHEN p.age < 65 THEN 'adult' ELSE 'senior' END AS age_group, v.department, COUNT(*) FROM visits v JOIN patients p USING (patient_id) GROUP BY ALL
 
--- other: a quantile is as near as a place of its tree
+-- other: values inside a place, one of 4,096, are not distinguished
 SELECT MEDIAN(cost) FROM visits
 
 -- answered
@@ -169,7 +169,7 @@ SELECT QUANTILE_CONT(length_of_stay_days, 0.95) FROM visits WHERE department = '
 -- answered
 SELECT PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY length_of_stay_days) FROM visits
 
--- other: a quantile is as near as a place of its tree
+-- other: values inside a place, one of 4,096, are not distinguished
 SELECT MAX(cost), MIN(cost) FROM visits
 
 -- answered
@@ -178,7 +178,7 @@ SELECT MAX(length_of_stay_days) FROM visits
 -- answered
 SELECT department, MAX(length_of_stay_days) FROM visits GROUP BY department
 
--- not yet: unsupported_type
+-- answered
 SELECT MIN(visit_date), MAX(visit_date) FROM visits
 
 -- not yet: unsupported_function
@@ -459,3 +459,9 @@ SELECT department, SUM(cost) AS total FROM visits WHERE EXISTS (SELECT * FROM pa
 
 -- not yet: unsupported_sql
 SELECT DISTINCT ON (y) y, department, n FROM (SELECT YEAR(visit_date) AS y, department, COUNT(*) AS n FROM visits GROUP BY ALL) t ORDER BY y, n DESC
+
+-- answered
+SELECT department, MIN(visit_date), QUANTILE_DISC(visit_date, 0.5) FROM visits GROUP BY department
+
+-- answered
+SELECT date_diff('day', MIN(visit_date), MAX(visit_date)) FROM visits

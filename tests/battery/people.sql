@@ -37,7 +37,7 @@ SELECT MEDIAN(age) AS median_age FROM people
 -- answered
 SELECT sex, MEDIAN(age) FROM people GROUP BY sex
 
--- not yet: unsupported_sql
+-- other: a list is one column for each of its elements
 SELECT QUANTILE_CONT(age, [0.25, 0.5, 0.75]) FROM people
 
 -- answered
@@ -601,3 +601,6 @@ SELECT education, COUNT(*) AS n, n * 100.0 / SUM(n) OVER () AS pct FROM people G
 
 -- answered
 SELECT age // 10 AS d, COUNT(*) AS n, d * 10 AS years FROM people GROUP BY d
+
+-- answered
+SELECT QUANTILE_DISC(age, [0.1, 0.9])[2] FROM people

@@ -244,7 +244,7 @@ SELECT kind, LAST_VALUE(n) OVER (ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND
 -- not yet: private_row_limit
 SELECT AVG(value) FROM (SELECT home, value, ROW_NUMBER() OVER (PARTITION BY home ORDER BY moment DESC, value) AS r FROM readings) t WHERE r = 1
 
--- other: a quantile is as near as a place of its tree
+-- other: the engine's own quantile is approximate
 SELECT kind, APPROX_QUANTILE(value, 0.9) FROM readings GROUP BY kind
 
 -- other: a quantile is as near as a place of its tree

@@ -155,7 +155,7 @@ SELECT EXTRACT(YEAR FROM o_orderdate) AS y, o_orderpriority, COUNT(*) FROM order
 -- answered
 SELECT c_mktsegment, AVG(n) FROM (SELECT c_custkey, c_mktsegment, COUNT(o_orderkey) AS n FROM customer LEFT JOIN orders ON o_custkey = c_custkey GROUP BY c_custkey, c_mktsegment) t GROUP BY c_mktsegment
 
--- other: a quantile is as near as a place of its tree
+-- other: values inside a place, one of 4,096, are not distinguished
 SELECT o_orderstatus, MEDIAN(o_totalprice) FROM orders GROUP BY o_orderstatus
 
 -- other: the bounds that the histogram chooses clip

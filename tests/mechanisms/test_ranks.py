@@ -41,7 +41,7 @@ PRICES = {
 }
 
 
-def ranked(most: int, *, width: int = 1, worth: int = 1) -> Statistic:
+def ranked(most: int, *, width: int = 1, worth: int = 1, fractional: bool = False) -> Statistic:
     """Whole numbers from 0 to `most`, so many in a place."""
     places = -(-(most + 1) // width)
     tree = RankTree(*shape_of(places), Fraction(0), Fraction(most), True, worth)
@@ -53,16 +53,19 @@ def ranked(most: int, *, width: int = 1, worth: int = 1) -> Statistic:
         coordinates=tree.nodes,
         encoding=Encoding(Fraction(width - 1, 2), Fraction(width), 0, places - 1),
         tree=tree,
+        fractional=fractional,
     )
 
 
-def released(statistic: Statistic, values: np.ndarray, price: Price, cells: int = CELLS) -> ReleasedTable:
-    """The same values in every cell."""
+def released(
+    statistic: Statistic, values: np.ndarray, price: Price, cells: int = CELLS, *, weights: np.ndarray | None = None
+) -> ReleasedTable:
+    """The same values in every cell, each of one row, or of as many units of one."""
     tree, encoding = statistic.tree, statistic.encoding
     assert tree is not None
     assert encoding is not None
     core = cells_core([statistic], ESTIMATES, cells)
-    counts = np.bincount(values // int(encoding.step), minlength=tree.places)
+    counts = np.bincount(values // int(encoding.step), weights, minlength=tree.places).astype(np.int64)
     exact = Exact(keys={"k": list(range(cells))}, sums={"r": np.tile(counts, (cells, 1))}, rows=cells)
     return release(core, calibrate([core], price), exact, bits=SeededBits(5), confidence=Fraction(95, 100))
 
@@ -108,6 +111,45 @@ def test_intervals_hold_the_truth(price: str, rows: int) -> None:
         assert share >= 0.95 - ROOM, column.name
         shown = [value for value in column.values if value is not None]
         assert all(0 <= value <= 59 for value in shown)
+
+
+def weighted(values: np.ndarray, weights: np.ndarray, estimate: Estimate) -> float:
+    """The definition where rows weigh a part of one: row k is the first with a weight of k + 1/2 up to it."""
+    order = np.argsort(values, kind="stable")
+    upto, sorted_values = np.cumsum(weights[order]), values[order]
+
+    def row(k: float) -> float:
+        return float(sorted_values[min(int(np.searchsorted(upto, k + 0.5 - 1e-9)), len(values) - 1)])
+
+    if estimate.fraction is None:
+        return float(values.min() if estimate.kind is AggregateFunction.LEAST else values.max())
+    whole, part = float(upto[-1]), float(estimate.fraction)
+    if estimate.kind is AggregateFunction.QUANTILE_DISCRETE:
+        return row(max(np.ceil(part * round(whole)) - 1, 0))
+    rank = part * (whole - 1)
+    low, high = row(np.floor(rank)), row(min(np.floor(rank) + 1, round(whole) - 1))
+    return low + (rank - np.floor(rank)) * (high - low)
+
+
+@pytest.mark.parametrize("price", PRICES)
+def test_intervals_hold_the_truth_of_weighted_rows(price: str) -> None:
+    """Rows that weigh a part of one, as those of units beyond their bounds do."""
+    draws = SeededBits(17).words(600)
+    values = (draws[:300] % np.uint64(50)).astype(np.int64)
+    weights = (draws[300:] % np.uint64(2**20)).astype(np.int64) + 1
+    weights[values < 20] = 2**20
+    statistic = ranked(59, worth=2**20, fractional=True)
+    table = released(statistic, values, PRICES[price], weights=weights)
+    for column, estimate in zip(table.columns[1:], ESTIMATES, strict=True):
+        truth = weighted(values, weights / 2**20, estimate)
+        lows, highs = np.array(column.lows, dtype=float), np.array(column.highs, dtype=float)
+        share = float(((lows <= truth + 1e-9) & (truth - 1e-9 <= highs)).mean())
+        assert share >= 0.95 - ROOM, column.name
+    without = released(
+        statistic, values, Price(NoiseFamily.GAUSSIAN, Fraction(10**12), Fraction(0)), 1, weights=weights
+    )
+    for column, estimate in zip(without.columns[1:], ESTIMATES, strict=True):
+        assert column.values[0] == pytest.approx(weighted(values, weights / 2**20, estimate), abs=1e-3), column.name
 
 
 def test_without_noise_it_is_the_definition() -> None:

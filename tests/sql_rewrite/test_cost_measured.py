@@ -155,6 +155,40 @@ def test_a_units_hidden_groups_take_no_longer_than_the_model_says(sql: str, *, s
     assert took <= work.unit_nanoseconds * slowness + 400_000
 
 
+RANKED = [
+    "SELECT MEDIAN(x) AS m FROM messages",
+    "SELECT n, MEDIAN(x) AS m, COUNT(*) AS c FROM messages GROUP BY n",
+]
+"""Quantiles of several rows of a unit, which are joined to their weights."""
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("sql", RANKED)
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("automatic", [True, False])
+def test_weighed_rows_take_no_longer_than_the_model_says(sql: str, *, public: bool, automatic: bool) -> None:
+    """Rows of one unit in very many groups, held to counts or scaled to norms, in public groups or hidden ones."""
+    slowness = max(1.0, probe_nanoseconds() / DUCKDB.costs.probe)
+    declared = dataset(rows_stored=ROWS, length_max=LENGTH)
+    tables = []
+    for table in declared.tables:
+        changed = _automatic(table) if table.name == "messages" else table
+        columns = changed.columns if public else table.columns
+        tables.append(
+            replace(table, columns=columns, contribution=changed.contribution if automatic else table.contribution)
+        )
+    (core,) = bound(lift(sql, replace(declared, tables=tuple(tables)), {}))
+    work = check_work([core], first=[core] if core.norms else [])
+    world = World()
+    world.connection.execute("SET VARIABLE seed = 'seed'")
+    took = []
+    for person in (None, "'memo'"):
+        world.fill(person, spread=101 if public else ROWS)
+        took.append(world.both(core, shared=False) if core.norms else world.nanoseconds(lower(core)))
+    assert took[1] - took[0] <= work.unit_nanoseconds * slowness + 400_000
+
+
 def _many(core: BoundedCore) -> BoundedCore:
     """The core where so many rows are declared that its statements share nothing."""
     source, *others = core.core.sources
