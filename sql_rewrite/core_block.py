@@ -239,8 +239,8 @@ class CoreBlock:
     def _counted(self) -> str:
         """A query that is answered in place of rows: it counts them, by the columns of the select list if it can."""
         source = self.names.sources[0]
-        while source.union is not None or source.groups is not None:
-            inner = source.union.branches[0] if source.union is not None else source.groups
+        while not source.stored:
+            inner = source.union.branches[0] if source.union is not None else source.windows or source.groups
             assert inner is not None
             source = inner.sources[0]
         table = named(source.table.name)

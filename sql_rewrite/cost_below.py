@@ -3,6 +3,9 @@
 As in cost.py each of the unit's rows takes every branch, and its groups are apart. A row is scanned, joined, grouped by
 its unit and keys (hashed, with the salt of hidden keys), and added to each value; different values are hashed once
 more. Each group is one row above, for which columns and the condition are computed.
+
+Rows with windows are scanned, joined and sorted within their unit, once for each partition and order, and once more
+where they are numbered first; then each window is computed for each of them, and the columns above.
 """
 
 from __future__ import annotations
@@ -18,9 +21,13 @@ from sql_rewrite.plan import (
     UnitBranch,
     UnitFunction,
     UnitGroups,
+    UnitRows,
+    UnitValue,
     constant_per_unit,
+    content_keys,
     paired_rows,
     pieces,
+    rows_of_unit,
     rows_tried,
     times_tried,
 )
@@ -52,7 +59,9 @@ def work_below(
     for source in sources:
         if source.only is not None:
             row, vector, planned = worst(source.only)
-            stored = source.table.rows_stored if source.table.protected else 0
+            computed = source.windows or source.groups
+            below = source.table.rows_stored if computed is None else rows_of_unit(computed.sources)
+            stored = below if source.table.protected else 0
             unit += stored * (costs.scan + row) + (1 + stored // costs.vector_rows) * vector
             rows += expected(source) * (costs.scan + usual(source.only)[0])
             operators += planned + costs.plan_reading
@@ -69,14 +78,15 @@ def work_below(
             tried = expected(branch.sources[0]) * times_tried(branch.sources)
             rows += inner.row + tried * _branch(branch, costs, usual)[0]
             operators += inner.operators + planned + costs.plan_core
-        if source.groups is None:
+        computed = source.windows or source.groups
+        if computed is None:
             continue
-        inner = work_below(source.groups.sources, costs, worst, usual, expected)
-        unit += inner.unit + _unit(source.groups, costs, worst)
-        tried = expected(source.groups.sources[0]) * times_tried(source.groups.sources)
-        rows += inner.row + tried * _row(source.groups, costs, usual)[0]
-        operators += inner.operators + costs.plan_core + _row(source.groups, costs, worst)[2]
-        operators += sum(worst(part)[2] for part in _above(source.groups))
+        inner = work_below(computed.sources, costs, worst, usual, expected)
+        unit += inner.unit + _unit(computed, costs, worst)
+        tried = expected(computed.sources[0]) * times_tried(computed.sources)
+        rows += inner.row + tried * _row(computed, costs, usual)[0]
+        operators += inner.operators + costs.plan_core + _row(computed, costs, worst)[2]
+        operators += sum(worst(part)[2] for part in _above(computed))
     return Below(unit, rows, operators)
 
 
@@ -88,19 +98,22 @@ def _branch(branch: UnitBranch, costs: EngineCosts, lowered: Lowered) -> tuple[f
     return row + sum(one[0] for one in costed), sum(one[1] for one in costed), sum(one[2] + 1 for one in costed)
 
 
-def _unit(groups: UnitGroups, costs: EngineCosts, worst: Lowered) -> float:
+def _unit(groups: UnitGroups | UnitRows, costs: EngineCosts, worst: Lowered) -> float:
     stored = rows_tried(groups.sources)
     vectors = pieces(groups.sources) + -(-(stored - 1) // costs.vector_rows)
     row, vector, _ = _row(groups, costs, worst)
     above = [worst(part) for part in _above(groups)]
-    most = 1 if all(constant_per_unit(key, groups.sources) for _, key in groups.keys) else stored
+    keys = groups.keys if isinstance(groups, UnitGroups) else None
+    most = 1 if keys is not None and all(constant_per_unit(key, groups.sources) for _, key in keys) else stored
     total = stored * row + vectors * (vector + costs.core_vector)
     total += most * (costs.clipped + sum(one[0] for one in above)) + sum(one[1] for one in above) * min(most, vectors)
     # Rows of joined tables are hashed whether or not a row finds them.
     return total + sum(source.table.rows_stored for source in groups.sources[1:] if source.table.protected) * costs.join
 
 
-def _row(groups: UnitGroups, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
+def _row(groups: UnitGroups | UnitRows, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
+    if isinstance(groups, UnitRows):
+        return _windows_row(groups, costs, lowered)
     parts = [part for value in groups.values for part in (value.argument, value.filter) if part is not None]
     parts += [part for value in groups.values if (part := value.argument) is not None]  # steps write it twice
     parts += [key for _, key in groups.keys]
@@ -117,6 +130,34 @@ def _row(groups: UnitGroups, costs: EngineCosts, lowered: Lowered) -> tuple[floa
     return row, sum(one[1] for one in costed), sum(one[2] for one in costed) + 2 * len(groups.values)
 
 
-def _above(groups: UnitGroups) -> list[Expression]:
-    having = [] if groups.having is None else [groups.having]
+def _windows_row(rows: UnitRows, costs: EngineCosts, lowered: Lowered) -> tuple[float, float, int]:
+    parts = [cell for _, cell in rows.cells] + ([] if rows.where is None else [rows.where])
+    compared = sum(1 + len(source.join.also) for source in rows.sources if source.join is not None)
+    own = costs.scan + costs.join * compared
+    orders = {(window.partition, window.order, window.by_place) for window in rows.windows}
+    numbered = sum(window.by_place for window in rows.windows)
+    content = [cell for name, cell in rows.cells if name in content_keys(rows)] if numbered else []
+    for partition, order, by_place in orders:
+        keys = [*partition, *(term.expression for term in order)]
+        own += costs.sorted + costs.sorted_key * (len(keys) + (len(content) if by_place else 0))
+        # What is compared is written apart, and as a key once more.
+        parts += [*keys, *keys, *(content if by_place else [])]
+    own += (costs.sorted + costs.sorted_key * len(content)) if numbered > 1 else 0.0
+    for window in rows.windows:
+        value = window.value
+        # A frame that moves is added up from a tree over the rows.
+        own += costs.window * (1 if window.frame is None else 2)
+        if isinstance(value, UnitValue):
+            parts += [part for part in (value.argument, value.argument, value.filter) if part is not None]
+            # Two aggregates for an average, and sums of 128 bits.
+            own += costs.window * ((value.function is UnitFunction.AVERAGE) + 2 * (value.encoding is not None))
+        elif value.argument is not None:
+            parts.append(value.argument)
+    costed = [lowered(part) for part in parts]
+    operators = sum(one[2] for one in costed) + 2 * len(rows.windows) + 2 * len(orders)
+    return own + sum(one[0] for one in costed), sum(one[1] for one in costed), operators
+
+
+def _above(groups: UnitGroups | UnitRows) -> list[Expression]:
+    having = [] if isinstance(groups, UnitRows) or groups.having is None else [groups.having]
     return [*having, *(column for _, column in groups.columns)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType, Dataset, Table
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.expressions import ColumnRef, Expression, columns_of, describe, interval_of, number_text
-from sql_rewrite.plan import Plan, Source, UnitGroups, UnitUnion, names_unit, rows_of_unit
+from sql_rewrite.plan import Plan, Source, UnitGroups, UnitRows, UnitUnion, names_unit, rows_of_unit
 
 __all__ = ["Facts", "Node", "Range", "explain_core", "explain_outer"]
 
@@ -114,14 +114,16 @@ def _source(source: Source, read: list[Expression], dataset: Dataset) -> Node:
     ranges = tuple(_ranges(source, read))
     if source.groups is not None:
         node = _groups(source.groups, source, ranges, dataset)
+    elif source.windows is not None:
+        node = _windows(source.windows, ranges, dataset)
     elif source.union is not None:
         node = _union(source.union, source, ranges, dataset)
     else:
         node = Node("scan", source.table.name, _scanned(source.table, ranges, dataset))
     if source.only is None:
         return node
-    return Node("filter", describe(source.only), Facts(node.facts.unit, node.facts.rows_per_unit, node.facts.unique),
-                (node,))  # fmt: skip
+    rows = source.table.rows_stored if source.windows is not None else node.facts.rows_per_unit
+    return Node("filter", describe(source.only), Facts(node.facts.unit, rows, node.facts.unique), (node,))
 
 
 def _scanned(table: Table, ranges: tuple[Range, ...], dataset: Dataset) -> Facts:
@@ -144,6 +146,13 @@ def _groups(groups: UnitGroups, source: Source, ranges: tuple[Range, ...], datas
     rows = source.table.rows_stored
     return Node("group within the unit", f"{shown} by {by}{having}", Facts(_unit(dataset), rows, unique, ranges),
                 (below,))  # fmt: skip
+
+
+def _windows(computed: UnitRows, ranges: tuple[Range, ...], dataset: Dataset) -> Node:
+    below = _joined(computed.sources, computed.where, [cell for _, cell in computed.cells], dataset)
+    shown = ", ".join(describe(column) for _, column in computed.columns)
+    rows = rows_of_unit(computed.sources)
+    return Node("windows within the unit", shown, Facts(_unit(dataset), rows, (), ranges), (below,))
 
 
 def _union(union: UnitUnion, source: Source, ranges: tuple[Range, ...], dataset: Dataset) -> Node:

@@ -55,6 +55,8 @@ from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
 from sql_rewrite.union import unite
 from sql_rewrite.unit_groups import UnitBlock
+from sql_rewrite.unit_windows import windowed
+from sql_rewrite.window_blocks import window_block
 
 __all__ = ["lift"]
 
@@ -284,7 +286,8 @@ class _Lift:
 
     def _by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
         """The block as one that groups rows within each unit, None for any other block. Each block is read once."""
-        if node.args.get("group") is None and node.args.get("distinct") is None:
+        distinct = node.args.get("distinct")
+        if node.args.get("group") is None and (distinct is None or distinct.args.get("on") is not None):
             return None
         if id(node) not in self._unit_blocks:
             self._unit_blocks[id(node)] = self._read_by_unit(node, scope)
@@ -333,16 +336,19 @@ class _Lift:
             )
         consume(node, *_SELECT_SLOTS, text=self.text, what="SELECT")
         scope = self._with(node, scope)
-        grouped = self._by_unit(node, scope)
+        # What windows compute is a source of its own, in which tables have names of their own.
+        own = windowed(node)
+        grouped = None if own else self._by_unit(node, scope)
         if grouped is not None:
             rows = grouped.rows(f"r{first}")
             self.warnings.extend(grouped.warnings)
             return rows
-        tables, released = self._listed(node, scope, first, people=True)
+        tables, released = self._listed(node, scope, 0 if own else first, people=True)
         if released:
             raise self._mixed(node)
-        names = resolve_sources(node, tables, self.dataset, self.text, first=first)
-        block = RowsBlock(
+        names = resolve_sources(node, tables, self.dataset, self.text, first=0 if own else first)
+        made = window_block if own else RowsBlock
+        block = made(
             node,
             dataset=self.dataset,
             names=names,
@@ -350,7 +356,7 @@ class _Lift:
             parameters=self.parameters,
             member=self._member(names, scope),
         )
-        rows = block.rows()
+        rows = block.rows() if isinstance(block, RowsBlock) else block.rows(f"r{first}")
         self.warnings.extend(block.warnings)
         return rows
 

@@ -64,7 +64,9 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
         return refuse(
             "private_row_limit",
             "a window function on private rows is refused",
-            "It puts rows beside each other, perhaps of different people. Within one person it is not answered yet.",
+            "It puts rows beside each other. Within one person it is answered in a nested query of rows, in its select "
+            "list or in QUALIFY.",
+            "write it in a nested query, with the key of the privacy unit in PARTITION BY",
             "use the window on released numbers, in a query around the aggregation",
             position=position,
         )

@@ -9,56 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import assert_never
 
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitUnion, UnitValue
+from sql_rewrite.lower_unit_values import lowered_value, row_columns
+from sql_rewrite.lower_unit_windows import read_windows, window_layers
+from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups, UnitRows, UnitUnion
 from sql_rewrite.relations import (
-    AllTrue,
-    AnyTrue,
     Appended,
     ConstantRows,
-    Count,
-    DifferentValues,
     EndOf,
-    FineSteps,
     Grouped,
     HiddenKey,
     JoinOn,
     Kept,
-    NumberOf,
     OneZero,
     Output,
     Relation,
     RowsSource,
     Salted,
-    Sum,
     TableRows,
     TableSource,
 )
-from sql_rewrite.scalars import (
-    Case,
-    Cast,
-    Column,
-    EngineType,
-    Holds,
-    Named,
-    Scalar,
-    TotalDivision,
-    Whole,
-    engine_type,
-)
+from sql_rewrite.scalars import Cast, Column, EngineType, Named, Scalar, Whole
 
 __all__ = ["DRAW", "UNIT", "lowered_sources", "read_columns"]
 
 UNIT, DRAW = "unit$id", "unit$draw"
 """The columns of rows about people: the unit's number, and its secret draw."""
-
-_NUMBER = EngineType.NUMBER
 
 
 def read_columns(sources: tuple[Source, ...], *expressions: Expression | None) -> set[tuple[str, str]]:
@@ -96,6 +77,8 @@ def lowered_sources(
             rows = _constants(source.constants, names, parameters)
         elif source.union is not None:
             rows = _union(source.union, names, parameters, draw=first)
+        elif source.windows is not None:
+            rows = _windows(source.windows, names, parameters, draw=first)
         else:
             assert source.groups is not None
             rows = _groups(source.groups, names, parameters, draw=first)
@@ -163,7 +146,7 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
     for name, key in keys:
         columns.append(Output(_key(key, parameters), name))
     for value in values:
-        columns += _row_columns(value, parameters)
+        columns += row_columns(value, parameters)
     expressions = [groups.where, *(key for _, key in keys)]
     expressions += [part for value in values for part in (value.argument, value.filter)]
     read = read_columns(groups.sources, *expressions)
@@ -188,7 +171,7 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
         for ref in columns_of(item)
         if needs_wide(ref)
     }
-    outputs += [Output(_value(value, wide=value.name in wide), value.name) for value in values]
+    outputs += [Output(lowered_value(value, wide=value.name in wide), value.name) for value in values]
     layer = Grouped(rows, "b", tuple(name for name in by if name != "s"), tuple(by), tuple(outputs))
     made = [Output(Named("u"), UNIT)]
     if draw:
@@ -196,6 +179,23 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
     made += [Output(lower_expression(column, parameters), name) for name, column in shown]
     having = None if groups.having is None else lower_expression(groups.having, parameters)
     return Kept(layer, GROUPS, having, tuple(made))
+
+
+def _windows(computed: UnitRows, names: Collection[str], parameters: ParameterList, *, draw: bool) -> Relation:
+    read, windows = read_windows(computed, names)
+    root = computed.sources[0].relation
+    columns = [Output(Column(root, UNIT), "u")]
+    if draw:
+        columns.append(Output(Column(root, DRAW), "d"))
+    columns += [Output(_key(cell, parameters), name) for name, cell in computed.cells if name in read]
+    below = read_columns(computed.sources, computed.where, *(cell for name, cell in computed.cells if name in read))
+    where = None if computed.where is None else lower_expression(computed.where, parameters)
+    rows = TableRows(tuple(columns), lowered_sources(computed.sources, below, parameters, draw=draw), where)
+    made = [Output(Named("u"), UNIT)]
+    if draw:
+        made.append(Output(Named("d"), DRAW))
+    made += [Output(lower_expression(column, parameters), name) for name, column in computed.columns if name in names]
+    return Kept(window_layers(computed, rows, read, windows, parameters, draw=draw), GROUPS, None, tuple(made))
 
 
 def _of_unit(key: Expression) -> bool:
@@ -206,59 +206,3 @@ def _of_unit(key: Expression) -> bool:
 def _key(key: Expression, parameters: ParameterList) -> Scalar:
     value = lower_expression(key, parameters)
     return OneZero(value) if key.type is ColumnType.NUMBER else value
-
-
-def _row_columns(value: UnitValue, parameters: ParameterList) -> list[Output]:
-    """Per row of one value: what is summed or compared, `t`, and whether the row is under the filter, `f`."""
-    columns = []
-    if value.argument is not None:
-        columns.append(Output(_argument(value, value.argument, parameters), f"{value.name}t"))
-    if value.filter is not None:
-        columns.append(Output(Holds(lower_expression(value.filter, parameters)), f"{value.name}f"))
-    return columns
-
-
-def _argument(value: UnitValue, argument: Expression, parameters: ParameterList) -> Scalar:
-    found, encoding = lower_expression(argument, parameters), value.encoding
-    if encoding is not None:
-        return FineSteps(found, encoding.step, encoding.highest)
-    if argument.type is ColumnType.NUMBER:
-        return OneZero(found)
-    # Stored keys sort otherwise than text.
-    return Cast(found, EngineType.TEXT) if argument.type is ColumnType.TEXT else found
-
-
-def _value(value: UnitValue, *, wide: bool) -> Scalar:
-    """The aggregate over the columns of the rows; a sum of whole numbers that may leave 64 bits is `wide`."""
-    one = Whole(1)
-    row: Scalar = one if value.argument is None else Named(f"{value.name}t")
-    if value.filter is not None:
-        row = Case(((Named(f"{value.name}f"), row),), closed=False)
-    match value.function:
-        case UnitFunction.ROWS | UnitFunction.VALUES:
-            return Count() if row is one else Count(row)
-        case UnitFunction.DISTINCT:
-            assert value.argument is not None
-            return DifferentValues(row, engine_type(value.argument))
-        case UnitFunction.SUM:
-            if value.encoding is None:
-                return Sum(row) if wide else Cast(Sum(row), EngineType.INTEGER)
-            return _number_sum(value, row)
-        case UnitFunction.AVERAGE:
-            total = _number_sum(value, row)
-            return TotalDivision("/", total, Cast(Count(row), _NUMBER), _NUMBER, zero=True)
-        case UnitFunction.LEAST:
-            return EndOf("least", row)
-        case UnitFunction.GREATEST:
-            return EndOf("greatest", row)
-        case UnitFunction.ANY_TRUE:
-            return AnyTrue(row)
-        case UnitFunction.ALL_TRUE:
-            return AllTrue(row)
-        case _:
-            assert_never(value.function)
-
-
-def _number_sum(value: UnitValue, row: Scalar) -> Scalar:
-    """The sum of integers as a number: of steps, where the values are numbers themselves."""
-    return Cast(Sum(row), _NUMBER) if value.encoding is None else NumberOf(Sum(row), value.encoding.step)

@@ -25,7 +25,7 @@ from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, Expression
 from sql_rewrite.functions import REGISTRY
-from sql_rewrite.plan import Source
+from sql_rewrite.plan import Source, computed_parts
 from sql_rewrite.refuse import refuse
 
 __all__ = ["check_memory", "text_bytes"]
@@ -76,13 +76,11 @@ def _below(source: Source, known: dict[int, int], costs: EngineCosts) -> int:
     for branch in () if source.union is None else source.union.branches:
         own += sum(_below(inner, known, costs) for inner in branch.sources)
         own += sum(3 * _bytes(part, known, costs) for part in (*branch.columns, branch.where) if part is not None)
-    groups = source.groups
-    if groups is None:
+    computed = source.windows or source.groups
+    if computed is None:
         return own
-    parts = [part for value in groups.values for part in (value.argument, value.filter) if part is not None]
-    parts += [*(key for _, key in groups.keys), *(column for _, column in groups.columns)]
-    parts += [part for part in (groups.where, groups.having) if part is not None]
-    inner = sum(_below(source, known, costs) for source in groups.sources)
+    parts = computed_parts(computed)
+    inner = sum(_below(source, known, costs) for source in computed.sources)
     return own + inner + sum(3 * _bytes(part, known, costs) for part in parts)
 
 

@@ -7,7 +7,6 @@ measurements of the cores' statistics.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,9 +17,9 @@ from privacy.bounds import BOUND_MAX, AutomaticContribution, ContributionBound
 from privacy.policy import Dataset, Table
 from privacy.refusal import Finding, Position
 from privacy.release import ColumnKind
-from privacy.statistic import Encoding
 from sql_rewrite.expressions import ColumnRef, Expression, Value, columns_of
 from sql_rewrite.trace import CONSTANT, Trace
+from sql_rewrite.unit_plan import Placement, UnitFunction, UnitPlace, UnitValue, UnitWindow, WindowFrame, WindowTerm
 
 __all__ = [
     "GROUPS",
@@ -30,6 +29,7 @@ __all__ = [
     "Core",
     "Counting",
     "Join",
+    "Placement",
     "Plan",
     "PublicRelation",
     "Shell",
@@ -40,9 +40,16 @@ __all__ = [
     "UnitBranch",
     "UnitFunction",
     "UnitGroups",
+    "UnitPlace",
+    "UnitRows",
     "UnitUnion",
     "UnitValue",
+    "UnitWindow",
+    "WindowFrame",
+    "WindowTerm",
+    "computed_parts",
     "constant_per_unit",
+    "content_keys",
     "contribution_bound",
     "leaves",
     "names_unit",
@@ -79,10 +86,10 @@ class Join:
 class Source:
     """One table that a core reads under a generated relation name; the first source has no join.
 
-    With `groups` it is no stored table but rows that are computed within each unit, with `union` the rows of several
-    branches, and with `constants` rows that everybody knows, each beside all rows of the sources before it; `table`
-    describes them. With `only` those of its rows alone are read, and joined, for which this
-    condition on its own columns is true.
+    With `groups` it is no stored table but rows that are computed within each unit, with `windows` rows beside others
+    of their unit, with `union` the rows of several branches, and with `constants` rows that everybody knows, each
+    beside all rows of the sources before it; `table` describes them. With `only` those of its rows alone are read, and
+    joined, for which this condition on its own columns is true.
     """
 
     relation: str
@@ -92,11 +99,13 @@ class Source:
     only: Expression | None = None
     union: UnitUnion | None = None
     constants: Constants | None = None
+    windows: UnitRows | None = None
 
     @property
     def stored(self) -> bool:
         """Whether its rows are those of a table that is stored, all of them or some."""
-        return self.groups is None and self.union is None and self.constants is None
+        computed = (self.groups, self.union, self.constants, self.windows)
+        return all(one is None for one in computed)
 
     @property
     def made(self) -> Mapping[str, Expression]:
@@ -105,35 +114,8 @@ class Source:
             return dict(self.union.columns)
         if self.constants is not None:
             return {ref.name: ref for ref in self.constants.columns}
-        return {} if self.groups is None else dict(self.groups.columns)
-
-
-class UnitFunction(enum.Enum):
-    """What is computed of the rows of one group of one unit, exactly."""
-
-    ROWS = "rows"
-    VALUES = "values"
-    DISTINCT = "distinct"
-    SUM = "sum"
-    AVERAGE = "average"
-    LEAST = "least"
-    GREATEST = "greatest"
-    ANY_TRUE = "any_true"
-    ALL_TRUE = "all_true"
-
-
-@dataclass(frozen=True, slots=True)
-class UnitValue:
-    """One value of a group of a unit's rows: of those under `filter`. `argument` is clipped where it is summed.
-
-    Numbers are summed in whole steps of `encoding`, so that their order does not matter.
-    """
-
-    name: str
-    function: UnitFunction
-    argument: Expression | None
-    filter: Expression | None
-    encoding: Encoding | None = None
+        computed = self.windows or self.groups
+        return {} if computed is None else dict(computed.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +166,50 @@ class Constants:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """The rows of `sources` that satisfy `where`, with windows within their unit (sql_rewrite/unit_windows.py).
+
+    `cells` are what the block reads of each row; `windows` and `columns` read them under the relation `GROUPS`.
+    """
+
+    sources: tuple[Source, ...]
+    where: Expression | None
+    cells: tuple[tuple[str, Expression], ...]
+    windows: tuple[UnitWindow, ...]
+    columns: tuple[tuple[str, Expression], ...]
+
+
 GROUPS = "g$"
-"""The relation of the keys and values of groups."""
+"""The relation of the keys and values of groups, and of the cells and windows of rows."""
+
+
+def computed_parts(computed: UnitGroups | UnitRows) -> list[Expression]:
+    """Every expression of what is computed within each unit, except those of its sources."""
+    parts = [computed.where, *(column for _, column in computed.columns)]
+    values: list[UnitValue | UnitPlace] = []
+    if isinstance(computed, UnitGroups):
+        parts += [computed.having, *(key for _, key in computed.keys)]
+        values += computed.values
+    else:
+        parts += [cell for _, cell in computed.cells]
+        for window in computed.windows:
+            parts += [*window.partition, *(term.expression for term in window.order)]
+            values.append(window.value)
+    for value in values:
+        parts += [value.argument, value.filter if isinstance(value, UnitValue) else value.otherwise]
+    return [part for part in parts if part is not None]
+
+
+def content_keys(computed: UnitRows) -> tuple[str, ...]:
+    """The cells that distinguish the rows of a unit: their table's key where that is one of them, else all of them."""
+    root = computed.sources[0]
+    if rows_of_unit(computed.sources) == root.table.rows_stored and root.table.key is not None:
+        key = (root.relation, root.table.key)
+        for name, cell in computed.cells:
+            if isinstance(cell, ColumnRef) and (cell.relation, cell.name) == key and not cell.nullable:
+                return (name,)
+    return tuple([name for name, cell in computed.cells if not names_unit(cell, computed.sources)])
 
 
 def rows_of_unit(sources: Sequence[Source]) -> int:
@@ -215,7 +239,8 @@ def leaves(sources: Sequence[Source]) -> int:
 def _leaves(source: Source) -> int:
     if source.union is not None:
         return sum(leaves(branch.sources) for branch in source.union.branches)
-    return 1 if source.groups is None else leaves(source.groups.sources)
+    computed = source.windows or source.groups
+    return 1 if computed is None else leaves(computed.sources)
 
 
 def pieces(sources: Sequence[Source]) -> int:
@@ -264,7 +289,27 @@ def rows_bound(sources: Sequence[Source]) -> int:
 def constant_per_unit(expression: Expression, sources: Sequence[Source]) -> bool:
     """Whether all rows of a unit have one value: it reads only what is the same in each of them, or the unit's key."""
     steady = steady_relations(sources)
-    return all(ref.relation in steady or names_unit(ref, sources) for ref in columns_of(expression))
+    return all(
+        ref.relation in steady or names_unit(ref, sources) or _over_all_rows(ref, sources)
+        for ref in columns_of(expression)
+    )
+
+
+def _over_all_rows(ref: ColumnRef, sources: Sequence[Source]) -> bool:
+    """Whether a column is made of windows that have one value in all rows of a unit, and of what is constant anyway."""
+    source = next((one for one in sources if one.relation == ref.relation), None)
+    if source is None or source.windows is None or (source.join is not None and source.join.outer):
+        return False
+    computed = source.windows
+    windows, cells = {window.name: window for window in computed.windows}, dict(computed.cells)
+
+    def constant(read: ColumnRef) -> bool:
+        window = windows.get(read.name)
+        if window is None:
+            return constant_per_unit(cells[read.name], computed.sources)
+        return window.of_all_rows and all(constant(key) for part in window.partition for key in columns_of(part))
+
+    return all(map(constant, columns_of(dict(computed.columns)[ref.name])))
 
 
 def names_unit(expression: Expression, sources: Sequence[Source]) -> bool:

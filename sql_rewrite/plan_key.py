@@ -39,7 +39,7 @@ from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
-from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitBranch, UnitGroups, UnitUnion
+from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitBranch, UnitGroups, UnitRows, UnitUnion
 
 __all__ = [
     "VERSION",
@@ -47,6 +47,7 @@ __all__ = [
     "canonical_core",
     "canonical_groups",
     "canonical_union",
+    "canonical_windows",
     "core_key",
     "norm_key",
 ]
@@ -74,7 +75,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     CoreStatistics: {"norms": ()},
     Estimate: {"fraction": None},
     Join: {"on_unit": False, "also": ()},
-    Source: {"groups": None, "only": None, "union": None, "constants": None},
+    Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
 """Fields that were added later, with the value that older plans have: with that value they do not count."""
@@ -121,6 +122,7 @@ def _canonical_source(source: Source) -> tuple[object, ...]:
         form_of(source.only),
         *([] if source.union is None else [canonical_union(source.union)]),
         *([] if source.constants is None else [repr(source.constants)]),
+        *([] if source.windows is None else [canonical_windows(source.windows)]),
     )
 
 
@@ -141,6 +143,17 @@ def canonical_branch(branch: UnitBranch) -> tuple[object, ...]:
 def _canonical_join(join: Join) -> tuple[object, ...]:
     also = tuple((form_of(child), form_of(parent)) for child, parent in join.also)
     return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also)
+
+
+def canonical_windows(windows: UnitRows) -> tuple[object, ...]:
+    """The same of rows with windows, whichever of their columns are read."""
+    return (
+        tuple(map(_canonical_source, windows.sources)),
+        form_of(windows.where),
+        tuple(name for name, _ in windows.cells),
+        tuple(window.name for window in windows.windows),
+        tuple(sorted(name for name, _ in windows.columns)),
+    )
 
 
 def canonical_groups(groups: UnitGroups) -> tuple[object, ...]:

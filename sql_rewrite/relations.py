@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from sql_rewrite.scalars import Column, EngineType, ExtremeName, Node, Scalar, node
+from sql_rewrite.window_nodes import OrderedBy, Placed, PlacedName, RowFrame, WithinUnit
 
 __all__ = [
     "AllTrue",
@@ -42,11 +43,15 @@ __all__ = [
     "NumberOf",
     "OneZero",
     "OnlyOne",
+    "OrderedBy",
     "Output",
     "PlaceCounts",
     "PlaceSums",
+    "Placed",
+    "PlacedName",
     "Projected",
     "Relation",
+    "RowFrame",
     "RowsSource",
     "Salted",
     "SharedRows",
@@ -58,6 +63,7 @@ __all__ = [
     "UnitFactors",
     "UnitTotals",
     "WithTotals",
+    "WithinUnit",
 ]
 
 

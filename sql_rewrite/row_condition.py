@@ -9,6 +9,7 @@ from sql_rewrite.constant_rows import keeps_all, most_met
 from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjuncts
+from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
@@ -49,6 +50,8 @@ class RowCondition:
             assert source.constants is not None
             later = [other.relation for other in listed[place:]]
             self._names.meet(source.relation, max(1, most_met(source.constants, source.relation, parts, later)))
+        if any(source.windows is not None for source in self._names.sources) and not self._names.preserved:
+            found = parts = [part for part in parts if not self._numbered(part)]
         if len(found) < 2:
             return found[0] if found else None
         return build("and", parts)
@@ -66,6 +69,13 @@ class RowCondition:
                     "use JOIN, with the rows that are there",
                     position=self._text.position(self._names.conditions[0]) if joined else None,
                 )
+
+    def _numbered(self, part: Expression) -> bool:
+        """Whether a condition keeps so many of a unit's rows at most, and is now one on those rows before any join."""
+        known = most_rows(part, self._names.sources)
+        if known is not None:
+            self._names.change(known[0], lambda source: limited(source, part, known[1]))
+        return known is not None
 
     def _of_relation(self, relation: str, part: exp.Expr) -> Expression:
         """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""

@@ -26,7 +26,15 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["RowsBlock", "RowsSeeker", "listed", "named_rows", "too_many_names"]
+__all__ = [
+    "COLUMNS_MAX",
+    "RowsBlock",
+    "RowsSeeker",
+    "listed",
+    "named_rows",
+    "star_relation",
+    "too_many_names",
+]
 
 _NO_ROWS = ("group", "having")
 """Clauses of a block that aggregates."""
@@ -174,6 +182,22 @@ def too_many_names(names: Sequence[str], columns: int, text: Text, node: exp.Exp
     )
 
 
+def star_relation(names: SourceNames, written: exp.Expr, text: Text) -> str | None:
+    """The relation before a star, None where it stands for the columns of all. Errors: Refused."""
+    if not isinstance(written, exp.Column):
+        return None
+    consume(written, "this", "table", text=text, what="a column reference")
+    relation = names.relation_of(written.table)
+    if relation is None:
+        raise refuse(
+            "unknown_table",
+            f'relation "{written.table[:63]}" is refused',
+            "No table of that name is read here.",
+            position=text.position(written),
+        )
+    return relation
+
+
 class RowsBlock:
     """One nested block over tables, and over rows of blocks inside it."""
 
@@ -233,7 +257,7 @@ class RowsBlock:
         star = written.this if isinstance(written, exp.Column) else written
         if isinstance(star, exp.Star):
             consume(star, text=self._text, what="*")
-            return self._names.star(self._qualifier(written))
+            return self._names.star(star_relation(self._names, written, self._text))
         name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
         if isinstance(written, exp.Alias):
             consume(written, "this", "alias", text=self._text, what="an alias")
@@ -241,20 +265,6 @@ class RowsBlock:
         if isinstance(written, exp.Alias):
             self._aliases.setdefault(name.lower(), found)
         return [(name, found)]
-
-    def _qualifier(self, written: exp.Expr) -> str | None:
-        if not isinstance(written, exp.Column):
-            return None
-        consume(written, "this", "table", text=self._text, what="a column reference")
-        relation = self._names.relation_of(written.table)
-        if relation is None:
-            raise refuse(
-                "unknown_table",
-                f'relation "{written.table[:63]}" is refused',
-                "No table of that name is read here.",
-                position=self._text.position(written),
-            )
-        return relation
 
     def _resolve(self, node: exp.Column) -> Expression:
         """A column of what is read, or of the select list before this one."""

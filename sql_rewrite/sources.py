@@ -134,12 +134,16 @@ class SourceNames:
     def keep(self, relation: str, condition: Expression) -> None:
         """Of a table only the rows for which a condition on its own columns is true: before any join."""
 
-        def kept(entry: Entry) -> Entry:
-            if not isinstance(entry, Source) or entry.relation != relation:
-                return entry
-            return replace(entry, only=both(entry.only, condition))
+        self.change(relation, lambda source: replace(source, only=both(source.only, condition)))
 
-        self.entries = tuple(map(kept, self.entries))
+    def change(self, relation: str, change: Callable[[Source], Source]) -> None:
+        """Another description of a source, with the same columns; also of one that a nested block reads."""
+
+        def changed(entry: Entry) -> Entry:
+            own = tuple([change(one) if one.relation == relation else one for one in tables_of(entry)])
+            return own[0] if isinstance(entry, Source) else replace(entry, rows=replace(entry.rows, sources=own))
+
+        self.entries = tuple(map(changed, self.entries))
         self._by_relation = {entry.relation: entry for entry in self.entries}
         self._references.clear()
 
@@ -176,17 +180,10 @@ class SourceNames:
         """Of a source of rows of constants, how many of them a row about people meets at most."""
 
         def met(source: Source) -> Source:
-            if source.constants is None or source.relation != relation:
-                return source
+            assert source.constants is not None
             return replace(source, constants=replace(source.constants, most=most))
 
-        def entered(entry: Entry) -> Entry:
-            if isinstance(entry, Source):
-                return met(entry)
-            return replace(entry, rows=replace(entry.rows, sources=tuple(map(met, entry.rows.sources))))
-
-        self.entries = tuple(map(entered, self.entries))
-        self._by_relation = {entry.relation: entry for entry in self.entries}
+        self.change(relation, met)
 
     @property
     def views(self) -> tuple[View, ...]:

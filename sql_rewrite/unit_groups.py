@@ -28,7 +28,6 @@ from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import (
     Source,
-    UnitFunction,
     UnitGroups,
     UnitValue,
     constant_per_unit,
@@ -46,34 +45,16 @@ from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, reference
 from sql_rewrite.syntax import consume, populated, select_place, unbracketed
 from sql_rewrite.text import Text
+from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_keys import key_space
-from sql_rewrite.unit_values import content_name, facts_of, made, renamed, too_wide
+from sql_rewrite.unit_values import content_name, facts_of, renamed
 
 __all__ = ["LEAVES_MAX", "UnitBlock", "described"]
 
 _REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW"}
 
-_SIMPLE: Mapping[type[exp.Expr], UnitFunction] = {
-    exp.Sum: UnitFunction.SUM,
-    exp.Avg: UnitFunction.AVERAGE,
-    exp.Min: UnitFunction.LEAST,
-    exp.Max: UnitFunction.GREATEST,
-    exp.LogicalOr: UnitFunction.ANY_TRUE,
-    exp.LogicalAnd: UnitFunction.ALL_TRUE,
-}
-"""Aggregates of one argument."""
-
-_KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
-    UnitFunction.SUM: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
-    UnitFunction.AVERAGE: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
-    UnitFunction.ANY_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
-    UnitFunction.ALL_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
-}
-
 LEAVES_MAX = 16
 """Most stored tables that rows computed within units read, each as often as it is written."""
-
-_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR and BOOL_AND"
 
 
 class UnitBlock:
@@ -97,13 +78,14 @@ class UnitBlock:
         tables = {source.relation: source.table.name for source in names.sources}
         self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
         self._reader = AggregateReader(text, self._plain)
+        self._calls = UnitCalls(text, self._plain, self._reader)
         self._lifter = _GroupLift(self, text, parameters, tables)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}
 
     def by_unit(self) -> bool:
         """Whether the unit is among the keys, or a column that says whose the rows are. Never refuses."""
-        return any(map(self._is_unit, self._key_nodes()))
+        return any(map(self._is_unit, self.key_nodes()))
 
     def _is_unit(self, node: exp.Expr) -> bool:
         if not isinstance(node, exp.Column):
@@ -144,14 +126,14 @@ class UnitBlock:
                 position=self._text.position(self._node),
             )
         where = RowCondition(self._text, self._names, self._select, self._reader).read(self._node.args.get("where"))
-        for node in self._key_nodes():
+        for node in self.key_nodes():
             lifted = self._plain.lift(node)
             self._keys.append((node, lifted, content_name("k", form_of(lifted))))
         having = self._having()
         columns: dict[str, tuple[Expression, str]] = {}
         outputs: list[tuple[str, str]] = []
-        for written, value in zip(self._select.written, self._select.values, strict=True):
-            shown = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
+        for projection, value in zip(self._select.written, self._select.values, strict=True):
+            shown = projection.alias if isinstance(projection, exp.Alias) else output_name(self._text, projection)
             lifted = self._lifter.lift(value)
             name = content_name("c", form_of(lifted))
             columns.setdefault(name, (lifted, shown))
@@ -176,7 +158,7 @@ class UnitBlock:
 
     # Keys
 
-    def _key_nodes(self) -> list[exp.Expr]:
+    def key_nodes(self) -> list[exp.Expr]:
         """The keys as they are written, places and aliases replaced; those of DISTINCT are the select list."""
         group = self._node.args.get("group")
         if group is None:
@@ -229,7 +211,7 @@ class UnitBlock:
         if having is None:
             return None
         consume(having, "this", text=self._text, what="HAVING")
-        condition = self._lifter.lift(self._with_aliases(self._names.qualified(having.this)))
+        condition = self._lifter.lift(self.with_aliases(self._names.qualified(having.this)))
         if condition.type is not ColumnType.BOOLEAN:
             raise refuse(
                 "unsupported_type",
@@ -240,7 +222,7 @@ class UnitBlock:
             )
         return condition
 
-    def _with_aliases(self, node: exp.Expr) -> exp.Expr:
+    def with_aliases(self, node: exp.Expr) -> exp.Expr:
         """The node with aliases of the select list replaced by what they stand for."""
 
         def change(part: exp.Expr) -> exp.Expr:
@@ -263,74 +245,11 @@ class UnitBlock:
         return None
 
     def _value(self, call: exp.Expr) -> ColumnRef:
-        condition: Expression | None = None
-        node = call
-        if isinstance(call, exp.Filter):
-            consume(call, "this", "expression", text=self._text, what="FILTER")
-            node, clause = call.this, call.expression
-            consume(clause, "this", text=self._text, what="FILTER")
-            condition = self._reader.condition(clause.this, "FILTER")
-        function, argument, counted = self._function(node)
-        if counted is not None:
-            condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
-        value = made(function, argument, condition)
         rows = rows_of_unit(self._names.sources)
-        if too_wide(value, rows):
-            raise refuse(
-                "too_large",
-                f"{self._text.spelled(node) or 'a sum'} is refused",
-                "The sum of one person's rows may leave the range of exact integers (126 bits).",
-                "clip its argument: GREATEST(0, LEAST(x, 1000000))",
-                position=self._text.position(call),
-            )
+        value = self._calls.value(call, rows)
         self._values[value.name] = value
-        place = self._text.position(call)
-        shown = " ".join(place.text.split())[:60] if place is not None else function.value
+        shown = written(self._text, call, value.function)
         return facts_of(value, rows=rows, bound=rows_bound(self._names.sources), shown=shown)
-
-    def _function(self, node: exp.Expr) -> tuple[UnitFunction, Expression | None, Expression | None]:
-        """The function, its argument, and a condition under which it counts. Errors: Refused."""
-        text = self._text
-        if isinstance(node, exp.CountIf):
-            consume(node, "this", text=text, what="COUNT_IF")
-            return UnitFunction.ROWS, None, self._reader.condition(node.this, "COUNT_IF")
-        if isinstance(node, exp.Count):
-            consume(node, "this", "big_int", text=text, what="COUNT")
-            operand = node.this
-            if operand is None or isinstance(operand, exp.Star):
-                if isinstance(operand, exp.Star):
-                    consume(operand, text=text, what="COUNT(*)")
-                return UnitFunction.ROWS, None, None
-            if isinstance(operand, exp.Distinct):
-                consume(operand, "expressions", text=text, what="COUNT(DISTINCT)")
-                if len(operand.expressions) == 1:
-                    return UnitFunction.DISTINCT, self._plain.lift(operand.expressions[0]), None
-                raise self._unknown(node)
-            argument = self._plain.lift(operand)
-            return (UnitFunction.VALUES, argument, None) if argument.nullable else (UnitFunction.ROWS, None, None)
-        function = _SIMPLE.get(type(node))
-        if function is None or isinstance(node.this, exp.Distinct):
-            raise self._unknown(node)
-        consume(node, "this", text=text, what=text.spelled(node) or "an aggregate")
-        summed = function in (UnitFunction.SUM, UnitFunction.AVERAGE)
-        argument = self._plain.value(node.this) if summed else self._plain.lift(node.this)
-        kinds, wanted = _KINDS.get(function, ((), ""))
-        if kinds and argument.type not in kinds:
-            raise refuse(
-                "unsupported_type",
-                f"{text.spelled(node) or 'an aggregate'} is refused",
-                f"Its argument is of type {argument.type.value}, not {wanted}.",
-                position=text.position(node),
-            )
-        return function, argument, None
-
-    def _unknown(self, node: exp.Expr) -> Refused:
-        return refuse(
-            "unsupported_function",
-            f"{self._text.spelled(node) or 'an aggregate'} within a unit is refused",
-            f"Of the rows of one person {_KNOWN} are computed; it is not answered yet.",
-            position=self._text.position(node),
-        )
 
     def column(self, node: exp.Column) -> Expression:
         """A column that is no key. Errors: Refused."""

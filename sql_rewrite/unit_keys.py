@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sql_rewrite.expressions import ColumnRef, Expression
-from sql_rewrite.plan import GROUPS, Source, names_unit
+from sql_rewrite.plan import GROUPS, Source, UnitRows, names_unit
 
 __all__ = ["KeySpace", "column_space", "key_space"]
 
@@ -42,12 +42,14 @@ def column_space(source: Source, column: str) -> KeySpace | None:
     table, name = source.table, column.lower()
     if not table.protected:
         return None
-    if source.groups is not None:
-        made = dict(source.groups.columns).get(column)
+    computed = source.windows or source.groups
+    if computed is not None:
+        made = dict(computed.columns).get(column)
         if not isinstance(made, ColumnRef) or made.relation != GROUPS:
             return None
-        key = dict(source.groups.keys).get(made.name)
-        return None if key is None else key_space(key, source.groups.sources)
+        keys = computed.cells if isinstance(computed, UnitRows) else computed.keys
+        key = dict(keys).get(made.name)
+        return None if key is None else key_space(key, computed.sources)
     if not source.stored:
         return None
     if table.unit_path and table.unit_path[0].column.lower() == name:

@@ -26,12 +26,21 @@ from privacy.statistic import Encoding
 from sql_rewrite.cost import characters
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import WIDE, ColumnRef, Expression, Interval, form_of, interval_of
-from sql_rewrite.functions import clip_columns
+from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.functions.clipping import bounds_of
 from sql_rewrite.identifying import identifying_column
-from sql_rewrite.plan import GROUPS, UnitFunction, UnitValue
+from sql_rewrite.plan import GROUPS, Placement, UnitFunction, UnitPlace, UnitValue
 
-__all__ = ["VALUE_BITS", "content_name", "facts_of", "made", "renamed", "too_wide"]
+__all__ = [
+    "VALUE_BITS",
+    "content_name",
+    "facts_of",
+    "facts_of_place",
+    "facts_of_window",
+    "made",
+    "renamed",
+    "too_wide",
+]
 
 VALUE_BITS = 92
 """Steps up to the greatest number, as a power of two: numbers down to 2^-40 of it are summed without any rounding."""
@@ -119,6 +128,42 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
             return _column(value.name, BOOLEAN, shown, nullable=nullable)
         case _:
             assert_never(value.function)
+
+
+def facts_of_place(place: UnitPlace, name: str, *, rows: int, bound: int, shown: str, framed: bool) -> ColumnRef:
+    """The same of a place among the rows of a unit, or of the value at one; `framed`: the row itself is always read."""
+    argument = place.argument
+    match place.function:
+        case Placement.ROW_NUMBER | Placement.RANK | Placement.DENSE_RANK:
+            return _count(name, shown, least=1, most=rows, bound=bound)
+        case Placement.NTILE:
+            parts = min(place.number, rows)
+            return _count(name, shown, least=1, most=parts, bound=parts)
+        case Placement.PERCENT_RANK | Placement.CUME_DIST:
+            share = Interval(Fraction(0), Fraction(1))
+            return _column(name, NUMBER, shown, nullable=False, declared=share)
+        case Placement.LAG | Placement.LEAD:
+            assert argument is not None
+            if place.otherwise is None:
+                return renamed(argument, name, shown, nullable=True)
+            either = build("case", (build("is_not_null", (argument,)), argument, place.otherwise))
+            return renamed(either, name, shown, nullable=argument.nullable)
+        case Placement.FIRST_VALUE | Placement.LAST_VALUE | Placement.NTH_VALUE:
+            assert argument is not None
+            there = framed and place.function is not Placement.NTH_VALUE
+            return renamed(argument, name, shown, nullable=argument.nullable or not there)
+        case _:
+            assert_never(place.function)
+
+
+def facts_of_window(value: UnitValue, name: str, *, rows: int, bound: int, shown: str, framed: bool) -> ColumnRef:
+    """The same of a value over the rows around each row; `framed` says that the row itself is always one of them."""
+    found = replace(facts_of(value, rows=rows, bound=bound, shown=shown), name=name)
+    if framed:
+        return found
+    if value.function in (UnitFunction.ROWS, UnitFunction.VALUES):
+        return _count(name, shown, least=0, most=rows, bound=bound)
+    return renamed(found, name, shown, nullable=True)
 
 
 def _count(name: str, shown: str, *, least: int, most: int, bound: int) -> ColumnRef:

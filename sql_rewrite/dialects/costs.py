@@ -65,6 +65,12 @@ class EngineCosts:
     sum: float
     pair: float
     """One pair of a unit's rows that meet in a join on the unit, grouped by the unit: pairs lie together."""
+    sorted: float
+    """Sorting a row within its unit for a window, beside what it is sorted by."""
+    sorted_key: float
+    """One of these columns; a text adds its characters."""
+    window: float
+    """One window function."""
     place: float
     """Counting a row by its place in a tree."""
     unit: float

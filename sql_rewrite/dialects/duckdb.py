@@ -43,8 +43,10 @@ from sql_rewrite.relations import (
     OnlyOne,
     Output,
     PlaceCounts,
+    Placed,
     PlaceSums,
     Projected,
+    RowFrame,
     RowsSource,
     Salted,
     SharedRows,
@@ -55,6 +57,7 @@ from sql_rewrite.relations import (
     Unfolded,
     UnitFactors,
     UnitTotals,
+    WithinUnit,
     WithTotals,
 )
 from sql_rewrite.scalars import Clip, EngineType
@@ -221,6 +224,24 @@ class DuckDB(DuckDBScalars):
         octaves = BINS_PER_OCTAVE // 2 if node.squared else BINS_PER_OCTAVE
         place = f"CAST(ceil({octaves} * log2(CAST({value} AS DOUBLE))) AS BIGINT)"
         return f"CASE WHEN {value} > 0 THEN greatest(0, least({BINS - 1}, {place})) END"
+
+    @writes(Placed)
+    def _placed(self, node: Placed) -> str:
+        return f"{node.function}({', '.join([self.write(argument) for argument in node.arguments])})"
+
+    @writes(WithinUnit)
+    def _within_unit(self, node: WithinUnit) -> str:
+        """Rows are sorted, not grouped by hashing: values that somebody chose can only lie beside one another."""
+        text = f"PARTITION BY {', '.join(_names(('u', *node.partition)))}"
+        terms = [
+            f'"{term.name}" {"DESC" if term.descending else "ASC"} NULLS {"FIRST" if term.nulls_first else "LAST"}'
+            for term in node.order
+        ]
+        if terms:
+            text += f" ORDER BY {', '.join(terms)}"
+        if node.frame is not None:
+            text += f" {_frame(node.frame)}"
+        return f"{self.write(node.value)} OVER ({text})"
 
     # Layers
 
@@ -426,6 +447,16 @@ class DuckDB(DuckDBScalars):
 
 def _names(names: Iterable[str]) -> list[str]:
     return [f'"{name}"' for name in names]
+
+
+def _frame(frame: RowFrame) -> str:
+    ends = []
+    for end, unbounded in ((frame.start, "UNBOUNDED PRECEDING"), (frame.end, "UNBOUNDED FOLLOWING")):
+        if end:
+            ends.append(f"{abs(end)} {'PRECEDING' if end < 0 else 'FOLLOWING'}")
+        else:
+            ends.append(unbounded if end is None else "CURRENT ROW")
+    return f"{'ROWS' if frame.rows else 'RANGE'} BETWEEN {ends[0]} AND {ends[1]}"
 
 
 def _double(value: float) -> str:

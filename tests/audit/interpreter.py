@@ -22,6 +22,7 @@ from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import Source
 from tests.audit.unit_rows import unit_rows
+from tests.audit.unit_windows import window_rows
 from tests.audit.violation import require
 
 __all__ = [
@@ -175,6 +176,8 @@ def source_rows(
             for row, unit in _joined(branch.sources, rows, owners)
             if branch.where is None or evaluate(branch.where, row) is True
         ]
+    if source.windows is not None:
+        return window_rows(source.windows, rows, owners)
     if source.groups is not None:
         return unit_rows(source.groups, rows, owners)
     name = source.table.name

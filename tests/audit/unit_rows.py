@@ -10,7 +10,7 @@ from typing import Any
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.plan import GROUPS, UnitFunction, UnitGroups, UnitValue
 
-__all__ = ["unit_rows"]
+__all__ = ["unit_rows", "value_of"]
 
 Row = Mapping[tuple[str, str], Any]
 
@@ -18,7 +18,7 @@ Row = Mapping[tuple[str, str], Any]
 def unit_rows(
     groups: UnitGroups, rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Mapping[str, Sequence[Any]]
 ) -> list[tuple[Mapping[str, Any], Any]]:
-    """The rows of the groups of each unit, with their units."""
+    """The rows that are computed within each unit, with their units."""
     from tests.audit import interpreter
 
     members: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
@@ -29,7 +29,7 @@ def unit_rows(
     result: list[tuple[Mapping[str, Any], Any]] = []
     for (unit, *keys), inside in members.items():
         made = {(GROUPS, name): key for (name, _), key in zip(groups.keys, keys, strict=True)}
-        made |= {(GROUPS, value.name): _value(value, inside) for value in groups.values}
+        made |= {(GROUPS, value.name): value_of(value, inside) for value in groups.values}
         if groups.having is None or evaluate(groups.having, made) is True:
             result.append(({name: evaluate(column, made) for name, column in groups.columns}, unit))
     return result
@@ -39,7 +39,8 @@ def _one_zero(value: Any) -> Any:
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
-def _value(value: UnitValue, rows: Sequence[Row]) -> Any:
+def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
+    """A value of some rows of one unit."""
     taken = [row for row in rows if value.filter is None or evaluate(value.filter, row) is True]
     if value.argument is None:
         return len(taken)

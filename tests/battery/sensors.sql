@@ -232,16 +232,16 @@ SELECT kind, ROUND(100 * AVG(CASE WHEN fault THEN 1 ELSE 0 END), 1) || ' %' AS f
 -- answered
 SELECT COUNT(*) FROM (SELECT home FROM readings WHERE fault GROUP BY home HAVING COUNT(*) >= 3) t
 
--- not yet: private_row_limit
+-- answered
 SELECT COUNT(*) FROM (SELECT home, moment, LAG(value) OVER (PARTITION BY home ORDER BY moment, value) AS before, value FROM readings WHERE kind = 'power') t WHERE value > before + 50
 
--- not yet: private_row_limit
+-- answered
 SELECT AVG(value - before) FROM (SELECT value, LAG(value) OVER (PARTITION BY home, kind ORDER BY moment, value) AS before FROM readings) t
 
 -- answered
 SELECT kind, LAST_VALUE(n) OVER (ORDER BY y ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS latest, y FROM (SELECT 'all' AS kind, YEAR(moment) AS y, COUNT(*) AS n FROM readings GROUP BY y) t
 
--- not yet: private_row_limit
+-- answered
 SELECT AVG(value) FROM (SELECT home, value, ROW_NUMBER() OVER (PARTITION BY home ORDER BY moment DESC, value) AS r FROM readings) t WHERE r = 1
 
 -- other: the engine's own quantile is approximate
@@ -306,3 +306,23 @@ SELECT kind, city, n FROM (SELECT kind, city, COUNT(*) AS n, ROW_NUMBER() OVER (
 
 -- answered
 SELECT persons > 4 AS large, kind, SUM(value) FROM homes JOIN readings ON homes.home = readings.home GROUP BY large, kind
+
+-- answered
+SELECT kind, AVG(value) FROM (SELECT home, kind, value FROM readings
+QUALIFY RANK() OVER (PARTITION BY home, kind ORDER BY moment DESC) = 1) t GROUP BY kind
+
+-- answered
+SELECT AVG(most - least) FROM (SELECT DISTINCT home, MAX(value) OVER w AS most, MIN(value) OVER w AS least FROM readings
+WINDOW w AS (PARTITION BY home)) t
+
+-- answered
+SELECT kind, COUNT(*) FROM (SELECT kind, fault, LEAD(fault) OVER (PARTITION BY home, kind ORDER BY moment, value) AS next FROM readings) t
+WHERE fault AND NOT next GROUP BY kind
+
+-- answered
+SELECT COUNT(*) FROM (SELECT NTILE(4) OVER (PARTITION BY home ORDER BY value, moment, kind) AS quarter, CUME_DIST() OVER (PARTITION BY home
+ORDER BY value) AS part FROM readings) t WHERE quarter = 1 AND part > 0.1
+
+-- answered
+SELECT COUNT(*) FROM (SELECT COUNT(*) FILTER (WHERE fault) OVER (PARTITION BY home ORDER BY moment) AS faults FROM readings) t
+WHERE faults BETWEEN 1 AND 3

@@ -333,11 +333,11 @@ c.segment = v.segment GROUP BY v.segment
 SELECT s.segment, COUNT(*) FROM customers c JOIN (SELECT unnest(['home', 'school']) AS segment) s ON c.segment
 = s.segment GROUP BY s.segment
 
--- not yet: private_row_limit
+-- answered
 SELECT AVG(gap) FROM (SELECT customer_id, date_diff('day', LAG(ordered) OVER (PARTITION BY customer_id ORDER
 BY ordered), ordered) AS gap FROM orders) t WHERE gap BETWEEN 0 AND 800
 
--- not yet: private_row_limit
+-- answered
 SELECT COUNT(*) FROM (SELECT customer_id, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered) AS r
 FROM orders) t WHERE r = 1
 
@@ -544,10 +544,10 @@ SELECT newsletter, AVG(spent) FROM (SELECT c.customer_id, c.newsletter, COALESCE
 -- not yet: unsupported_function
 SELECT SUM(total) AS last_orders FROM (SELECT customer_id, ARG_MAX(total, ordered) AS total FROM orders GROUP BY customer_id) t
 
--- not yet: private_row_limit
+-- answered
 SELECT SUM(total) FROM (SELECT customer_id, total, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered DESC, order_id DESC) AS r FROM orders) t WHERE r <= 3
 
--- not yet: private_row_limit
+-- answered
 SELECT AVG(CASE WHEN total > 1.2 * mean THEN 1.0 ELSE 0.0 END) FROM (SELECT total, AVG(total) OVER (PARTITION BY customer_id) AS mean FROM orders) t
 
 -- answered
@@ -661,3 +661,77 @@ SELECT total > (SELECT AVG(total) FROM orders) AS above, COUNT(*) FROM orders GR
 
 -- answered
 SELECT COUNT(*) FROM orders CROSS JOIN (SELECT AVG(total) AS mean FROM orders) AS m WHERE total BETWEEN mean / 2 AND mean * 2
+
+-- answered
+SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(ordered) OVER (PARTITION BY customer_id ORDER BY ordered, order_id), ordered) AS gap
+FROM orders) t WHERE gap BETWEEN 0 AND 3000
+
+-- answered
+SELECT status, COUNT(*) FROM (SELECT * FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered DESC, order_id) = 1) t
+GROUP BY status
+
+-- answered
+WITH ranked AS (SELECT o.*, ROW_NUMBER() OVER (PARTITION BY o.customer_id ORDER BY o.ordered, o.order_id) AS rn FROM orders o)
+SELECT date_trunc('month', ordered) AS month, COUNT(*) AS first_orders, AVG(total) FROM ranked WHERE rn = 1 GROUP BY month
+
+-- answered
+SELECT status, AVG(total) FROM (SELECT DISTINCT ON (customer_id) customer_id, status, total FROM orders
+ORDER BY customer_id, ordered DESC, order_id) t GROUP BY status
+
+-- answered
+WITH c AS (SELECT customer_id, ordered, MIN(ordered) OVER (PARTITION BY customer_id) AS first_order FROM orders)
+SELECT YEAR(first_order) AS cohort, date_diff('year', first_order, ordered) AS age, COUNT(DISTINCT customer_id) AS customers FROM c
+GROUP BY cohort, age
+
+-- answered
+SELECT rn, COUNT(*), SUM(total) FROM (SELECT total, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY ordered, order_id) AS rn
+FROM orders QUALIFY rn <= 3) t GROUP BY rn
+
+-- answered
+SELECT AVG(total - before) FROM (SELECT total, LAG(total, 1, 0) OVER w AS before FROM orders
+WINDOW w AS (PARTITION BY customer_id ORDER BY ordered, order_id)) t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT customer_id, SUM(total) OVER (PARTITION BY customer_id ORDER BY ordered, order_id
+ROWS UNBOUNDED PRECEDING) AS running FROM orders) t WHERE running > 1000
+
+-- answered
+SELECT COUNT(*) FROM (SELECT RANK() OVER (PARTITION BY customer_id ORDER BY status) AS r,
+DENSE_RANK() OVER (PARTITION BY customer_id ORDER BY status DESC) AS d FROM orders) t WHERE r > d
+
+-- answered
+SELECT channel, COUNT(*) FROM (SELECT customer_id, channel, COUNT(*) AS n FROM orders GROUP BY customer_id, channel
+QUALIFY ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY n DESC, channel) = 1) t GROUP BY channel
+
+-- answered
+SELECT first_channel, COUNT(*) FROM (SELECT DISTINCT customer_id, FIRST_VALUE(channel) OVER (PARTITION BY customer_id
+ORDER BY ordered, order_id) AS first_channel FROM orders) t GROUP BY first_channel
+
+-- answered
+SELECT AVG(GREATEST(0, LEAST(share, 1))) FROM (SELECT total / SUM(total) OVER (PARTITION BY customer_id) AS share FROM orders) t
+
+-- answered
+SELECT segment, AVG(total) FROM customers c LEFT JOIN (SELECT customer_id, total, ROW_NUMBER() OVER (PARTITION BY customer_id
+ORDER BY total DESC, order_id) AS rn FROM orders QUALIFY rn = 1) o USING (customer_id) GROUP BY segment
+
+-- answered
+SELECT COUNT(*) FROM (SELECT quantity, MAX(quantity) OVER (PARTITION BY o.customer_id, product_id) AS most FROM items i
+JOIN orders o ON i.order_id = o.order_id) t WHERE quantity = most
+
+-- answered
+SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY order_id ORDER BY price DESC, product_id, quantity, returned) AS place FROM items) t
+WHERE place <= 2
+
+-- answered
+SELECT COUNT(*) FROM (SELECT total, AVG(total) OVER (PARTITION BY customer_id ORDER BY ordered, order_id
+ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS usual FROM orders) t WHERE total > 2 * usual
+
+-- answered
+SELECT SUM(spent - before) FROM (SELECT customer_id, YEAR(ordered) AS y, SUM(total) AS spent,
+LAG(SUM(total), 1, 0) OVER (PARTITION BY customer_id ORDER BY YEAR(ordered)) AS before FROM orders GROUP BY customer_id, y) t
+
+-- refused: private_row_limit
+SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY channel ORDER BY total DESC) AS place FROM orders) t WHERE place = 1
+
+-- refused: private_row_limit
+SELECT COUNT(*) FROM (SELECT * FROM orders ORDER BY total DESC LIMIT 10) t

@@ -37,6 +37,17 @@ GOOD: tuple[str, ...] = (
     "SELECT COUNT(*) FROM people WHERE education ~ '^s.*l$' OR REGEXP_EXTRACT(education, '(o+)', 1) = 'oo'",
     "SELECT STRFTIME(born, '%Y-%m') AS m, SPLIT_PART(education, 'o', 1) AS s, COUNT(*) FROM people GROUP BY ALL",
     "SELECT time_bucket(INTERVAL 5 YEAR, born) AS b, COUNT(*) FROM people GROUP BY b",
+    "SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(day) OVER (PARTITION BY person_id ORDER BY day), day) AS gap "
+    "FROM visits) AS t WHERE gap BETWEEN 0 AND 365",
+    "SELECT ward, COUNT(*) FROM (SELECT * FROM visits "
+    "QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY day DESC) = 1) AS t GROUP BY ward",
+    "SELECT COUNT(*) FROM (SELECT RANK() OVER w AS r, NTILE(4) OVER w AS q, LEAD(ward, 2, 'none') OVER w AS n, "
+    "SUM(cost) OVER (PARTITION BY person_id, ward ORDER BY day ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s "
+    "FROM visits WINDOW w AS (PARTITION BY person_id ORDER BY day DESC NULLS FIRST)) AS t "
+    "WHERE r < q OR s > 100 OR n = 'x'",
+    "SELECT AVG(cost) FROM (SELECT DISTINCT ON (person_id) person_id, cost FROM visits ORDER BY person_id, day) AS t",
+    "SELECT ward, COUNT(*) FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits GROUP BY person_id, ward "
+    "QUALIFY ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY n DESC) = 1) AS t GROUP BY ward",
     "SELECT h.region, COUNT(*) FROM visits v JOIN hospitals h ON v.hospital_id = h.hospital_id GROUP BY h.region",
     "SELECT p.sex, SUM(v.cost) FROM visits AS v JOIN people AS p USING (person_id) WHERE p.age > 10 GROUP BY p.sex",
     "SELECT COUNT(*) "

@@ -67,6 +67,7 @@ def test_every_text_that_is_answered_has_a_tree() -> None:
     assert seen["scan"] > 20
     assert set(seen) <= {
         "outer query", "aggregate", "filter", "join", "left join", "scan", "group within the unit",
+        "windows within the unit",
     }  # fmt: skip
 
 

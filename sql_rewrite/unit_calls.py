@@ -1,0 +1,122 @@
+"""Aggregate calls over the rows of one unit: in blocks that group by it, and in windows within it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from privacy.policy import ColumnType
+from privacy.refusal import Refused
+from sql_rewrite.aggregate_calls import AggregateReader
+from sql_rewrite.expressions import Expression
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.plan import UnitFunction, UnitValue
+from sql_rewrite.refuse import refuse
+from sql_rewrite.syntax import consume
+from sql_rewrite.text import Text
+from sql_rewrite.unit_values import made, too_wide
+
+__all__ = ["UnitCalls", "written"]
+
+_SIMPLE: Mapping[type[exp.Expr], UnitFunction] = {
+    exp.Sum: UnitFunction.SUM,
+    exp.Avg: UnitFunction.AVERAGE,
+    exp.Min: UnitFunction.LEAST,
+    exp.Max: UnitFunction.GREATEST,
+    exp.LogicalOr: UnitFunction.ANY_TRUE,
+    exp.LogicalAnd: UnitFunction.ALL_TRUE,
+}
+"""Aggregates of one argument."""
+
+_KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
+    UnitFunction.SUM: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
+    UnitFunction.AVERAGE: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
+    UnitFunction.ANY_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
+    UnitFunction.ALL_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
+}
+
+_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR and BOOL_AND"
+
+
+def written(text: Text, call: exp.Expr, function: enum.Enum) -> str:
+    """What people call the value of a call."""
+    place = text.position(call)
+    return " ".join(place.text.split())[:60] if place is not None else str(function.value)
+
+
+class UnitCalls:
+    """Reads such calls of one block, whose `lifter` reads what is in them."""
+
+    def __init__(self, text: Text, lifter: ExpressionLift, reader: AggregateReader) -> None:
+        self._text = text
+        self._plain = lifter
+        self._reader = reader
+
+    def value(self, call: exp.Expr, rows: int) -> UnitValue:
+        """What a call, with its FILTER, computes of at most so many rows. Errors: Refused."""
+        condition: Expression | None = None
+        node = call
+        if isinstance(call, exp.Filter):
+            consume(call, "this", "expression", text=self._text, what="FILTER")
+            node, clause = call.this, call.expression
+            consume(clause, "this", text=self._text, what="FILTER")
+            condition = self._reader.condition(clause.this, "FILTER")
+        function, argument, counted = self._function(node)
+        if counted is not None:
+            condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
+        value = made(function, argument, condition)
+        if too_wide(value, rows):
+            raise refuse(
+                "too_large",
+                f"{self._text.spelled(node) or 'a sum'} is refused",
+                "The sum of one person's rows may leave the range of exact integers (126 bits).",
+                "clip its argument: GREATEST(0, LEAST(x, 1000000))",
+                position=self._text.position(call),
+            )
+        return value
+
+    def _function(self, node: exp.Expr) -> tuple[UnitFunction, Expression | None, Expression | None]:
+        """The function, its argument, and a condition under which it counts. Errors: Refused."""
+        text = self._text
+        if isinstance(node, exp.CountIf):
+            consume(node, "this", text=text, what="COUNT_IF")
+            return UnitFunction.ROWS, None, self._reader.condition(node.this, "COUNT_IF")
+        if isinstance(node, exp.Count):
+            consume(node, "this", "big_int", text=text, what="COUNT")
+            operand = node.this
+            if operand is None or isinstance(operand, exp.Star):
+                if isinstance(operand, exp.Star):
+                    consume(operand, text=text, what="COUNT(*)")
+                return UnitFunction.ROWS, None, None
+            if isinstance(operand, exp.Distinct):
+                consume(operand, "expressions", text=text, what="COUNT(DISTINCT)")
+                if len(operand.expressions) == 1:
+                    return UnitFunction.DISTINCT, self._plain.lift(operand.expressions[0]), None
+                raise self._unknown(node)
+            argument = self._plain.lift(operand)
+            return (UnitFunction.VALUES, argument, None) if argument.nullable else (UnitFunction.ROWS, None, None)
+        function = _SIMPLE.get(type(node))
+        if function is None or isinstance(node.this, exp.Distinct):
+            raise self._unknown(node)
+        consume(node, "this", text=text, what=text.spelled(node) or "an aggregate")
+        summed = function in (UnitFunction.SUM, UnitFunction.AVERAGE)
+        argument = self._plain.value(node.this) if summed else self._plain.lift(node.this)
+        kinds, wanted = _KINDS.get(function, ((), ""))
+        if kinds and argument.type not in kinds:
+            raise refuse(
+                "unsupported_type",
+                f"{text.spelled(node) or 'an aggregate'} is refused",
+                f"Its argument is of type {argument.type.value}, not {wanted}.",
+                position=text.position(node),
+            )
+        return function, argument, None
+
+    def _unknown(self, node: exp.Expr) -> Refused:
+        return refuse(
+            "unsupported_function",
+            f"{self._text.spelled(node) or 'an aggregate'} within a unit is refused",
+            f"Of the rows of one person {_KNOWN} are computed; it is not answered yet.",
+            position=self._text.position(node),
+        )

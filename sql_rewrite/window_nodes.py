@@ -1,0 +1,50 @@
+"""Values that windows have: places among the rows of a unit, and aggregates over the rows around each row."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sql_rewrite.scalars import Scalar, node
+
+__all__ = ["OrderedBy", "Placed", "PlacedName", "RowFrame", "WithinUnit"]
+
+PlacedName = Literal[
+    "row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile",
+    "lag", "lead", "first_value", "last_value", "nth_value",
+]  # fmt: skip
+
+
+@node
+class Placed(Scalar):
+    """What a row is given by its place among the rows of its unit: a place, or the value of a row at one."""
+
+    function: PlacedName
+    arguments: tuple[Scalar, ...]
+
+
+@node
+class OrderedBy:
+    """A column that rows are ordered by."""
+
+    name: str
+    descending: bool
+    nulls_first: bool
+
+
+@node
+class RowFrame:
+    """The rows around each row, None for no end: so many of them, or without `rows` all that are equal to it (0)."""
+
+    rows: bool
+    start: int | None
+    end: int | None
+
+
+@node
+class WithinUnit(Scalar):
+    """A place or an aggregate over the rows of one unit that have one value of each column of `partition`."""
+
+    value: Scalar
+    partition: tuple[str, ...]
+    order: tuple[OrderedBy, ...]
+    frame: RowFrame | None = None
