@@ -136,7 +136,7 @@ class AggregateFunction(enum.Enum):
         meaning="rows where x is not NULL, bounded per privacy unit",
         distinct=("COUNT(DISTINCT x)", "APPROX_COUNT_DISTINCT(x)"),
         elsewhere=("approx_distinct",),
-        hint="COUNT(DISTINCT x) counts different values, COUNT(DISTINCT unit) people",
+        hint="COUNT(DISTINCT v) counts different values",
     )
     UNITS = Described(
         stored="units",
@@ -398,7 +398,7 @@ class AggregateFunction(enum.Enum):
         result=ResultType.ARGUMENT,
         meaning="the least value that the part p of the rows does not exceed",
         elsewhere=("percentile", "approx_percentile", "percentile_approx", "reservoir_quantile", "approx_quantiles"),
-        hint="QUANTILE_CONT(x, 0.5) or QUANTILE_DISC(x, 0.5), with the part of the rows below it",
+        hint="QUANTILE_CONT(x, 0.5) or QUANTILE_DISC(x, 0.5) for the value with half of the rows below it",
     )
     LEAST = Described(
         stored="least",

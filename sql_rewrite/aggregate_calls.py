@@ -11,9 +11,11 @@ from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
+from sql_rewrite.filled import fill
 from sql_rewrite.hints import AGGREGATES, instead_of, listed
 from sql_rewrite.levels import GROUPINGS
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.operands import operands_of
 from sql_rewrite.plan import Aggregate
 from sql_rewrite.quantile_calls import QuantileReader, is_quantile
 from sql_rewrite.quantile_moments import MOMENTS, since_start
@@ -24,10 +26,10 @@ from sql_rewrite.text import Text
 __all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows"]
 
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
-    ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE x) counts", "AVG(CASE WHEN x THEN 1 ELSE 0 END) is the share"),
-    ColumnType.DATE: ("AVG(GREATEST(<lowest>, LEAST(date_diff('day', DATE '2024-01-01', x), <highest>)))",),
+    ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE {p}) counts", "AVG(CASE WHEN {p} THEN 1 ELSE 0 END) is the share"),
+    ColumnType.DATE: ("AVG(GREATEST(<lowest>, LEAST(date_diff('day', DATE '2024-01-01', {d}), <highest>)))",),
     ColumnType.TIMESTAMP: (
-        "AVG(GREATEST(<lowest>, LEAST(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', x), <highest>)))",
+        "AVG(GREATEST(<lowest>, LEAST(date_diff('day', TIMESTAMP '2024-01-01 00:00:00', {d}), <highest>)))",
     ),
 }
 """What to write instead of summing what is non-numeric."""
@@ -169,7 +171,7 @@ class AggregateReader:
                 "unsupported_function",
                 f"{name} of private rows is refused",
                 "It is not answered yet, or has no proved bound.",
-                *instead_of(name, AGGREGATES, self._lifter.about(node)),
+                *instead_of(name, AGGREGATES, self._lifter.about(node), operands_of(self._lifter, node)),
                 position=text.position(node),
             )
         function, operands = found
@@ -200,7 +202,8 @@ class AggregateReader:
         """What to write instead of an aggregate of what is non-numeric."""
         if kind is ColumnType.TEXT:
             return self._listed(node)
-        return _NO_NUMBER.get(kind, ())
+        given = operands_of(self._lifter, node)
+        return tuple(fill(line, given) for line in _NO_NUMBER.get(kind, ()))
 
     def _value(self, node: exp.Expr, function: AggregateFunction, operand: exp.Expr) -> Expression:
         """The argument of an aggregate of values. Errors: Refused."""
@@ -226,9 +229,18 @@ class AggregateReader:
             "unsupported_sql",
             f"DISTINCT of several expressions inside {self._text.spelled(node) or 'an aggregate'} is refused",
             "Different values of one expression are counted.",
-            "join the expressions to one text: a || '|' || b",
+            *self._one_text(node),
             position=self._text.position(node),
         )
+
+    def _one_text(self, node: exp.Expr) -> tuple[str, ...]:
+        """The different values of several expressions as those of one text."""
+        given = operands_of(self._lifter, node)
+        if len(given) < 2 or not isinstance(node, exp.Count) or any(one.type is ColumnType.NUMBER for one in given):
+            return ("join the expressions to one text, and ask for its different values",)
+        texts = [one.sql if one.type is ColumnType.TEXT else f"CAST({one.sql} AS VARCHAR)" for one in given]
+        joined = " || '|' || ".join(texts)
+        return (f"COUNT(DISTINCT {joined}) counts different texts of both",)
 
     def _counted_once(self, operand: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
         """A count of different values; of the key of the privacy unit a count of units."""

@@ -83,9 +83,8 @@ class CoreBlock:
         keys: list[GroupKey] = []
         if node.args.get("group") is not None:
             with findings:
-                keys = GroupKeyReader(
-                    self.text, self.select, self.names, self.lifter, self.dataset.limits.cells_max
-                ).read(node.args["group"])
+                reader = GroupKeyReader(self.text, self.select, self.names, self.lifter, self.dataset)
+                keys = reader.read(node.args["group"])
         shown = aggregate_calls(self.select.projections)
         for reference in self._references(shown):
             with findings:

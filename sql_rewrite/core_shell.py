@@ -13,8 +13,9 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
-from sql_rewrite.expressions import canonical
+from sql_rewrite.expressions import Expression, canonical
 from sql_rewrite.fraction_keys import divided
+from sql_rewrite.identifying import identifying_column
 from sql_rewrite.levels import GROUPINGS, Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Aggregate
@@ -24,6 +25,7 @@ from sql_rewrite.released import aliased, column
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes, output_name
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import NODES_MAX, consume, rebuilt
 
 __all__ = ["CoreShell", "KeyNames"]
@@ -141,13 +143,13 @@ class CoreShell:
             alias = self._select.alias(node.name) if not node.table else None
             if alias is not None and node.name.lower() not in inlined:
                 return exp.Paren(this=self._rewrite(alias, (*inlined, node.name.lower())))
-            self._names.resolve(node)  # an unknown column says so first
+            found = self._names.resolve(node)  # an unknown column says so first
             self._check_functions(node)  # and then an unknown function
             raise refuse(
                 "raw_rows",
                 f'column "{node.name[:63]}" outside an aggregate is refused',
                 "It is not a key of GROUP BY, so it would show values of people.",
-                f"add {node.name[:63]} to GROUP BY, or aggregate it",
+                *self._grouped_or_not(node, found),
                 position=self._text.position(node),
             )
         result = rebuilt(node, lambda part: self._rewrite(part, inlined))
@@ -172,6 +174,14 @@ class CoreShell:
         """What a key stands for that GROUPING names: an alias of the select list, or an expression."""
         alias = isinstance(node, exp.Column) and not node.table and not self._names.knows(node.name)
         return (self._select.alias(node.name) if alias else None) or self._names.qualified(node)
+
+    def _grouped_or_not(self, node: exp.Column, found: Expression) -> tuple[str, ...]:
+        """How a column can be asked for: as a key, where it can be one."""
+        key = found.type is not ColumnType.NUMBER and identifying_column(found) is None
+        if not key or self._levels is not None or node.find_ancestor(exp.WithinGroup) is not None:
+            return ("aggregate it: COUNT, SUM, AVG, MEDIAN",)
+        place = self._text.position(node)
+        return (f"add {named(node.name) if place is None else place.text[:80]} to GROUP BY, or aggregate it",)
 
     def _check_functions(self, node: exp.Expr) -> None:
         """Refuses the function around a column that is answered nowhere: GROUP BY would not help it."""

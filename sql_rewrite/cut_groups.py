@@ -18,6 +18,9 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
     for core in cores:
         bound, declared = core.contribution, core.core.sources[0].table.contribution
         if isinstance(bound, Contribution) and not bound.one_row and isinstance(declared, AutomaticContribution):
+            if any(bounded.distinct is not None for bounded in core.statistics):
+                yield _distinct_assumed(core, bound)
+                continue
             yield Finding(
                 code="bounds_assumed",
                 what="counts and sums may be far too low",
@@ -29,6 +32,21 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
                     "(or --rows-per-unit 200 --groups-per-unit 10)",
                 ),
             )
+
+
+def _distinct_assumed(core: BoundedCore, bound: Contribution) -> Finding:
+    """Of different values: only counts bound what a unit brings in, whether groups are public or not."""
+    each = " in each group" if core.core.keys else ""
+    return Finding(
+        code="bounds_assumed",
+        what="values that few units have may be missing",
+        why=f"A unit brings in at most {bound.rows:,} of its different values{each}, which nobody declared: no norm is "
+        "chosen for different values.",
+        instead=(
+            f'ask with bounds of your own: "contribution": {{"rows_per_unit": {4 * bound.total}}} '
+            f"(or --rows-per-unit {4 * bound.total})",
+        ),
+    )
 
 
 def groups_beyond_bound(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
                 if kind is not None:
                     number = since_written(written_argument(aggregate), kind)
                     shown = (f"{aggregate.text.partition('(')[0]}({number}) beside it has an interval, and is free",)
+                part = "0.05" if far == "least" else "0.95"
                 yield Finding(
                     code="extreme_quantile",
                     what=f"{aggregate.text} is an extreme quantile, not the {far} value",
@@ -36,7 +37,7 @@ def extreme_quantiles(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
                     "the noise hides; the interval reaches further where a few more could be.",
                     instead=(
                         *shown,
-                        "ask for a quantile, for example QUANTILE_CONT(x, 0.95), which many people share",
+                        f"QUANTILE_CONT({written_argument(aggregate)}, {part}) is a quantile that many people share",
                     ),
                     position=aggregate.position,
                 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from privacy.policy import ColumnType
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
@@ -19,6 +19,7 @@ from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.spelling import named
 from sql_rewrite.syntax import populated, select_place, unbracketed
 from sql_rewrite.text import Text
 
@@ -44,19 +45,22 @@ class GroupKey:
 
 
 class GroupKeyReader:
-    """Reads the GROUP BY of one block. `cells_max` is the most groups of an answer."""
+    """Reads the GROUP BY of one block."""
 
     def __init__(
-        self, text: Text, select: SelectList, names: SourceNames, lifter: ExpressionLift, cells_max: int
+        self, text: Text, select: SelectList, names: SourceNames, lifter: ExpressionLift, dataset: Dataset
     ) -> None:
         self._text = text
         self._select = select
         self._names = names
         self._lifter = lifter
-        self._cells_max = cells_max
+        self._cells_max = dataset.limits.cells_max
+        self._tables = dataset.tables
+        self._nested = False
 
     def read(self, group: exp.Expr) -> list[GroupKey]:
         """The keys of a GROUP BY. Errors: Refused."""
+        self._nested = group.find_ancestor(exp.Subquery, exp.CTE) is not None
         levels = (exp.Rollup, exp.Cube, exp.GroupingSets)
         if populated(group) - {"expressions", "all"} or any(isinstance(item, levels) for item in group.expressions):
             raise refuse(
@@ -161,17 +165,41 @@ class GroupKeyReader:
         place = self._text.position(node)
         return describe(key) if place is None or len(place.text) >= 120 else " ".join(place.text.split())
 
+    def _mean(self, column: ColumnRef) -> tuple[str, ...]:
+        """A query for what grouping by the unit is mostly asked for; nothing where a unit has one row."""
+        source = next((one for one in self._names.sources if one.relation == column.relation), None)
+        if source is None or source.groups is not None or column.shown or source.table.one_row:
+            return ()
+        table = source.table
+        rows = f"COUNT(*) / COUNT(DISTINCT {named(column.name)})"
+        return (f"the mean number of rows per person: SELECT {rows} AS mean FROM {named(table.name)}",)
+
+    def _within(self, column: ColumnRef) -> tuple[str, ...]:
+        """How rows are grouped within each person, in a nested query."""
+        table = next((one.table for one in self._names.sources if one.relation == column.relation), None)
+        if table is None or not self._nested:
+            return ()
+        key = named(column.name)
+        if table.unit_column is not None:
+            return (f"GROUP BY {named(table.unit_column)}, {key} groups within each person",)
+        way = table.unit_path[0] if len(table.unit_path) == 1 else None
+        parent = next((one for one in self._tables if way is not None and one.name == way.table), None)
+        if way is None or parent is None or parent.unit_column is None or len(self._names.sources) > 1:
+            return ("group by the key of the privacy unit too: that groups within each person",)
+        if way.column != way.key or way.column != column.name:
+            return ("group by the key of the privacy unit too: that groups within each person",)
+        from_ = f"FROM {named(table.name)} JOIN {named(parent.name)} USING ({named(way.key)})"
+        return (f"{from_} GROUP BY {named(parent.unit_column)}, {key} groups within each person",)
+
     def _group_by_unit(self, node: exp.Expr, key: Expression, column: ColumnRef) -> Refused:
         if column.is_unit:
             what = "grouping by the privacy unit is refused"
             why = "Each group would be one person."
-            mean: tuple[str, ...] = (
-                f"COUNT(*) / COUNT(DISTINCT {column.shown or column.name}) is the mean number of rows per person",
-            )
+            mean = self._mean(column)
         else:
             what = f'grouping by "{column.name}" is refused'
             why = f'A value of "{column.name}" belongs to one person, so each group would be one person.'
-            mean = ()
+            mean = self._within(column)
         if not isinstance(key, ColumnRef):
             why += f" {describe(key)} has another value for each value of it."
         return refuse(

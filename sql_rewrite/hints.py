@@ -7,12 +7,14 @@ Where they are not known the hint is a description.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Interval
+from sql_rewrite.filled import Operand, fill
 
 __all__ = ["AGGREGATES", "FUNCTIONS", "SHORT", "About", "counted", "instead_of", "listed"]
 
@@ -22,8 +24,8 @@ SHORT = tuple(function.described.short for function in AggregateFunction if func
 AGGREGATES = f"use {', '.join(SHORT[:-1])} or {SHORT[-1]}"
 FUNCTIONS = "see the list of functions under /v1/capabilities"
 
-_PARTS = "date_trunc('month', d), YEAR(d), MONTH(d) or DAYOFWEEK(d)"
-_PATTERN = "x LIKE 'N%', CONTAINS(x, 'text') or STARTS_WITH(x, 'text')"
+_PARTS = "date_trunc('month', {d}), YEAR({d}), MONTH({d}) or DAYOFWEEK({d})"
+_PATTERN = "{t} LIKE 'N%', CONTAINS({t}, 'text') or STARTS_WITH({t}, 'text')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class About:
     declared: Interval | None = None
 
 
-Hint = Callable[[About | None], str]
+Hint = Callable[[About | None, Sequence[Operand]], str]
+"""What to write, by the column that was asked about and the operands that can be read."""
 
 
 def counted(table: str) -> str:
@@ -45,11 +48,13 @@ def counted(table: str) -> str:
 
 
 def listed(about: About) -> str:
-    """A query that counts the rows of each value of a column."""
+    """A query that counts the rows of each value of a column; of a number with a fraction in buckets."""
+    if about.type is ColumnType.NUMBER:
+        return f"SELECT {_bucket(about)} AS bucket, COUNT(*) AS n FROM {about.table} GROUP BY bucket"
     return f"SELECT {about.column}, COUNT(*) AS n FROM {about.table} GROUP BY {about.column}"
 
 
-def _spread(about: About | None) -> str:
+def _spread(about: About | None, given: Sequence[Operand] = ()) -> str:
     if about is None:
         return "group by FLOOR(x / 10), or date_trunc('month', x), and COUNT(*): that is their spread"
     bucket = {
@@ -70,29 +75,36 @@ def _bucket(about: About) -> str:
         width = next(tens * step for step in (1, 2, 5, 10) if tens * step >= span / 10 * (1 - 1e-9))
     if about.type is ColumnType.INTEGER and (width <= 1 or (span is not None and span <= 20)):
         return about.column
+    if span is None and about.type is ColumnType.NUMBER:  # without bounds it may leave the range of whole numbers
+        return f"FLOOR(GREATEST(0, LEAST({about.column}, 1000000)) / 10) * 10"
     if width <= 1:  # the number of the bucket: a number with a fraction cannot be a key
         return f"FLOOR({about.column})" if width == 1 else f"FLOOR({about.column} / {width:g})"
     return f"FLOOR({about.column} / {width:.0f}) * {width:.0f}"
 
 
-def _extreme(about: About | None) -> str:
+def _extreme(about: About | None, given: Sequence[Operand] = ()) -> str:
     return f"the extreme value is one person's; {_spread(about)}"
 
 
-def _shared(about: About | None) -> str:
+def _shared(about: About | None, given: Sequence[Operand] = ()) -> str:
     if about is None:
         return "group by x, and COUNT(*): the values that many people share"
     return f"the values that many people share: {listed(about)}"
 
 
-def _most(about: About | None) -> str:
+def _most(about: About | None, given: Sequence[Operand] = ()) -> str:
     if about is None:
         return "group by x, ORDER BY COUNT(*) DESC, LIMIT 1"
     return f"{listed(about)} ORDER BY n DESC LIMIT 1"
 
 
-def _said(text: str) -> Hint:
-    return lambda about: text
+def _said(form: str) -> Hint:
+    return lambda about, given: fill(form, given)
+
+
+def _measured(form: str) -> Hint:
+    """An aggregate of the operands."""
+    return lambda about, given: fill(form, given, summed=True)
 
 
 _HINTS: Mapping[str, Hint] = {
@@ -103,37 +115,38 @@ _HINTS: Mapping[str, Hint] = {
         _most: "mode approx_top_k",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
-        _said("EXP(AVG(LN(x))) is the geometric mean"): "product geomean geometric_mean",
-        _said(
-            "one row alone would decide it; COUNT_IF(p) >= 20 is true where the noisy number of such rows says so"
-        ): "bool_or logical_or",
-        _said(
-            "one row alone would decide it; COUNT_IF(NOT p) < 20 is true where the noisy number of others says so"
-        ): "bool_and logical_and",
+        _measured("GEOMEAN(GREATEST(1, {x})) is the geometric mean"): "product geomean geometric_mean",
+        _said("COUNT_IF({p}) >= 20 is true where the noisy number of such rows says so"): "bool_or logical_or",
+        _said("COUNT_IF(NOT {p}) < 20 is true where the noisy number of other rows says so"): "bool_and logical_and",
         _said(_PARTS): "week_of_year",
-        _said("STRFTIME(d, '%Y-%m-%d')"): "to_char date_format format_date formatdatetime",
+        _said("STRFTIME({d}, '%Y-%m-%d')"): "to_char date_format format_date formatdatetime",
         _said(
-            "d + INTERVAL 3 MONTH"
+            "{d} + INTERVAL 3 MONTH"
         ): "dateadd add_months timestampadd date_part_diff to_days to_months to_years interval",
-        _said("EXTRACT(year FROM AGE(a, b))"): "age months_between",
-        _said("CONCAT(UPPER(LEFT(x, 1)), LOWER(SUBSTR(x, 2)))"): "initcap",
-        _said("RIGHT(x, 3), or x LIKE '%abc'"): "reverse",
-        _said("LPAD('', 3, 'x')"): "repeat space",
-        _said("CAST(x AS DATE) or CAST(x AS TIMESTAMP)"): "strptime try_strptime to_date to_timestamp str_to_date",
+        _said("EXTRACT(year FROM AGE(DATE '2024-12-31', {d}))"): "age months_between",
+        _said("CONCAT(UPPER(LEFT({t}, 1)), LOWER(SUBSTR({t}, 2)))"): "initcap",
+        _said("RIGHT({t}, 3), or {t} LIKE '%abc'"): "reverse",
+        _said("LPAD({t}, 10, ' ')"): "repeat space",
+        _said("CAST({t} AS DATE) or CAST({t} AS TIMESTAMP)"): "strptime try_strptime to_date to_timestamp str_to_date",
         _said(_PATTERN): "regexp_matches regexp_full_match regexp_like regexp_extract regexp_replace rlike regexp glob "
         "levenshtein jaccard similar",
-        _said("POSITION('text' IN x)"): "charindex locate find indexof",
-        _said("x // y for whole numbers"): "divide fdiv",
-        _said("CASE WHEN p THEN x ELSE y END"): "iff decode choose",
-        _said("COALESCE(x, y)"): "zeroifnull",
+        _said("POSITION('text' IN {t})"): "charindex locate find indexof",
+        _said("{i} // {j} for whole numbers"): "divide fdiv",
+        _said("CASE WHEN {p} THEN {x} ELSE {y} END"): "iff decode choose",
+        _said("COALESCE({x}, 0)"): "zeroifnull",
     }.items()
     for hinted in names.split()
 } | {
-    hinted: _said(function.described.hint) for function in AggregateFunction for hinted in function.described.elsewhere
+    hinted: _measured(re.sub(r"\b([xyv])\b", r"{\1}", function.described.hint))
+    for function in AggregateFunction
+    for hinted in function.described.elsewhere
 }
 
 
-def instead_of(name: str, otherwise: str, about: About | None = None) -> tuple[str, ...]:
-    """What to write instead of a function of that name (with or without its bracket), asked about a column."""
+def instead_of(name: str, otherwise: str, about: About | None = None, given: Sequence[Operand] = ()) -> tuple[str, ...]:
+    """What to write instead of a function of that name (with or without its bracket), asked about a column.
+
+    `given` are its operands, as far as they can be read.
+    """
     hint = _HINTS.get(name.removesuffix("()").lower())
-    return (otherwise,) if hint is None else (hint(about), otherwise)
+    return (otherwise,) if hint is None else (hint(about, given), otherwise)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from privacy.policy import Column, Dataset
 from privacy.refusal import Position
+from sql_rewrite.join_advice import declared
 from sql_rewrite.plan import Source
 from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import Entry, SourceNames, reference
@@ -28,7 +29,6 @@ __all__ = [
     "Place",
     "both_units",
     "conjuncts",
-    "declared",
     "is_unit",
     "keyed",
     "link_of",
@@ -268,17 +268,6 @@ def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: Outer, p
         return None
     left, right = ends if ends[1].entry.relation == joined.relation else reversed(ends)
     return Link(left, right, outer, place)
-
-
-def declared(dataset: Dataset, *sources: Source) -> tuple[str, ...]:
-    """The declared joins between the tables of these sources, or every declared join when there are none."""
-    lines = {
-        f"{table.name} JOIN {r.table} ON {table.name}.{r.column} = {r.table}.{r.key}": (table.name, r.table)
-        for table in dataset.tables
-        for r in table.references
-    }
-    meant = [line for line, ends in lines.items() if set(ends) <= {source.table.name for source in sources}]
-    return tuple((meant or list(lines))[:5])
 
 
 def _joins_by(link: Link | None, dataset: Dataset) -> int:

@@ -23,6 +23,7 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.expressions import ColumnRef, Expression
+from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
 from sql_rewrite.join_links import (
     End,
@@ -30,7 +31,6 @@ from sql_rewrite.join_links import (
     Place,
     both_units,
     conjuncts,
-    declared,
     keyed,
     link_of,
     linked,
@@ -217,7 +217,7 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
                 "join_not_on_key",
                 "a join is refused",
                 "No declared reference connects these two columns.",
-                *declared(dataset),
+                *declared(dataset, child.source, parent.source),
                 position=link.place(),
             )
         if kept is parent and not parent.source.table.protected and child.source.table.protected:

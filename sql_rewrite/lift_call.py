@@ -16,11 +16,13 @@ from sqlglot import exp
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.filled import fill
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lift_clock import CLOCKS, clock
 from sql_rewrite.lift_interval import age
 from sql_rewrite.lift_refusal import unlisted, unread, worded
 from sql_rewrite.lifter import Lifter, Reader
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import DIALECT, consume, populated, whole_number
 
@@ -116,7 +118,7 @@ def _power(lifter: Lifter, node: exp.Expr) -> Expression:
             "unsupported_sql",
             "the operators ^ and ** are refused",
             "Their precedence differs between parsers.",
-            "POWER(a, b)",
+            fill("POWER({x}, {y})", operands_of(lifter, node)),
             position=position,
         )
     return lifter.make(node, "power", lifter.lift(node.this), lifter.lift(node.expression))

@@ -153,7 +153,7 @@ def moment(lifter: Lifter, node: exp.Expr, value: str, type_: ColumnType) -> Lit
             "unsupported_type",
             "a text beside a date is refused",
             "It is not a date like 2024-12-31 or a time like 2024-12-31 23:59:59 without a zone.",
-            "DATE '2024-12-31'",
+            "'2024-12-31'",
             position=lifter.text.position(node),
         )
     return Literal(found, ColumnType.TIMESTAMP)

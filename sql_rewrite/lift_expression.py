@@ -17,12 +17,14 @@ from privacy.refusal import Finding, Refused
 from sql_rewrite import lift_call, lift_clock, lift_constant, lift_interval, lift_operator
 from sql_rewrite.declared_literals import outside_declaration
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, walk
+from sql_rewrite.filled import fill
 from sql_rewrite.functions import TypeRefused, build, clip_columns
 from sql_rewrite.hints import About
 from sql_rewrite.lift_call import NAMES
 from sql_rewrite.lift_constant import moment
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume
@@ -121,7 +123,7 @@ class ExpressionLift:
                     replace(
                         refusal.finding,
                         what=self._as_written(node, refusal.finding.what),
-                        instead=self._compared(node, operator, arguments) or refusal.finding.instead,
+                        instead=self._compared(node, operator, arguments) or self._filled(node, refusal.finding),
                         position=self.text.position(node),
                     )
                 ]
@@ -132,25 +134,37 @@ class ExpressionLift:
     def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:
         return build(operator, arguments)
 
+    def _filled(self, node: exp.Expr, finding: Finding) -> tuple[str, ...]:
+        """The advice of an operator, with the operands that the analyst wrote."""
+        if not any("{" in line for line in finding.instead):
+            return finding.instead
+        given = operands_of(self, node)
+        return tuple(fill(line, given) for line in finding.instead)
+
     def _compared(self, node: exp.Expr, operator: str, arguments: Sequence[Expression]) -> tuple[str, ...]:
         """What to write instead of a comparison of two kinds of values, where one of them shows what was meant."""
         years = _years(operator, arguments)
         if not years:
             return _compared(operator, arguments)
-        written = [self._year(node, part) if part.type in _DATES else describe(part) for part in arguments]
-        day = f"DATE '{years[0]:04}-12-31' is a date"
-        return (
-            f"{written[0]} IN ({', '.join(written[1:])})" if operator == "in" else f" {operator} ".join(written),
-            day,
+        dated = [self._named(node, part) if part.type in _DATES else describe(part) for part in arguments]
+        kinds = [part.type in _DATES for part in arguments]
+        numbers = iter(years)
+        pairs = list(zip(kinds, dated, strict=True))
+        return tuple(
+            f"{written[0]} IN ({', '.join(written[1:])})" if operator == "in" else f" {operator} ".join(written)
+            for written in (
+                [f"YEAR({name})" if date else name for date, name in pairs],
+                [name if date else f"DATE '{next(numbers):04}-12-31'" for date, name in pairs],
+            )
         )
 
-    def _year(self, node: exp.Expr, date: Expression) -> str:
-        """The year of a date, which is a column by the name that it has in the text, if it is a column."""
+    def _named(self, node: exp.Expr, date: Expression) -> str:
+        """A date as the text names it, if it is a column."""
         for column in node.find_all(exp.Column):
             place = self.text.position(column)
             if place is not None and self.column(column) == date:
-                return f"YEAR({place.text})"
-        return f"YEAR({describe(date)})"
+                return place.text
+        return describe(date)
 
     def _as_written(self, node: exp.Expr, what: str) -> str:
         """What was refused, with the name that the analyst wrote when the operator's own forms do not have it."""

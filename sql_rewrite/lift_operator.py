@@ -11,6 +11,7 @@ from sql_rewrite.expressions import Expression, Literal
 from sql_rewrite.lift_constant import literal_value, typed
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, Reader
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import IN_LIST_MAX, consume
 
@@ -91,9 +92,18 @@ def _is(lifter: Lifter, node: exp.Expr) -> Expression:
         "unsupported_sql",
         "IS is refused",
         "It stands before NULL, TRUE and FALSE only.",
-        "x = 'value', or x IS NOT DISTINCT FROM y where NULL equals NULL",
+        *_compared(lifter, node),
         position=lifter.text.position(node),
     )
+
+
+def _compared(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
+    """What IS between two values may have meant, where both can be read and compared."""
+    given = operands_of(lifter, node)
+    if len(given) != 2 or given[0].type is not given[1].type:
+        return ("compare two values with =, or with IS NOT DISTINCT FROM where NULL equals NULL",)
+    left, right = (one.sql for one in given)
+    return (f"{left} = {right}", f"{left} IS NOT DISTINCT FROM {right} where NULL equals NULL")
 
 
 def _between(lifter: Lifter, node: exp.Expr) -> Expression:

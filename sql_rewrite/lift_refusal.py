@@ -7,9 +7,11 @@ import difflib
 from sqlglot import exp
 
 from privacy.refusal import Refused
+from sql_rewrite.correlated_advice import correlated
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.hints import AGGREGATES, FUNCTIONS, instead_of
 from sql_rewrite.lifter import Lifter
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 
 __all__ = ["is_volatile", "unlisted", "unread", "worded"]
@@ -55,6 +57,7 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "Only aggregates, columns and scalar functions are answered there.",
             *(
                 _joined(lifter, node)
+                or correlated(lifter, node)
                 or ("ask for its number in a query of its own, and write it (or $name, a parameter) in its place",)
             ),
             "to count people with such rows, count different units (COUNT(DISTINCT unit)) in the table of the rows",
@@ -75,7 +78,9 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "unsupported_function",
             f"{name} is refused here",
             "An aggregate stands where a value of one row is expected, or is not answered.",
-            *instead_of(name, f"{AGGREGATES}, outside WHERE and GROUP BY", lifter.about(node)),
+            *instead_of(
+                name, f"{AGGREGATES}, outside WHERE and GROUP BY", lifter.about(node), operands_of(lifter, node)
+            ),
             position=position,
         )
     if isinstance(node, exp.Func):
@@ -91,8 +96,8 @@ def unread(lifter: Lifter, node: exp.Expr) -> Refused:
             "unsupported_sql",
             "INTERVAL is refused",
             "An interval is added to a date or a timestamp, or is the width of a bucket; it is no value by itself.",
-            "d + INTERVAL 3 MONTH",
-            "date_diff('day', a, b) < 30",
+            "for a date d: d + INTERVAL 3 MONTH",
+            "for two dates a and b: date_diff('day', a, b) < 30",
             position=lifter.text.interval(node) or position or lifter.text.position(node.parent),
         )
     return refuse(
@@ -135,14 +140,17 @@ def unlisted(lifter: Lifter, node: exp.Anonymous) -> Refused:
 
 def _instead(lifter: Lifter, node: exp.Expr, name: str) -> tuple[str, ...]:
     """What to write instead of a function: what is known of it, else the accepted form whose name is nearest."""
-    hints = instead_of(name, FUNCTIONS, lifter.about(node))
+    hints = instead_of(name, FUNCTIONS, lifter.about(node), operands_of(lifter, node))
     if len(hints) > 1:
         return hints
-    near = difflib.get_close_matches(name.removesuffix("()").lower(), _FORMS, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name.removesuffix("()").lower(), _NEAR, n=1, cutoff=0.75)
     return (*(f"the nearest one is {_FORMS[found]}" for found in near), *hints)
 
 
 _FORMS = {name: operator.forms for operator in REGISTRY.values() for name in (*operator.names, operator.name)}
+
+
+_NEAR = [name for name, form in _FORMS.items() if form[:1].isalpha()]
 
 
 def _volatile(lifter: Lifter, name: str, node: exp.Expr) -> Refused:

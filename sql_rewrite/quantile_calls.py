@@ -12,7 +12,9 @@ from privacy.refusal import Refused
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.aggregates import called
 from sql_rewrite.expressions import Literal
+from sql_rewrite.filled import fill
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
@@ -91,9 +93,11 @@ class QuantileReader:
 
     def _plain(self, operand: exp.Expr) -> None:
         if isinstance(operand, exp.Distinct):
-            raise self._refused(operand, "Quantiles are of rows, not of different values: leave DISTINCT out.")
+            raise self._refused(
+                operand.parent or operand, "Quantiles are of rows, not of different values: leave DISTINCT out."
+            )
         if isinstance(operand, exp.Order):
-            raise self._refused(operand, "Its values are sorted in a way of their own.")
+            raise self._refused(operand.parent or operand, "Its values are sorted in a way of their own.")
 
     def _fraction(self, call: exp.Expr, node: exp.Expr) -> Fraction:
         """The part of the rows, a constant from 0 to 1. Errors: Refused."""
@@ -121,6 +125,6 @@ class QuantileReader:
             f"{name} is refused",
             why,
             *instead,
-            "write QUANTILE_CONT(x, p) or QUANTILE_DISC(x, p) with a constant p between 0 and 1",
+            fill("QUANTILE_CONT({x}, 0.5) or QUANTILE_DISC({x}, 0.5)", operands_of(self._lifter, node), summed=True),
             position=self._text.position(node),
         )

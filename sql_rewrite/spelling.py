@@ -37,6 +37,9 @@ RESERVED_BARE = frozenset(
 """Keywords of the dialect that cannot name a column of the answer without AS, and for the most part no other column."""
 
 _FOREIGN = frozenset((Kind.NOT, Kind.NULLSAFE_EQ, Kind.DIV, Kind.PARAMETER))
+_MEANT = {"!": "NOT", "<=>": "IS NOT DISTINCT FROM", "div": "//", "@": "ABS()"}
+"""What these symbols mostly mean elsewhere."""
+
 _LEFT = frozenset(
     (Kind.VAR, Kind.IDENTIFIER, Kind.R_PAREN, Kind.R_BRACKET, Kind.NUMBER, Kind.STRING, Kind.END, Kind.NULL,
      Kind.TRUE, Kind.FALSE)
@@ -77,7 +80,7 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
                 "unsupported_sql",
                 f'the operator "{spelled}" is refused',
                 "It means something else in this dialect, or nothing at all.",
-                "write NOT, IS NOT DISTINCT FROM, // or ABS() instead",
+                f"write {_MEANT.get(spelled.lower(), 'NOT, IS NOT DISTINCT FROM, // or ABS()')} instead",
                 position=text.token_position(token),
             )
         if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and before in _OPERATORS):

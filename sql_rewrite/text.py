@@ -104,7 +104,8 @@ class Text:
                     end = last.end if end is None else max(end, last.end)
         if start is None or end is None:
             return None
-        return self.span(start, self._closed(start, end + 1))
+        stop = self._closed(start, end + 1)
+        return self.span(self._opened(start, stop), stop)
 
     def spelled(self, node: exp.Expr) -> str | None:
         """A function's name as the analyst wrote it, with () when it is a call; None for anything else."""
@@ -236,6 +237,18 @@ class Text:
         line = bisect.bisect_right(self._lines, start) - 1
         fragment = self.sql[start:stop]
         return Position(line=line + 1, column=start - self._lines[line] + 1, text=fragment[:120])
+
+    def _opened(self, start: int, stop: int) -> int:
+        """Extends a fragment to the left over the opening brackets that its closing ones ask for."""
+        first, last = bisect.bisect_left(self._starts(), start), bisect.bisect_left(self._starts(), stop)
+        depth = least = 0
+        for token in self.tokens[first:last]:
+            depth += (token.token_type is Kind.L_PAREN) - (token.token_type is Kind.R_PAREN)
+            least = min(least, depth)
+        place = first - 1
+        while least < 0 and place >= 0 and self.tokens[place].token_type is Kind.L_PAREN:
+            least, start, place = least + 1, self.tokens[place].start, place - 1
+        return start
 
     def _closed(self, start: int, stop: int) -> int:
         """Extends a fragment over the closing brackets that its opening ones ask for."""

@@ -203,7 +203,7 @@ def _resolve_integer_divide(arguments: tuple[Expression, ...]) -> Resolved:
             "unsupported_type",
             '"a // b" is refused for arguments of type number',
             "Engines disagree about its meaning for numbers with a fraction.",
-            ("FLOOR(a / b)", "TRUNC(a / b)"),
+            ("FLOOR({x} / {y})", "TRUNC({x} / {y})"),
         )
     return Resolved(converted, INTEGER)
 

@@ -67,7 +67,7 @@ def depth_of(expression: Expression) -> int:
     return expression.depth if isinstance(expression, Call) else 1
 
 
-_DATED = ("YEAR(d) is the number of a date's year", "DATE '2008-12-31' is a date")
+_DATED = ("YEAR({d}) is the number of a date's year", "DATE '2008-12-31' is a date")
 """What to write instead of a date beside a number: no cast makes one of the other."""
 
 

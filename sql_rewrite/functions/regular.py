@@ -283,7 +283,7 @@ def _resolve(forms: str, kind: ColumnType, *, least: int, most: int) -> Resolve:
                 "unsupported_function",
                 f'"{forms}" is refused with this pattern',
                 f"Patterns are those regular expressions that every engine reads alike. Here {unreadable}.",
-                ("REGEXP_MATCHES(LOWER(x), '^(abc|def)[0-9]+')", "x LIKE 'abc%'"),
+                ("for a text t: REGEXP_MATCHES(LOWER(t), '^(abc|def)[0-9]+')", "for a text t: t LIKE 'abc%'"),
             ) from None
         others = list(arguments[2:])
         if kind is TEXT and most == 3:

@@ -1,8 +1,7 @@
-"""What a refusal says to write instead is accepted: every piece of SQL in it is run through lift and bound."""
+"""What a refusal says to write instead is read by the engine too; `test_pasting.py` pastes all of it."""
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,6 @@ from privacy.policy import Column, Other, PublicKeys, Reference, Table
 from privacy.refusal import Finding, Refused
 from privacy.unit import PrivacyUnit
 from sql_rewrite.bound import bound
-from sql_rewrite.hints import _HINTS
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_warnings import plan_warnings
 from tests.hostile.corpus import refused
@@ -44,25 +42,7 @@ FIRST_STEPS = (
     "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
     "SELECT COUNT(*) FROM people WHERE age ^ 2 > 4",
     "SELECT COUNT(*) FROM hospitals LEFT JOIN visits ON visits.hospital_id = hospitals.hospital_id",
-    *(f"SELECT {name}(age) FROM people" for name in sorted(_HINTS)),
 )
-
-PLACEHOLDERS = {
-    "x": ("age", "education", "born", "smoker"),
-    "y": ("hours", "education"),
-    "a": ("age", "born", "smoker"),
-    "b": ("hours", "born", "smoker"),
-    "c": ("age", "smoker"),
-    "p": ("smoker",),
-    "d": ("born",),
-    "unit": ("person_id",),
-    "lowest": ("0",),
-    "highest": ("100",),
-}
-"""Columns of the table of people that a form of SQL may stand for."""
-
-FORM = re.compile(r"(?:[A-Z][A-Z_]+|date_trunc|date_diff)\(.*|CASE .*|DATE '.*|[xy] .*'.*|x // y.*|a < b.*")
-WORDS = (" is ", " counts", ", with ", " for whole ", " where ", ": ", " and hours")
 
 
 def suggestions() -> Iterator[tuple[str, str]]:
@@ -79,76 +59,6 @@ def suggestions() -> Iterator[tuple[str, str]]:
                         yield line, text
 
 
-def statements(line: str, text: str = "") -> list[list[str]]:
-    """The SQL of a line of advice about a text: of each piece the statements of which one must be accepted."""
-    if "SELECT " in line and "SELECT ..." not in line:
-        return [[line[line.index("SELECT ") :]]] if re.search(r"SELECT .* FROM ", line) else []
-    if re.match(r"\w+ JOIN \w+ ON ", line) and not line.startswith("a JOIN"):
-        return [[f"SELECT COUNT(*) FROM {line}"]]
-    if line.startswith("GROUP BY "):
-        return [[f"SELECT COUNT(*) FROM people {line}"]]
-    if not FORM.match(line):
-        return []
-    for word in WORDS:
-        line = line.partition(word)[0]
-    pieces = _apart(line.replace("<lowest>", "lowest").replace("<highest>", "highest"))
-    read = re.search(r"FROM .*?(?= WHERE | GROUP | HAVING | ORDER |$)", " ".join(text.split()))
-    return [list(_filled(piece, *(() if read is None else (read[0],)))) for piece in pieces]
-
-
-def _apart(line: str) -> list[str]:
-    """The pieces of a line between commas and "or" that stand in no bracket."""
-    pieces, depth, begun = [], 0, 0
-    for place, sign in enumerate(line):
-        depth += (sign == "(") - (sign == ")")
-        parting = next((word for word in (", ", " or ") if depth == 0 and line.startswith(word, place)), None)
-        if parting is not None:
-            pieces.append(line[begun:place])
-            begun = place + len(parting)
-    return [piece for piece in (*pieces, line[begun:]) if piece]
-
-
-def _filled(piece: str, *read: str) -> Iterator[str]:
-    """Statements of a form, with columns in place of its letters: over people, or over what a text reads."""
-    names = sorted(
-        {
-            name
-            for name in re.findall(r"(?<![.\w])[a-z]+\b(?!\.)", re.sub(r"'[^']*'", "", piece))
-            if name in PLACEHOLDERS
-        }
-    )
-    for choice in itertools.product(*(PLACEHOLDERS[name] for name in names)):
-        filled = piece
-        for name, column in zip(names, choice, strict=True):
-            filled = re.sub(rf"(?<!['.])\b{name}\b(?!['.])", column, filled)
-        yield f"SELECT {filled} FROM people"
-        yield f"SELECT COUNT(*) FROM people WHERE {filled}"
-        yield f"SELECT COUNT(*) FROM people WHERE ({filled}) IS NULL"
-        yield f"SELECT {filled} FROM visits"
-        yield from (f"SELECT {filled} {relations}" for relations in read)
-
-
-def accepted(sql: str) -> bool:
-    """Whether a text gets as far as noise."""
-    try:
-        bound(lift(sql, CLINIC))
-    except Refused:
-        return False
-    return True
-
-
-def test_no_advice_is_refused_in_its_turn() -> None:
-    """Shows that all SQL in advice is accepted: queries as they stand, forms with columns in place of their letters."""
-    wrong, run = [], 0
-    for line, text in suggestions():
-        for candidates in statements(line, text):
-            run += 1
-            if not any(map(accepted, candidates)):
-                wrong.append((line, candidates[:1], text[:80]))
-    assert not wrong
-    assert run > 60
-
-
 def test_no_advice_holds_half_a_query() -> None:
     """Shows that a query in advice is whole: three dots stand for what nobody can run."""
     halves = [line for line, _ in suggestions() if re.search(r"SELECT .*\.\.\.", line) or "FROM ..." in line]
@@ -157,13 +67,6 @@ def test_no_advice_holds_half_a_query() -> None:
         "put intermediate results into WITH name AS (SELECT ...)",
         "(SELECT ...)",
     }
-
-
-@pytest.mark.parametrize("line", ["SELECT MODE(age) FROM people", "SUM(<lowest>, x)", "GROUP BY person_id"])
-def test_bad_advice_would_be_found(line: str) -> None:
-    """Shows that advice which is refused, or is no SQL, fails the test above."""
-    (candidates,) = statements(line)
-    assert not any(map(accepted, candidates))
 
 
 PUPILS = Table(
@@ -205,7 +108,7 @@ JOINED = "FROM pupils p JOIN classes c ON p.class_id = c.class_id"
         ("SELECT COUNT(*) FROM pupils WHERE born BETWEEN 2007 AND 2008", "YEAR(born) >= 2007"),
         ("SELECT COUNT(*) FROM pupils WHERE born IN (2007, 2008)", "YEAR(born) IN (2007, 2008)"),
         (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "YEAR(p.born) = 2008"),
-        (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "DATE '2008-12-31' is a date"),
+        (f"SELECT COUNT(*) {JOINED} WHERE p.born = 2008", "p.born = DATE '2008-12-31'"),
         (
             "SELECT COUNT(*) FROM pupils WHERE class_id IN (SELECT class_id FROM classes WHERE size > 20 LIMIT 3)",
             "pupils JOIN classes ON pupils.class_id = classes.class_id",
@@ -271,8 +174,8 @@ def test_advice_about_dates_without_a_comparison_is_accepted() -> None:
     """Shows that where nothing is compared both ways out of a date beside a number are forms that are answered."""
     reader = Reader(SCHOOL)
     (found,) = findings(reader, "SELECT COUNT(*) FROM pupils WHERE COALESCE(born, 0) IS NULL")
-    assert found.instead == ("YEAR(d) is the number of a date's year", "DATE '2008-12-31' is a date")
+    assert found.instead == ("YEAR(born) is the number of a date's year", "DATE '2008-12-31' is a date")
     for line in found.instead:
-        for followed in followings("SELECT COUNT(*) FROM pupils", line.replace("(d)", "(born)")):
+        for followed in followings("SELECT COUNT(*) FROM pupils", line):
             reader.read(followed)
     reader.close()
