@@ -92,7 +92,7 @@ class _SetOperation:
     def rows(self, left: Rows, right: Rows) -> Rows:
         self._check()
         for side in (left, right):
-            if not side.sources[0].table.protected:
+            if not side.sources or not side.sources[0].table.protected:
                 raise self._refusal(
                     "unsupported_sql",
                     "Rows of a public table belong to nobody, so that they cannot stand beside rows of people.",
@@ -311,8 +311,8 @@ def _branches(rows: Rows) -> list[_Branch]:
     for branch in first.union.branches:
         columns: list[Expression] = []
         for _, found in rows.columns:
-            if isinstance(found, Literal):
-                columns.append(found)
+            if isinstance(found, Literal) or (isinstance(found, ColumnRef) and found.relation != first.relation):
+                columns.append(found)  # a constant, or a value that an earlier stage releases
             elif isinstance(found, ColumnRef):
                 columns.append(branch.columns[places[found.name]])
             else:

@@ -149,3 +149,14 @@ def test_brackets_without_end_are_read_once() -> None:
     for _ in range(14):
         text = f"({text}) UNION ALL SELECT 1 FROM people"
     assert len(core(f"SELECT COUNT(*) FROM ({text}) AS t").core.sources) == 1
+
+
+def test_released_values_stand_in_every_branch() -> None:
+    """Shows that a value of an earlier stage, selected above a union that another union reads, is no column of it."""
+    both = "SELECT age AS x FROM people UNION ALL SELECT cost FROM visits"
+    one = f"SELECT x, (SELECT AVG(age) FROM people) AS m FROM ({both})"
+    plan = lift(f"SELECT COUNT(*) FROM ({one} UNION ALL SELECT cost, 0.5 FROM visits) AS t WHERE x > m", CLINIC)
+    assert len(plan.cores) == 2
+    (source,) = plan.cores[1].sources
+    assert source.union is not None
+    assert len(source.union.branches) == 3
