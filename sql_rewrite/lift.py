@@ -34,6 +34,7 @@ from sql_rewrite.levels import Levels, levels_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.membership import Membership
+from sql_rewrite.outer_keys import by_outer_keys
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
@@ -498,7 +499,11 @@ class _Lift:
         if tables and released:
             raise self._mixed(node)
         if tables:
-            return self._core(node, tables, scope)
+            around = None
+            if scope.outer and node.args.get("where") is not None:
+                names = resolve_sources(node, tables, self.dataset, self.text)
+                around = by_outer_keys(node, names, scope.outer, self.text)
+            return self._core(node, tables, scope) if around is None else self.query(around, scope)
         return self.blocks.block(node, released, scope)
 
     def _listed(

@@ -246,3 +246,18 @@ lineitem AS m WHERE m.l_orderkey = l.l_orderkey) GROUP BY l_shipmode
 -- answered
 SELECT COUNT(*) FROM lineitem AS l WHERE l_partkey IN (SELECT m.l_partkey FROM lineitem AS m WHERE
 m.l_orderkey = l.l_orderkey AND m.l_quantity > 20)
+
+-- answered
+SELECT s_suppkey, (SELECT SUM(l_quantity) FROM lineitem WHERE l_suppkey = s_suppkey) AS quantity FROM supplier
+ORDER BY s_suppkey
+
+-- answered
+SELECT s_name, s_address FROM supplier, nation WHERE s_suppkey IN (SELECT ps_suppkey FROM partsupp WHERE
+ps_partkey IN (SELECT p_partkey FROM part WHERE p_name LIKE '%e%') AND ps_availqty > (SELECT 0.5 *
+SUM(l_quantity) FROM lineitem WHERE l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND l_shipdate >=
+CAST('1994-01-01' AS date) AND l_shipdate < CAST('1996-01-01' AS date))) AND s_nationkey = n_nationkey AND
+n_name = 'INDIA' ORDER BY s_name
+
+-- answered
+SELECT n_name, (SELECT AVG(c_acctbal) FROM customer WHERE c_nationkey = n_nationkey AND c_acctbal > 0) AS
+balance FROM nation ORDER BY n_name
