@@ -95,7 +95,7 @@ def _is_outer(column: exp.Column, names: SourceNames, outer: Collection[str]) ->
 
 
 def _compared(part: exp.Expr, names: SourceNames, outer: Collection[str]) -> tuple[exp.Expr, exp.Column] | None:
-    """The expression inside and the column outside of an equality; None for any other condition."""
+    """What an equality compares, the expression inside and the column outside; None for any other condition."""
     if not isinstance(part, exp.EQ) or part.find(exp.Query) is not None:
         return None
     for inner, other in ((part.this, part.expression), (part.expression, part.this)):

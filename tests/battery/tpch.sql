@@ -123,7 +123,7 @@ IN PERSON') OR (p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_container I
 PKG', 'MED PACK') AND l_quantity >= 10 AND l_quantity <= 20 AND p_size BETWEEN 1 AND 10 AND l_shipmode IN
 ('AIR', 'AIR REG') AND l_shipinstruct = 'DELIVER IN PERSON')
 
--- not yet: unknown_column
+-- answered
 SELECT s_name, s_address FROM supplier, nation WHERE s_suppkey IN (SELECT ps_suppkey FROM partsupp WHERE
 ps_partkey IN (SELECT p_partkey FROM part WHERE p_name LIKE 'forest%') AND ps_availqty > (SELECT 0.5 *
 sum(l_quantity) FROM lineitem WHERE l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND l_shipdate >=
@@ -176,7 +176,7 @@ SELECT SUBSTRING(c_phone, 1, 2) AS code, COUNT(*) FROM customer GROUP BY code HA
 -- answered
 SELECT p_brand, SUM(l_quantity) FROM lineitem JOIN part ON p_partkey = l_partkey GROUP BY p_brand
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM customer WHERE c_acctbal > (SELECT AVG(c_acctbal) FROM customer WHERE c_acctbal > 0)
 
 -- answered

@@ -19,7 +19,8 @@ def test_it_is_the_release_of_its_groups() -> None:
     """Shows that the nested query is the release of the groups that it chooses from, however it is written."""
     groups = "SELECT hospital_id, AVG(cost) FROM visits WHERE cost > 3 GROUP BY hospital_id"
     texts = [
-        "SELECT beds, (SELECT AVG(cost) FROM visits AS v WHERE v.hospital_id = h.hospital_id AND cost > 3) FROM hospitals h",
+        "SELECT beds, (SELECT AVG(cost) FROM visits AS v WHERE v.hospital_id = h.hospital_id AND cost > 3) "
+        "FROM hospitals AS h",
         "SELECT beds FROM hospitals WHERE 7 < (SELECT 2 * AVG(cost) FROM visits AS v WHERE cost > 3 "
         "AND hospitals.hospital_id = v.hospital_id)",
     ]
@@ -36,9 +37,9 @@ def test_it_is_the_release_of_its_groups() -> None:
             "correlated_subquery",
         ),
         ("(SELECT AVG(cost) FROM visits AS v WHERE v.hospital_id > h.hospital_id) > 3", "unknown_table"),
-        ("(SELECT AVG(cost + beds) FROM visits AS v WHERE v.hospital_id = h.hospital_id) > 3", "unknown_column"),
-        ("EXISTS (SELECT 1 FROM visits AS v WHERE v.hospital_id = h.hospital_id)", "raw_rows"),
-        ("(SELECT AVG(cost) FROM visits AS v WHERE v.person_id = h.beds) > 3", "group_by_unit"),
+        ("(SELECT AVG(cost + beds) FROM visits AS v WHERE v.hospital_id = h.hospital_id) > 3", "unknown_table"),
+        ("EXISTS (SELECT 1 FROM visits AS v WHERE v.hospital_id = h.hospital_id)", "unknown_table"),
+        ("(SELECT AVG(cost) FROM visits AS v WHERE v.person_id = h.beds) > 3", "unknown_table"),
     ],
 )
 def test_what_is_refused(condition: str, code: str) -> None:
