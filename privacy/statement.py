@@ -32,7 +32,7 @@ workers keep room for that (engines/memory.py).
 
 @dataclass(frozen=True, slots=True)
 class StageValue:
-    """A number that an earlier stage of the question releases: a parameter that is bound when it is (`filled`)."""
+    """What an earlier stage of the question releases: a parameter that is bound when it is (`filled`)."""
 
     core: str
     column: str
@@ -107,7 +107,7 @@ class Shared:
     tables: tuple[SharedTable, ...]
     kept: bool
 
-    def filled(self, values: Mapping[StageValue, float | None]) -> Shared:
+    def filled(self, values: Mapping[StageValue, float | bool | None]) -> Shared:
         """As `Statement.filled`."""
         tables = [replace(table, parameters=_filled(table.parameters, values)) for table in self.tables]
         return replace(self, tables=tuple(tables))
@@ -125,7 +125,7 @@ class Statement:
     by_place: tuple[StatementPlaces, ...] = ()
     """What comes after the sums."""
 
-    def filled(self, values: Mapping[StageValue, float | None]) -> Statement:
+    def filled(self, values: Mapping[StageValue, float | bool | None]) -> Statement:
         """The statement with these numbers for what earlier stages release. Errors: KeyError for one that is missing.
 
         An engine accepts no statement in which one is left.
@@ -135,5 +135,7 @@ class Statement:
         )
 
 
-def _filled(parameters: tuple[Parameter, ...], values: Mapping[StageValue, float | None]) -> tuple[Parameter, ...]:
+def _filled(
+    parameters: tuple[Parameter, ...], values: Mapping[StageValue, float | bool | None]
+) -> tuple[Parameter, ...]:
     return tuple(values[one] if isinstance(one, StageValue) else one for one in parameters)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from privacy.aggregate import AggregateFunction
 from sql_rewrite.functions import INTERNAL, REGISTRY
+from sql_rewrite.stages import STAGES_MAX
 from sql_rewrite.syntax import DEPTH_MAX, IN_LIST_MAX, NESTING_MAX, NODES_MAX, TEXT_BYTES_MAX
 
 __all__ = ["sql_matrix"]
@@ -22,6 +23,7 @@ def sql_matrix() -> Mapping[str, object]:
         "clauses": [
             "FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN",
             "windows and QUALIFY within a privacy unit, in nested queries", "DISTINCT ON the privacy unit",
+            "released numbers in expressions", "JOIN and IN over released public groups",
         ],
         "functions": sorted(name for name in REGISTRY if name not in INTERNAL),
         "shell": [
@@ -40,5 +42,6 @@ def sql_matrix() -> Mapping[str, object]:
             "depth": DEPTH_MAX,
             "nodes": NODES_MAX,
             "in_list": IN_LIST_MAX,
+            "stages": STAGES_MAX,
         },
     }  # fmt: skip

@@ -42,6 +42,8 @@ from sql_rewrite.plan import Join, Source, rows_of_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
+from sql_rewrite.stage_joins import join_released
+from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
@@ -65,6 +67,7 @@ def resolve_sources(
     Errors: Refused (join_not_on_key, join_multiplies, too_large, unsupported_sql).
     """
     aliases: dict[str, str] = {}
+    released: list[tuple[int, str, StageTable]] = []
     drafts: list[Entry] = []
     rows: list[View] = []
     """Released rows, one each: they join nothing, and every row meets them."""
@@ -74,7 +77,7 @@ def resolve_sources(
         if first >= SOURCES_MAX:
             raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
         name = (item.alias or item.name).lower() or f"nested {len(drafts)}"
-        if name in aliases:
+        if name in aliases or any(name == other for _, other, _ in released):
             raise refuse(
                 "ambiguous_column",
                 f'table "{name[:63]}" is read twice under one name',
@@ -82,6 +85,9 @@ def resolve_sources(
                 "give each its own alias",
                 position=text.position(item),
             )
+        if _is_row(table) and table.released is not None:
+            released.append((len(before) - 1, name, table.released))
+            continue
         if _is_row(table):
             rows.append(View(f"s{len(rows)}", table))
             aliases[name] = rows[-1].relation
@@ -102,10 +108,15 @@ def resolve_sources(
     compared: list[exp.Expr] = []
     for place, said in enumerate(node.args.get("joins") or [], start=1):
         at = before[place]
+        if any(place == of for of, _, _ in released):
+            continue
         if _is_row(tables[place][1]) or not at:
             compared += _beside(said, text)
             continue
-        if compared and str(said.args.get("side") or "").upper() in ("RIGHT", "FULL"):
+        if (compared or any(of < place for of, _, _ in released)) and str(said.args.get("side") or "").upper() in (
+            "RIGHT",
+            "FULL",
+        ):
             raise _keeps_left_out(said, text)
         visible = SourceNames((*rows, *drafts[: at + 1]), aliases, text, dataset, frozenset(using))
         join = natural(said, visible, text)
@@ -136,6 +147,14 @@ def resolve_sources(
     joins, preserved = _joins(links, dataset)
     preserved |= kept
     entries = _ordered(drafts, joins, dataset, partial(text.position, node))
+    if released:
+        known = SourceNames((*entries, *rows), aliases, text, dataset, using)
+        met = [
+            join_released(node, place, name, f"t{number}", table, known, conditions, text)
+            for number, (place, name, table) in enumerate(released)
+        ]
+        aliases |= {name: view.relation for (_, name, _), view in zip(released, met, strict=True)}
+        rows = [*rows, *met]
     return SourceNames(
         (*entries, *rows),
         aliases,

@@ -35,7 +35,7 @@ from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.membership import Membership
 from sql_rewrite.outer_keys import by_outer_keys
-from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
+from sql_rewrite.plan import Arrangement, Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
 from sql_rewrite.quantile_lists import spread
@@ -126,7 +126,10 @@ class _Lift:
         self.blocks = ShellBlocks(self.nodes, self.cores, self.query)
         self.ctes: list[Cte] = []
         self.seeker = RowsSeeker(dataset, self._with, lambda node, scope: self._by_unit(node, scope) is not None)
-        self.stages = Stages(text, parameters, self.seeker, core=self._stage_core, with_=self._with)
+        self.stages = Stages(
+            text, parameters, self.seeker,
+            core=self._stage_core, arranged=self._arranged, dataset=dataset, with_=self._with,
+        )  # fmt: skip
         self._shown: set[str] = set()
         """The cores that the outer query reads."""
         self._unit_blocks: dict[int, UnitBlock | None] = {}
@@ -218,6 +221,7 @@ class _Lift:
             nonempty=tuple((core, name) for core, name in counts.items() if name) if self.nonempty else (),
             public=tuple(self.public.read),
             stages=tuple(stages.items()),
+            lists=tuple((core, name, found) for (core, name), found in self.stages.lists.items()),
         )
 
     def _check_ctes(self) -> None:
@@ -386,7 +390,12 @@ class _Lift:
         def scalar(node: exp.Subquery) -> Expression | None:
             return self.stages.scalar(node, inside, names)
 
-        return Membership(names, self.dataset, self.text, rows=rows, inner=inner, public=public, scalar=scalar).read
+        def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
+            return None if self.nonempty else self.stages.member(lifter, node, inside)
+
+        return Membership(
+            names, self.dataset, self.text, rows=rows, inner=inner, public=public, scalar=scalar, listed=keys
+        ).read
 
     def _cte_rows(self, node: exp.CTE, scope: Scope, first: int) -> Rows:
         alias = node.args["alias"]
@@ -595,12 +604,13 @@ class _Lift:
         return self._aliased_rows(item, rows)
 
     def _row(self, item: exp.Expr, scope: Scope) -> Rows | None:
-        """An item of FROM beside people as the one row that it releases, None where it may release others."""
+        """An item of FROM beside people as the row, or the rows by public keys, that it releases; None for others."""
         row = self.stages.item(item, scope)
-        if row is None:
+        table = self.stages.table(item, scope) if row is None and not self.nonempty else None
+        if row is None and table is None:
             return None
         self.stages.warn(item)
-        return self._aliased_rows(item, Rows((), None, row))
+        return self._aliased_rows(item, Rows((), None, row or (), table))
 
     def _aliased(self, item: exp.Expr, released: Released, default: str) -> tuple[str, Released]:
         alias = item.args.get("alias")
@@ -685,6 +695,16 @@ class _Lift:
         core = self._kept(self._numbered(block))
         self.warnings.extend(block.lifter.warnings)
         return core, block
+
+    def _arranged(self, node: exp.Select, scope: Scope) -> tuple[Core | None, Arrangement | None]:
+        """The core of a block whose keys a later stage reads, and what else it does, where that needs no engine."""
+        shown, counted = set(self._shown), len(self.blocks.counting)
+        released = self.query(node, scope)
+        tree = released.form(Form.IDENTIFIED) or released.form(Form.PLAIN)
+        self._shown = shown
+        del self.blocks.counting[counted:]
+        core = next((core for core in self.cores if released.rows == {core.name}), None)
+        return core, None if core is None or tree is None else arrangement_of(tree, core.name)
 
     def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
         """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""

@@ -49,7 +49,8 @@ class Membership:
     """Reads such conditions of one block.
 
     `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
-    `public` the public table that an item of one is, and `scalar` the number that an earlier stage releases.
+    `public` the public table that an item of one is, `scalar` the number that an earlier stage releases, and `listed`
+    IN over keys that one releases.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Membership:
         inner: Callable[[exp.Select], SourceNames | None],
         public: Callable[[exp.Table], Table | None],
         scalar: Callable[[exp.Subquery], Expression | None],
+        listed: Callable[[ExpressionLift, exp.In], Expression | None],
     ) -> None:
         self._names = names
         self._dataset = dataset
@@ -70,6 +72,7 @@ class Membership:
         self._inner = inner
         self._public = public
         self._scalar = scalar
+        self._listed = listed
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
@@ -85,7 +88,10 @@ class Membership:
         if isinstance(node, exp.Subquery):
             found = self._correlated.scalar(lifter, node)
             return self._scalar(node) if found is None else found
-        return self._in(lifter, node) if isinstance(node, exp.In) else self._exists(lifter, node)
+        if not isinstance(node, exp.In):
+            return self._exists(lifter, node)
+        found = self._in(lifter, node)
+        return self._listed(lifter, node) if found is None else found
 
     def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
         query, column = node.args["query"], node.this.unnest()

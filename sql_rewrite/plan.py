@@ -506,7 +506,7 @@ class Plan:
     `counting` is what depends on the number of groups. `nonempty` names for each core the aggregate that counts all its
     rows, by which empty groups are left out; it is empty when the request does not ask for that. `public` are the
     public tables that the shell reads. `stages` names each core that reads released numbers, and the cores before it
-    that release them.
+    that release them; `lists` names lists of groups that such cores read: of which core, and what is done to its table.
     """
 
     dataset: Dataset
@@ -517,3 +517,4 @@ class Plan:
     nonempty: tuple[tuple[str, str], ...] = ()
     public: tuple[PublicRelation, ...] = ()
     stages: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    lists: tuple[tuple[str, str, Arrangement], ...] = ()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.plan import Source
+from sql_rewrite.stage_tables import StageTable
 
 __all__ = ["Rows"]
 
@@ -33,6 +34,8 @@ class Rows:
     sources: tuple[Source, ...]
     where: Expression | None
     columns: tuple[tuple[str, Expression], ...]
+    released: StageTable | None = None
+    """The rows by public keys that an earlier stage releases, until they are joined."""
 
     @property
     def plain(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -169,7 +170,7 @@ def named_rows(rows: Rows, names: Sequence[str], text: Text, node: exp.Expr) -> 
     for name in names:
         check_name(name, text, node)
     columns = tuple((names[i] if i < len(names) else name, found) for i, (name, found) in enumerate(rows.columns))
-    return Rows(rows.sources, rows.where, columns)
+    return replace(rows, columns=columns)
 
 
 def too_many_names(names: Sequence[str], columns: int, text: Text, node: exp.Expr) -> Refused:

@@ -15,7 +15,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of
 from sql_rewrite.plan import Core
 
-__all__ = ["is_released", "released_of", "released_value", "stages_of"]
+__all__ = ["is_released", "released_flag", "released_of", "released_value", "stages_of"]
 
 _MARK = "$"
 
@@ -24,6 +24,11 @@ def released_value(core: str, column: str, *, declared: Interval | None, shown: 
     """The value of a column of a core that releases one row. `declared` is where its values belong, as in a column."""
     kind = ColumnType.NUMBER
     return ColumnRef(f"{core}{_MARK}", column, kind, nullable=True, declared=declared, shown=shown)
+
+
+def released_flag(core: str, name: str) -> ColumnRef:
+    """Whether a group of a core is in a list: a truth value that is never NULL (stage_tables.py)."""
+    return ColumnRef(f"{core}{_MARK}", name, ColumnType.BOOLEAN, nullable=False, shown=name)
 
 
 def is_released(reference: ColumnRef) -> bool:
@@ -50,6 +55,11 @@ def _expressions(value: object) -> Iterator[Expression]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _expressions(item)
-    elif dataclasses.is_dataclass(value) and type(value).__module__ == Core.__module__:
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type) and _of_plans(value):
         for field in dataclasses.fields(value):
             yield from _expressions(getattr(value, field.name))
+
+
+def _of_plans(value: object) -> bool:
+    """Whether a value is a part of a plan, and not of what is declared about its tables."""
+    return type(value).__module__.partition(".")[0] == __name__.partition(".")[0]

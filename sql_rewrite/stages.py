@@ -13,24 +13,28 @@ between the stages but the binding of parameters, and no text is made of a numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
-from privacy.policy import ColumnType
+from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.expressions import ColumnRef, Expression, Interval
 from sql_rewrite.functions import clip_columns
+from sql_rewrite.keys import key_domain
+from sql_rewrite.levels import levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
-from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.plan import Aggregate, Arrangement, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
+from sql_rewrite.stage_tables import CELLS_MAX, StageTable, cell_name, list_name, listed_in
 from sql_rewrite.stage_values import released_value, stages_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
@@ -46,6 +50,9 @@ CORES_MAX = 16
 _ONE_ROW = frozenset({"expressions", "from_", "joins", "where", "with_"})
 """Clauses of a block that has one row whatever the rows of its tables are, where each column aggregates."""
 
+_GROUPS = _ONE_ROW | {"group"}
+"""Those of a block that has a row for each of its groups."""
+
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
 Row = tuple[tuple[str, Expression], ...]
@@ -55,8 +62,9 @@ Row = tuple[tuple[str, Expression], ...]
 class Stages:
     """Reads nested queries that release one row.
 
-    `core` lifts an aggregating block over rows about people: its core, and its block, which knows its calls; `with_`
-    gives what a query with a WITH of its own can see.
+    `core` lifts an aggregating block over rows about people: its core, and its block, which knows its calls. `arranged`
+    lifts one whole: its core, and what else is done to its table, where that is sorting and limits alone. `with_` gives
+    what a query with a WITH of its own can see.
     """
 
     def __init__(
@@ -66,14 +74,20 @@ class Stages:
         seeker: RowsSeeker,
         *,
         core: Callable[[exp.Select, Scope], tuple[Core, CoreBlock]],
+        arranged: Callable[[exp.Select, Scope], tuple[Core | None, Arrangement | None]],
+        dataset: Dataset,
         with_: Callable[[exp.Expr, Scope], Scope],
     ) -> None:
         self._text = text
         self._parameters = parameters
         self._seeker = seeker
         self._core = core
+        self._list = arranged
+        self._dataset = dataset
         self._with = with_
         self.warnings: list[Finding] = []
+        self.lists: dict[tuple[str, str], Arrangement] = {}
+        """Of the lists that are read, what is done to the table of a core."""
 
     def scalar(self, node: exp.Subquery, scope: Scope, outside: SourceNames) -> Expression | None:
         """The one value of a nested query in brackets, None for one that is not of this kind. Errors: Refused."""
@@ -127,6 +141,100 @@ class Stages:
             return None
         cte.read()
         return (*((name.name, found) for name, (_, found) in zip(names, row, strict=False)), *row[len(names) :])
+
+    def table(self, item: exp.Expr, scope: Scope) -> StageTable | None:
+        """An item of FROM as the rows that it releases by public keys, None for any other one. Errors: Refused."""
+        if isinstance(item, exp.Table):
+            cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
+            if cte is None or cte.of_rows or cte.node.args["alias"].args.get("columns"):
+                return None
+            found = self._grouped(cte.node.this, cte.scope)
+            if found is not None:
+                cte.read()
+            return found
+        if not isinstance(item, exp.Subquery):
+            return None
+        return self._grouped(item.this, self._with(item, Scope(scope.ctes)))
+
+    def _grouped(self, node: exp.Expr, scope: Scope) -> StageTable | None:
+        if not isinstance(node, exp.Select) or populated(node) - _GROUPS or not node.args.get("group"):
+            return None
+        scope = self._with(node, scope)
+        if not any(self._seeker.reads_people(item, scope) for item in listed(node)) or levels_of(node, self._text):
+            return None
+        core, block = self._core(node, scope)
+        cells = self._cells(core, node)
+        if cells is None:
+            return None
+        places = {name: place for place, (name, _) in enumerate(core.keys)}
+        keys: list[tuple[str, int]] = []
+        values: list[tuple[str, tuple[Expression, ...]]] = []
+        lifters = [self._of_cell(core, block, place) for place in range(len(cells))]
+        for written, value in zip(node.expressions, block.select.values, strict=True):
+            name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
+            key = next((key for tree, key in block.keys.trees if tree == value), None)
+            if key in places and not any(tree == value for tree, _ in block.keys.divisors):
+                keys.append((name, places[key]))
+            elif key is None and aggregate_calls([value]):
+                values.append((name, tuple(lifter.lift(value) for lifter in lifters)))
+            else:
+                return None
+        if {place for _, place in keys} != set(places.values()):
+            return None
+        kinds = tuple(expression.type for _, expression in core.keys)
+        return StageTable(core.name, cells, kinds, tuple(keys), tuple(values))
+
+    def _of_cell(self, core: Core, block: CoreBlock, place: int) -> _RowLift:
+        values: dict[exp.Expr, Expression] = {}
+        for call, aggregate in block.aggregates.items():
+            values[call] = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place)), call)
+        return _RowLift(self._text, self._outside, self._parameters, values)
+
+    def _cells(self, core: Core, node: exp.Expr) -> tuple[tuple[KeyValue, ...], ...] | None:
+        """The public groups of a core that a later stage reads, None where they are hidden. Errors: Refused."""
+        _, cells = key_domain(core, self._dataset)
+        if cells is None or len(cells) <= CELLS_MAX:
+            return cells
+        raise refuse(
+            "too_large",
+            "a released table in the private part is refused",
+            f"It has {len(cells):,} public groups, and a later stage reads at most {CELLS_MAX}.",
+            "group by fewer or coarser keys",
+            position=self._text.position(node),
+        )
+
+    def member(self, lifter: ExpressionLift, node: exp.In, scope: Scope) -> Expression | None:
+        """Whether a value is among released keys, None for IN of any other kind. Errors: Refused."""
+        query = node.args["query"].unnest()
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1 or not query.args.get("group"):
+            return None
+        if not any(self._seeker.reads_people(item, self._with(query, scope)) for item in listed(query)):
+            return None
+        consume(node, "this", "query", text=self._text, what="IN")
+        core, arrangement = self._list(query, scope)
+        cells = None if core is None or len(core.keys) != 1 else self._cells(core, query)
+        if core is None or cells is None or arrangement is None or arrangement.columns[0] != core.keys[0][0]:
+            raise refuse(
+                "correlated_subquery",
+                "IN over a released list is refused",
+                "Its nested query has to be one public key of a GROUP BY, with ORDER BY and LIMIT at most: others are "
+                "not answered yet.",
+                "ask for the values in a query of their own, and write them as a list",
+                position=self._text.position(node),
+            )
+        value = lifter.lift(node.this)
+        if value.type is not core.keys[0][1].type:
+            raise refuse(
+                "unsupported_type",
+                "IN over a released list is refused",
+                f"It compares a value of type {value.type.value} with keys of type {core.keys[0][1].type.value}.",
+                "cast the value to the type of the keys",
+                position=self._text.position(node),
+            )
+        name = list_name(arrangement)
+        self.lists[core.name, name] = arrangement
+        self.warn(node)
+        return listed_in(value, core.name, name, [key for (key,) in cells])
 
     def _aggregated(self, node: exp.Select, scope: Scope) -> Row | None:
         if not all(aggregate_calls([written]) for written in node.expressions):
@@ -215,11 +323,15 @@ class _RowLift(ExpressionLift):
 
 
 def _reads_outside(node: exp.Expr, refused: Refused, outside: SourceNames) -> bool:
-    """Whether what could not be resolved is a column of the rows around a nested query."""
+    """Whether a nested query names columns of the rows around it: by their relation, or where nothing else has them."""
+    own = {item.alias_or_name.lower() for item in node.find_all(exp.Table, exp.Subquery)}
+    columns = list(node.find_all(exp.Column))
+    if any(column.table and column.table.lower() not in own and outside.is_source(column) for column in columns):
+        return True
     unknown = [finding.what for finding in refused.findings if finding.code in ("unknown_column", "unknown_table")]
     return any(
         f'"{name}"' in what and outside.is_source(column)
-        for column in node.find_all(exp.Column)
+        for column in columns
         for name in (column.name, column.table)
         for what in unknown
     )

@@ -158,13 +158,13 @@ class Clinic:
             Price(NoiseFamily.GAUSSIAN, EPSILON**2, delta) if gaussian else Price(NoiseFamily.LAPLACE, EPSILON, delta)
         )
         released = []
-        values: dict[StageValue, float | None] = {}
+        values: dict[StageValue, float | bool | None] = {}
         for core in cores:
             calibration = calibrate([core.described for core in cores], price)
             exact = self.private.run(self.snapshot, lower(core).filled(values), timeout_seconds=60)
             confidence = Fraction(95, 100)
             released.append(release(core.described, calibration, exact, bits=FixedBits(5), confidence=confidence))
-            values.update(stage_values(core, released[-1]))
+            values.update(stage_values(core, released[-1], plan.lists))
         answer = answer_rows.assemble(
             plan.shell,
             types,

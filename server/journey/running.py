@@ -72,7 +72,7 @@ class _Made:
     """Fresh and stored ones without their bodies, by core key."""
     histograms: dict[str, tuple[ReleasedTable, NormSource]] = field(default_factory=dict)
     """Histograms of norms, fresh and stored ones, by core key."""
-    values: dict[StageValue, float | None] = field(default_factory=dict)
+    values: dict[StageValue, float | bool | None] = field(default_factory=dict)
     """The numbers that later stages read, once they are released."""
     kept_of: str = ""
     """The histogram whose shared tables the engine keeps, until the next statement."""
@@ -324,7 +324,7 @@ class Running:
                 table = without_empty(table, count)
             table = without_guesses(core, table)
             if prepared.plan.stages:
-                made.values.update(stage_values(core, table))
+                made.values.update(stage_values(core, table, prepared.plan.lists))
             made.tables.append(table)
 
     def _stored(self, query: ToRun, charge: CoreCharge, table: ReleasedTable) -> StoredRelease:

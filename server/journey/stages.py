@@ -23,6 +23,7 @@ from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.released_table import ReleasedTable
 from privacy.refusal import Finding, Refused
 from privacy.statement import StageValue, Statement
+from server.arranging import arranged
 from server.journey.charges import charges_of
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
@@ -30,7 +31,8 @@ from server.journey.value_stage import ValueStage
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bounded import BoundedCore
-from sql_rewrite.plan import Plan
+from sql_rewrite.plan import Arrangement, Plan
+from sql_rewrite.stage_tables import CELLS_MAX, EVERY, cell_name
 
 __all__ = ["at_origins", "check_stages", "refuse_width", "sampled", "stage_values"]
 
@@ -124,22 +126,41 @@ def _key(key: str, inputs: Sequence[str], known: Mapping[str, Origin]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def stage_values(core: BoundedCore, table: ReleasedTable) -> dict[StageValue, float | None]:
-    """What a core releases, for the parameters of later stages; nothing of a core with groups.
+def stage_values(
+    core: BoundedCore, table: ReleasedTable, lists: Sequence[tuple[str, str, Arrangement]] = ()
+) -> dict[StageValue, float | bool | None]:
+    """What a core releases, for the parameters of later stages; nothing of a core whose groups are hidden.
 
-    A number that is no finite double is NULL, as it is everywhere in the private part.
+    A number that is no finite double is NULL, as it is everywhere in the private part. Of groups it is each number of
+    each public one, NULL where the table lacks it, and whether the table has it, and each of the `lists`.
     """
-    if core.core.keys:
+    name, cells = core.described.name, core.described.keys.domain
+    numbers = {aggregate.name for aggregate in core.core.aggregates}
+    columns = [column for column in table.columns if column.name in numbers]
+    if not core.core.keys:
+        return {StageValue(name, column.name): _number(column.numbers[0]) for column in columns}
+    if cells is None or len(cells) > CELLS_MAX:
         return {}
-    estimates = {aggregate.name for aggregate in core.core.aggregates}
-    found: dict[StageValue, float | None] = {}
-    for column in table.columns:
-        if column.name in estimates:
-            (value,) = column.numbers
-            number = None if value is None else float(value)
-            finite = number is not None and math.isfinite(number)
-            found[StageValue(core.described.name, column.name)] = number if finite else None
+    keys = [column.values for column in table.columns if column.name not in numbers]
+    rows = {cell: row for row, cell in enumerate(zip(*keys, strict=True))}
+    shown = {EVERY: set(rows)}
+    for of, listed, arrangement in lists:
+        if of == name:
+            whole = replace(arrangement, columns=tuple(column for column, _ in core.core.keys))
+            shown[listed] = set(arranged(table, whole))
+    found: dict[StageValue, float | bool | None] = {}
+    for place, cell in enumerate(cells):
+        for column in columns:
+            value = _number(column.numbers[rows[cell]]) if cell in rows else None
+            found[StageValue(name, cell_name(column.name, place))] = value
+        for listed, there in shown.items():
+            found[StageValue(name, cell_name(listed, place))] = cell in there
     return found
+
+
+def _number(value: float | None) -> float | None:
+    number = None if value is None else float(value)
+    return number if number is not None and math.isfinite(number) else None
 
 
 def sampled(plan: Plan, statements: Sequence[Statement]) -> list[Statement]:

@@ -23,7 +23,7 @@ from tests.audit.generate import Scene, owner_of
 from tests.audit.harness import CONFIDENCE, CoreSide, Side, Store, Tally, check_pair, check_side, price_for
 from tests.audit.interpreter import contributions
 from tests.audit.recorder import FixedBits, recorded
-from tests.audit.smallest import scene
+from tests.audit.smallest import T, scene
 from tests.audit.violation import Violation
 
 TEXTS = (
@@ -34,6 +34,9 @@ TEXTS = (
     "SELECT COUNT(*) FILTER (WHERE NOT (y < (SELECT AVG(y) FROM visits))), VARIANCE(y) FROM visits "
     "WHERE x / (SELECT AVG(x) FROM visits) > 0.5 OR x IS NULL",
     "SELECT x > (SELECT AVG(x) FROM visits), COUNT(*) FROM visits GROUP BY 1",
+    "SELECT r.k, COUNT(*), SUM(v.y - r.a) FROM visits AS v JOIN (SELECT k, AVG(y) AS a, COUNT(*) AS n FROM visits "
+    "GROUP BY k) AS r ON v.k = r.k WHERE v.x > r.n OR v.y < r.a GROUP BY r.k",
+    "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM visits GROUP BY k ORDER BY COUNT(*) LIMIT 2)",
     "SELECT COUNT(*), SUM(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits "
     "WHERE y >= (SELECT AVG(y) FROM visits) GROUP BY person_id) AS t",
 )
@@ -57,7 +60,7 @@ def world() -> Scene:
 def told(core: Any, number: float | None) -> Any:
     """A plan's part with a constant for every released number, for the reference."""
     if isinstance(core, ColumnRef):
-        return Literal(number, core.type) if is_released(core) else core
+        return constant(core.name, number) if is_released(core) else core
     if isinstance(core, Call):
         return dataclasses.replace(core, arguments=tuple(told(one, number) for one in core.arguments))
     if isinstance(core, tuple):
@@ -66,6 +69,12 @@ def told(core: Any, number: float | None) -> Any:
         values = {field.name: told(getattr(core, field.name), number) for field in dataclasses.fields(core)}
         return dataclasses.replace(core, **values)
     return core
+
+
+def constant(name: str, number: float | None) -> Literal:
+    """What stands for a released value: a number, or whether a group is in a list, some of which are."""
+    flag = name.startswith(("there", "list"))
+    return Literal(number is None or name[-1] != "1", T.BOOLEAN) if flag else Literal(number, T.NUMBER)
 
 
 def later_stage(world: Scene, sql: str) -> BoundedCore:
@@ -78,7 +87,8 @@ def side(core: BoundedCore, store: Store, number: float | None, *, gaussian: boo
     lowered = lower(core)
     read = {one for one in lowered.parameters if isinstance(one, StageValue)}
     assert read
-    statement = lowered.filled(dict.fromkeys(read, number))
+    values = {one: constant(one.column, number).value for one in read}
+    statement = lowered.filled(values)  # type: ignore[arg-type]
     assert statement.sql == lowered.sql
     price = price_for([core], gaussian=gaussian, epsilon=Fraction(1))
     calibration = calibrating.calibrate([core.described], price)

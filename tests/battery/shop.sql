@@ -735,3 +735,10 @@ SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY channel ORDER BY to
 
 -- refused: private_row_limit
 SELECT COUNT(*) FROM (SELECT * FROM orders ORDER BY total DESC LIMIT 10) t
+
+-- answered
+WITH m AS (SELECT status, AVG(total) AS mean FROM orders GROUP BY status)
+SELECT o.status, COUNT(*) AS above FROM orders o JOIN m ON o.status = m.status WHERE o.total > m.mean GROUP BY o.status
+
+-- answered
+SELECT status, COUNT(*) FROM orders WHERE status IN (SELECT status FROM orders GROUP BY status ORDER BY SUM(total) DESC LIMIT 2) GROUP BY status ORDER BY status

@@ -133,8 +133,8 @@ SELECT COUNT(*) FROM visits v LEFT SEMI JOIN people p ON v.person_id = p.person_
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM visits v LEFT ANTI JOIN people p ON v.person_id = p.person_id
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM visits v JOIN (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t ON v.ward = t.sex
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v JOIN (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t ON v.ward > t.sex
 
 -- refused: unsupported_sql
 WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits LEFT JOIN a ON visits.cost > a.n
@@ -142,8 +142,11 @@ WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits LEFT JO
 -- refused: raw_rows
 WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*), a.n FROM visits, a
 
--- refused: unsupported_sql
+-- refused: join_not_on_key
 WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT COUNT(*) FROM visits, a WHERE visits.cost > a.n
+
+-- refused: join_not_on_key
+WITH a AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) SELECT COUNT(*) FROM people p RIGHT JOIN a ON p.sex = a.sex
 
 -- refused: unsupported_sql
 SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x POSITIONAL JOIN (SELECT COUNT(*) AS n FROM visits) y

@@ -34,6 +34,18 @@ QUESTIONS = (
     "SELECT age > (SELECT MEDIAN(age) FROM people) AS older, COUNT(*) AS n FROM people GROUP BY 1 ORDER BY 1",
     "SELECT COUNT(*) AS n FROM people WHERE income > (SELECT AVG(income) FROM people)",
     "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people WHERE age > 1000)",
+    "WITH m AS (SELECT AVG(cost) AS a, STDDEV(cost) AS s FROM visits) "
+    "SELECT p.sex, COUNT(*) AS n FROM visits v JOIN people p USING (person_id), m WHERE v.cost > m.a + m.s "
+    "GROUP BY p.sex ORDER BY 1",
+    "WITH r AS (SELECT sex, AVG(age) AS a, COUNT(*) AS n FROM people GROUP BY sex) "
+    "SELECT p.sex, COUNT(*) AS n, SUM(ABS(p.age - r.a)) AS d FROM people p JOIN r ON p.sex = r.sex "
+    "WHERE p.age > r.a AND r.n > 10 GROUP BY p.sex ORDER BY 1",
+    "SELECT COUNT(*) AS n, COUNT(r.a) AS m FROM people p LEFT JOIN (SELECT sex, AVG(age) AS a FROM people "
+    "WHERE sex = 'male' GROUP BY sex) r ON p.sex = r.sex",
+    "SELECT COUNT(*) AS n FROM people "
+    "WHERE sex IN (SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 1)",
+    "SELECT COUNT(*) AS n FROM people p JOIN visits v USING (person_id) WHERE p.sex NOT IN (SELECT q.sex "
+    "FROM visits w JOIN people q USING (person_id) WHERE q.sex IS NOT NULL GROUP BY 1 ORDER BY AVG(w.cost) LIMIT 1)",
 )
 _NAMES = map("analyst{}".format, itertools.count())
 

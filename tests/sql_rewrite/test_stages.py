@@ -21,7 +21,7 @@ from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import lower_norms
 from sql_rewrite.plan import Plan
-from sql_rewrite.plan_key import canonical_core
+from sql_rewrite.plan_key import canonical_core, core_key
 from sql_rewrite.stage_values import is_released, stages_of
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC
 
@@ -219,5 +219,75 @@ def test_a_number_that_is_not_finite_is_null() -> None:
     (core, _) = bound(lift(ABOVE, CLINIC))
     for value, expected in ((12.5, 12.5), (3, 3.0), (None, None), (math.nan, None), (math.inf, None)):
         assert stage_values(core, table(value)) == {StageValue("c0", "a0"): expected}
-    (grouped,) = bound(lift("SELECT sex, COUNT(*) FROM people GROUP BY sex", CLINIC))
-    assert stage_values(grouped, table(1.0)) == {}
+    (hidden,) = bound(lift("SELECT education, COUNT(*) FROM people GROUP BY education", CLINIC))
+    assert stage_values(hidden, table(1.0)) == {}
+
+
+def test_released_groups_are_values_and_flags_of_each_public_one() -> None:
+    """Shows what is bound of a released table: NULL where a group is missing, and the list that sorting makes."""
+    plan = lift(
+        "SELECT COUNT(*) FROM people "
+        "WHERE hours IN (SELECT hours FROM people GROUP BY 1 ORDER BY AVG(salary) DESC LIMIT 2)",
+        CLINIC,
+    )
+    (grouped, _) = bound(plan)
+    assert grouped.described.keys.domain is not None
+    hours = [cell[0] for cell in grouped.described.keys.domain]
+    shown = hours[:3]
+    columns = (
+        ReleasedColumn("k0", ColumnKind.KEY, ColumnType.INTEGER, tuple(shown)),
+        ReleasedColumn("a0", ColumnKind.RELEASED, ColumnType.NUMBER, (5.0, math.nan, 7.0)),
+    )
+    found = stage_values(grouped, ReleasedTable("c0", 3, columns, "0.95"), plan.lists)
+    ((_, name, _),) = plan.lists
+    assert [found[StageValue("c0", f"a0@{place}")] for place in range(4)] == [5.0, None, 7.0, None]
+    assert [found[StageValue("c0", f"there@{place}")] for place in range(4)] == [True, True, True, False]
+    assert [found[StageValue("c0", f"{name}@{place}")] for place in range(4)] == [True, False, True, False]
+    assert {one for one in lower(bound(plan)[1]).parameters if isinstance(one, StageValue)} <= found.keys()
+
+
+def test_lists_that_are_cut_otherwise_are_other_questions() -> None:
+    """Shows the limit and the order in the key of the later core: they decide which list a release was made at."""
+    text = "SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 ORDER BY COUNT(*) {})"
+    keys = {
+        core_key(bound(lift(text.replace("{}", how), CLINIC))[1], CLINIC)
+        for how in ("LIMIT 1", "DESC LIMIT 1", "LIMIT 2", "LIMIT 1 OFFSET 1")
+    }
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT COUNT(*) FROM people AS p JOIN r ON p.age = r.a", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM people AS p, r WHERE p.age > r.a", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM r JOIN people AS p ON p.sex = r.sex", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM people AS p LEFT JOIN r ON p.sex = r.sex AND p.age > 3", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM people AS p RIGHT JOIN r ON p.sex = r.sex", "join_not_on_key"),
+        ("SELECT COUNT(*) FROM people AS p JOIN r ON p.education = r.sex AND p.age = r.nothing", "unknown_column"),
+        ("SELECT r.a, COUNT(*) FROM people AS p JOIN r ON p.sex = r.sex GROUP BY r.a", "unsupported_type"),
+        ("SELECT COUNT(*) FROM visits AS v JOIN r ON v.ward = r.sex RIGHT JOIN people AS p "
+         "ON v.person_id = p.person_id", "unsupported_sql"),
+    ],
+)  # fmt: skip
+def test_what_a_released_table_is_not_joined_by_is_refused(sql: str, code: str) -> None:
+    """Shows the codes of joins with released groups that are not answered."""
+    assert refused(f"WITH r AS (SELECT sex, AVG(age) AS a FROM people GROUP BY sex) {sql}").code == code
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 ORDER BY COUNT(*) LIMIT 3)",
+         "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING COUNT(*) > 9)",
+         "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE age IN (SELECT sex FROM people GROUP BY 1 ORDER BY COUNT(*) LIMIT 1)",
+         "unsupported_type"),
+        ("SELECT COUNT(*) FROM people AS p JOIN (SELECT education, AVG(age) AS a FROM people GROUP BY 1) AS r "
+         "ON p.education = r.education", "unsupported_sql"),
+    ],
+)  # fmt: skip
+def test_hidden_and_filtered_groups_are_refused(sql: str, code: str) -> None:
+    """Shows the codes of released lists and tables that are not read yet."""
+    assert refused(sql).code == code

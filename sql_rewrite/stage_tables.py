@@ -1,0 +1,110 @@
+"""Released groups in the private part of a later stage: rows joined by public keys, and released lists in IN.
+
+    SELECT COUNT(*) FROM people AS p JOIN (SELECT region, AVG(income) AS a FROM people GROUP BY region) AS r
+    ON p.region = r.region WHERE p.income > r.a
+    core c1:  people where CASE region WHEN 'North' THEN there@0 WHEN ... ELSE FALSE END
+              and income > CASE region WHEN 'North' THEN a0@0 WHEN ... END
+
+Claim. The rows of the later core are those of the join, or of the condition, with the released rows. Proof: the groups
+are public, so all that may be there are known from text and declarations, each has one row at most, and its key is
+compared with an expression of a row. The row that is met is that of the only group whose key is equal; whether it is
+there, and each of its values, is a released value (stage_values.py). So the join is a function of the row and of
+released values: it repeats no row, and the rows stay unit-local. NULL equals nothing: the group of NULL meets no row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privacy.policy import ColumnType, KeyValue
+from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.functions import build
+from sql_rewrite.plan import Arrangement
+from sql_rewrite.stage_values import released_flag
+
+__all__ = ["CELLS_MAX", "EVERY", "StageTable", "cell_name", "list_name", "listed_in"]
+
+CELLS_MAX = 100
+"""Most groups of a released table that a later stage reads: each is a branch of its expressions."""
+
+EVERY = "there"
+"""The list of all groups that a core releases."""
+
+_FALSE = Literal(value=False, type=ColumnType.BOOLEAN)
+_TRUE = Literal(value=True, type=ColumnType.BOOLEAN)
+_UNKNOWN = Literal(None, ColumnType.BOOLEAN)
+
+
+def cell_name(name: str, place: int) -> str:
+    """The name of a column, or of a list, for one group: its place among the public ones."""
+    return f"{name}@{place}"
+
+
+def list_name(arrangement: Arrangement) -> str:
+    """The name of the list of groups that an arrangement shows: it follows from all that decides it."""
+    return "list" + hashlib.sha256(repr(arrangement).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class StageTable:
+    """The rows that a core with public groups releases: `cells` are all that may be there, in their order.
+
+    `keys` are names of columns with the place of their key in a cell; `values` those of others, with one expression
+    over released values for each cell.
+    """
+
+    core: str
+    cells: tuple[tuple[KeyValue, ...], ...]
+    kinds: tuple[ColumnType, ...]
+    keys: tuple[tuple[str, int], ...]
+    values: tuple[tuple[str, tuple[Expression, ...]], ...]
+
+    def joined(
+        self, outside: Sequence[Expression], *, outer: bool
+    ) -> tuple[Expression | None, tuple[tuple[str, Expression], ...]]:
+        """What joining says of a row: the condition under which it is kept, and the columns that it gets.
+
+        `outside` are what the keys of a cell are compared with, of their types. `outer` keeps rows that meet none.
+        """
+        met = [(place, self._met(outside, cell)) for place, cell in enumerate(self.cells) if None not in cell]
+        flags = [released_flag(self.core, cell_name(EVERY, place)) for place, _ in met]
+        there = _case([(match, flag) for (_, match), flag in zip(met, flags, strict=True)], _FALSE)
+        columns: list[tuple[str, Expression]] = []
+        for name, place in self.keys:
+            found = outside[place]
+            columns.append((name, build("case", (there, found, Literal(None, found.type))) if outer else found))
+        for name, of_cells in self.values:
+            nothing = Literal(None, of_cells[0].type)
+            columns.append((name, _case([(match, of_cells[place]) for place, match in met], nothing)))
+        return None if outer else there, tuple(columns)
+
+    def _met(self, outside: Sequence[Expression], cell: Sequence[KeyValue]) -> Expression:
+        """Whether the keys of a cell are equal to what they are compared with."""
+        parts = [
+            build("=", (one, Literal(key, kind))) for one, key, kind in zip(outside, cell, self.kinds, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else build("and", tuple(parts))
+
+
+def listed_in(value: Expression, core: str, name: str, cells: Sequence[KeyValue]) -> Expression:
+    """Whether a value is among the released keys of a list, as IN says it: NULL where a NULL decides. Every input."""
+    flags = [released_flag(core, cell_name(name, place)) for place in range(len(cells))]
+    null = next((flag for flag, key in zip(flags, cells, strict=True) if key is None), None)
+    absent: Expression = _FALSE if null is None else _case([(null, _UNKNOWN)], _FALSE)
+    branches: list[tuple[Expression, Expression]] = []
+    if value.nullable:
+        some = flags[0] if len(flags) == 1 else build("or", tuple(flags))
+        branches.append((build("is_null", (value,)), _case([(some, _UNKNOWN)], _FALSE)))
+    for flag, key in zip(flags, cells, strict=True):
+        if key is not None:
+            there = flag if null is None else _case([(flag, _TRUE)], absent)
+            branches.append((build("=", (value, Literal(key, value.type))), there))
+    return _case(branches, absent)
+
+
+def _case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
+    if not branches:
+        return otherwise
+    return build("case", (*(part for branch in branches for part in branch), otherwise))
