@@ -261,3 +261,30 @@ n_name = 'INDIA' ORDER BY s_name
 -- answered
 SELECT n_name, (SELECT AVG(c_acctbal) FROM customer WHERE c_nationkey = n_nationkey AND c_acctbal > 0) AS
 balance FROM nation ORDER BY n_name
+
+-- answered
+SELECT o_shippriority, SUM(l_extendedprice * (1 - l_discount)) AS revenue FROM customer, orders, lineitem
+WHERE c_mktsegment = 'BUILDING' AND c_custkey = o_custkey AND l_orderkey = o_orderkey AND o_orderdate < DATE
+'1995-03-15' AND l_shipdate > DATE '1995-03-15' GROUP BY o_shippriority
+
+-- answered
+SELECT n_name, SUM(l_extendedprice * (1 - l_discount)) AS revenue FROM customer, orders, lineitem, nation
+WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND o_orderdate >= DATE '1994-10-01' AND o_orderdate <
+DATE '1995-01-01' AND l_returnflag = 'R' AND c_nationkey = n_nationkey GROUP BY n_name ORDER BY revenue DESC
+LIMIT 20
+
+-- answered
+SELECT COUNT(DISTINCT o_orderkey) AS orders, SUM(l_quantity) AS quantity FROM customer, orders, lineitem WHERE
+o_orderkey IN (SELECT l_orderkey FROM lineitem GROUP BY l_orderkey HAVING SUM(l_quantity) > 60) AND c_custkey
+= o_custkey AND o_orderkey = l_orderkey
+
+-- answered
+SELECT SUM(l_extendedprice) / 7.0 AS avg_yearly FROM lineitem, part WHERE p_partkey = l_partkey AND p_brand =
+'Brand#23' AND l_quantity < (SELECT 0.2 * AVG(l_quantity) FROM lineitem, part WHERE p_partkey = l_partkey AND
+p_brand = 'Brand#23')
+
+-- answered
+SELECT n_name AS nation, EXTRACT(YEAR FROM o_orderdate) AS o_year, SUM(l_extendedprice * (1 - l_discount)) AS
+sum_price FROM part, supplier, lineitem, orders, nation WHERE s_suppkey = l_suppkey AND p_partkey = l_partkey
+AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey AND p_name LIKE '%green%' GROUP BY n_name, o_year
+ORDER BY n_name, o_year DESC
