@@ -21,17 +21,21 @@ def of_constants(entry: Entry) -> bool:
     return bool(tables) and tables[0].constants is not None
 
 
-def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str]) -> list[exp.Expr]:
+def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str], outer: list[str]) -> list[exp.Expr]:
     """The conditions of a join with rows of constants; the joined entry is the last of the visible ones.
 
     An outer join that keeps the constants adds their relations to `kept`: groups of them are there anyway
-    (sql_rewrite/preserved.py), and rows of nobody are never made. Errors: Refused (unsupported_sql, join_not_on_key).
+    (sql_rewrite/preserved.py), and rows of nobody are never made. One that keeps people adds the entry to `outer`, and
+    its conditions are those of constant_outer.py. Errors: Refused (unsupported_sql, join_not_on_key).
     """
     consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     joined, earlier = names.entries[-1], names.entries[:-1]
     if side:
         last, before = of_constants(joined), all(map(of_constants, earlier))
+        if side == "LEFT" and kind in ("", "OUTER") and last and not before:
+            outer.append(joined.relation)
+            return _conditions(join, names, text)
         if kind not in ("", "OUTER") or not ((side == "LEFT" and before) or (side == "RIGHT" and last and not before)):
             raise refuse(
                 "unsupported_sql",
@@ -49,6 +53,12 @@ def meeting(join: exp.Join, names: SourceNames, text: Text, kept: set[str]) -> l
             "use JOIN",
             position=text.position(join.this),
         )
+    return _conditions(join, names, text)
+
+
+def _conditions(join: exp.Join, names: SourceNames, text: Text) -> list[exp.Expr]:
+    """What ON says, and the equalities of USING. Errors: Refused."""
+    joined, earlier = names.entries[-1], names.entries[:-1]
     found = [] if join.args.get("on") is None else list(conjuncts(join.args["on"]))
     for identifier in join.args.get("using") or []:
         holding = [entry for entry in earlier if names.own_name(entry, identifier.name) is not None]

@@ -22,6 +22,7 @@ from sqlglot import exp
 
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
+from sql_rewrite.constant_outer import with_nobody
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
@@ -105,6 +106,7 @@ def resolve_sources(
     inside: list[tuple[str, exp.Expr]] = []
     apart = False
     kept: set[str] = set()
+    without: list[tuple[str, list[exp.Expr]]] = []
     compared: list[exp.Expr] = []
     for place, said in enumerate(node.args.get("joins") or [], start=1):
         at = before[place]
@@ -122,7 +124,15 @@ def resolve_sources(
         join = natural(said, visible, text)
         check_order(said, [*rows, *drafts[:at]], text)
         if of_constants(drafts[at]) or all(map(of_constants, drafts[:at])):
-            conditions += meeting(join, visible, text, kept)
+            outer: list[str] = []
+            parts = meeting(join, visible, text, kept, outer)
+            if outer:
+                view = drafts[at]
+                assert isinstance(view, View)
+                drafts[at] = with_nobody(view)
+                without.append((tables_of(view)[0].relation, parts))
+            else:
+                conditions += parts
             using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
             continue
         if listed(join, node):
@@ -165,6 +175,7 @@ def resolve_sources(
         conditions=conditions,
         preserved=_kept(entries, preserved),
         inside=inside,
+        without=without,
     )
 
 

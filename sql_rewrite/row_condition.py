@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
+from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.constant_outer import kept_people, met_alone
 from sql_rewrite.constant_rows import keeps_all, most_met
 from sql_rewrite.expressions import Expression, columns_of
-from sql_rewrite.functions import build
+from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.reachable import conjuncts as parts_of
@@ -40,6 +44,8 @@ class RowCondition:
         joined = [self._condition(part, "ON") for part in self._names.conditions]
         found += joined
         self._check_kept(joined)
+        outer = {relation: [self._condition(one, "ON") for one in ons] for relation, ons in self._names.without}
+        found += [self._kept_people(relation, parts) for relation, parts in outer.items()]
         if where is not None:
             consume(where, "this", text=self._text, what="WHERE")
             self.own = [self._condition(part, "WHERE") for part in self._left(where.this)]
@@ -49,12 +55,33 @@ class RowCondition:
         for place, source in enumerate(listed, start=1):
             assert source.constants is not None
             later = [other.relation for other in listed[place:]]
-            self._names.meet(source.relation, max(1, most_met(source.constants, source.relation, parts, later)))
+            alone = met_alone(source.constants) if source.relation in outer else source.constants
+            said = [part for whole in outer.get(source.relation, ()) for part in parts_of(whole)]
+            met = max(1, most_met(alone, source.relation, [*parts, *said], later))
+            self._names.meet(source.relation, min(met, source.constants.most))
         if any(source.windows is not None for source in self._names.sources) and not self._names.preserved:
             found = parts = [part for part in parts if not self._numbered(part)]
         if len(found) < 2:
             return found[0] if found else None
         return build("and", parts)
+
+    def _kept_people(self, relation: str, parts: list[Expression]) -> Expression:
+        """The condition of a LEFT JOIN with rows of constants. Errors: Refused."""
+        source = next(one for one in self._names.sources if one.relation == relation)
+        place = self._text.position(dict(self._names.without)[relation][0]) if parts else None
+        assert source.constants is not None
+        try:
+            if parts:
+                return kept_people(source.constants, relation, parts)
+        except TypeRefused as refused:
+            raise Refused([replace(refused.finding, position=place)]) from None
+        raise refuse(
+            "join_not_on_key",
+            "a LEFT JOIN with rows of constants is refused",
+            "It has no condition, so that every row would meet all of them.",
+            "write CROSS JOIN",
+            position=place,
+        )
 
     def _check_kept(self, joined: list[Expression]) -> None:
         """Refuses an outer join that keeps constants of which conditions could rule out some. Errors: Refused."""

@@ -96,7 +96,8 @@ class SourceNames:
 
     `aliases` are the relations by their folded names as written; `using` the folded names in USING: only these may
     stand for columns of two tables. `linked` are the equalities of WHERE that join tables, and `conditions` those of ON
-    beside the equality that joins. `preserved` are public relations whose rows an outer join keeps.
+    beside the equality that joins, and `without` those of joins that keep rows without constants, by their relation.
+    `preserved` are public relations whose rows an outer join keeps.
     """
 
     def __init__(
@@ -111,12 +112,14 @@ class SourceNames:
         conditions: Sequence[exp.Expr] = (),
         preserved: Collection[str] = (),
         inside: Sequence[tuple[str, exp.Expr]] = (),
+        without: Sequence[tuple[str, Sequence[exp.Expr]]] = (),
     ) -> None:
         self.entries = entries
         self.linked = linked
         self.conditions = conditions
         self.preserved = preserved
         self.inside = inside
+        self.without = without
         self._using = using
         self._aliases = aliases
         self._by_relation = {entry.relation: entry for entry in entries}

@@ -34,8 +34,11 @@ class _Beside(_Relations):
             source += " JOIN people AS p ON v.person_id = p.person_id"
             self._see("people", "p")
         if condition and r.random() < 0.5:
-            source, where = f"{constants} JOIN {source} ON {condition}", []
-            if "JOIN people" in source:
+            joined, where = source, []
+            source = f"{constants} JOIN {joined} ON {condition}"
+            if r.random() < 0.4:
+                source = f"{joined} LEFT JOIN {constants} ON {condition}"
+            elif "JOIN people" in joined:
                 source = f"{table} AS {letter} JOIN {constants} ON {condition} JOIN people AS p USING (person_id)"
         else:
             source, where = f"{source} CROSS JOIN {constants}", [condition] if condition else []

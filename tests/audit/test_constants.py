@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sql_rewrite import row_condition
+from privacy.policy import ColumnType
+from sql_rewrite import constant_outer, row_condition
+from sql_rewrite.expressions import Literal
+from sql_rewrite.functions import build
 from tests.audit import constants, harness
 from tests.audit.constants import make_constants
 from tests.audit.harness import Tally, audit_scene
@@ -40,5 +43,14 @@ def test_a_row_that_is_said_to_meet_one_constant_is_caught(monkeypatch: pytest.M
     """Plants a proof that finds one row of constants where there are several."""
     monkeypatch.setattr(row_condition, "most_met", lambda *_: 1)
     monkeypatch.setattr(constants, "JOINS", (join,))
+    with pytest.raises(Violation):
+        _audited(monkeypatch, range(9_200, 9_210), queries=6)
+
+
+def test_a_row_of_null_beside_others_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants a LEFT JOIN in which everybody meets all rows, the row of NULL with them."""
+    genuine, always = constant_outer.kept_people, Literal(value=True, type=ColumnType.BOOLEAN)
+    monkeypatch.setattr(row_condition, "kept_people", lambda *given: build("or", (genuine(*given), always)))
+    monkeypatch.setattr(constants, "JOINS", ("bands",))
     with pytest.raises(Violation):
         _audited(monkeypatch, range(9_200, 9_210), queries=6)

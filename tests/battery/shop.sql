@@ -646,8 +646,19 @@ ALL SELECT 'open', 0.5, 'likely') w USING (status) GROUP BY w.label
 SELECT b.name, COUNT(*) FROM (SELECT customer_id, SUM(total) AS spent FROM orders GROUP BY customer_id) t JOIN (VALUES
 ('some', 0, 2000), ('much', 2000, 1000000)) b(name, low, high) ON t.spent >= b.low AND t.spent < b.high GROUP BY b.name
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM customers c LEFT JOIN (VALUES (18), (19)) v(age) ON c.age = v.age
+-- answered
+SELECT COUNT(*), COUNT(v.age) FROM customers c LEFT JOIN (VALUES (18), (19), (20)) v(age) ON c.age = v.age
+
+-- answered
+SELECT b.name, COUNT(*), AVG(c.age) FROM customers c LEFT JOIN (VALUES ('young', 0, 30), ('middle', 40, 60)) AS b(name, low,
+high) ON c.age >= b.low AND c.age < b.high GROUP BY b.name
+
+-- answered
+SELECT COALESCE(w.label, 'none') AS label, SUM(o.total) FROM orders o LEFT JOIN (VALUES ('paid', 'sure'), ('paid', 'good'))
+AS w(status, label) USING (status) GROUP BY label
+
+-- answered
+SELECT COUNT(*) FROM customers c LEFT JOIN (VALUES (18), (19), (20)) v(age) ON c.age = v.age WHERE v.age IS NULL
 
 -- answered
 WITH m AS (SELECT AVG(total) AS mean, STDDEV(total) AS spread FROM orders)

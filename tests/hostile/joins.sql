@@ -199,8 +199,8 @@ SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person_id = p.person_id AN
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM people p, visits v WHERE p.person_id = v.person_id OR p.age > 3
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM people LEFT JOIN (VALUES (1), (2)) AS v(x) ON age = x
+-- refused: raw_rows
+SELECT x FROM people LEFT JOIN (VALUES (1), (2)) AS v(x) ON age = x
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people FULL JOIN (VALUES (1), (2)) AS v(x) ON age = x

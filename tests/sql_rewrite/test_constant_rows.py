@@ -195,3 +195,31 @@ def test_the_units_table_stays_one_row_beside_bands() -> None:
 def test_a_public_key_is_met_once(text: str) -> None:
     """Shows that a join by a unique column of a public table repeats nobody, with a reference or without one."""
     assert core(text).one_row
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [("age >= low AND age < high", 1), ("age BETWEEN low AND high", 2), ("name = sex", 1), ("smoker", 3)],
+)
+def test_a_left_join_keeps_everybody_once(condition: str, most: int) -> None:
+    """Shows that the row of NULL is met by those alone who meet no other, whatever the condition is."""
+    text = f"SELECT COUNT(*) FROM people LEFT JOIN {BANDS} ON {condition}"
+    source, found = constants(text)
+    assert found.most == most
+    where = core(text).core.where
+    assert where is not None
+    names = [ref.name for ref in found.columns]
+    rows = [{(source.relation, n): v for n, v in zip(names, row, strict=True)} for row in found.rows]
+    for age in (-1, 0, 29, 30, 45, 60, 98, 99, None):
+        for smoker in (True, False, None):
+            person = {("r0", "age"): age, ("r0", "smoker"): smoker, ("r0", "sex"): "female"}
+            met = [row for row in rows if evaluate(where, {**person, **row}) is True]
+            assert 1 <= len(met) <= most
+            nobody = [row for row in met if row[source.relation, "there$"] == 0]
+            assert not nobody or len(met) == 1
+
+
+def test_a_mark_is_no_column() -> None:
+    """Shows that no text reads what tells the row of NULL from others."""
+    with pytest.raises(Refused):
+        lift(f'SELECT SUM("there$") FROM people LEFT JOIN {BANDS} ON age >= low', CLINIC)
