@@ -316,6 +316,7 @@ class _Lift:
             text=self.text,
             parameters=self.parameters,
             member=self._member(names, scope),
+            scalar=partial(self.stages.scalar, scope=Scope(scope.ctes), outside=names),
         )
         return block if block.by_unit() else None
 

@@ -15,14 +15,14 @@ unit has one row; otherwise at most as many as it has rows below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
 
 from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
 from privacy.refusal import Finding, Refused
-from sql_rewrite.aggregate_calls import AggregateReader, aggregate_calls
+from sql_rewrite.aggregate_calls import NESTED, AggregateReader, aggregate_calls
 from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
@@ -43,13 +43,16 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, reference
-from sql_rewrite.syntax import consume, populated, select_place, unbracketed
+from sql_rewrite.syntax import consume, populated, rebuilt, select_place, unbracketed
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of, renamed
 
 __all__ = ["LEAVES_MAX", "UnitBlock", "described"]
+
+Scalar = Callable[[exp.Subquery], Expression | None]
+"""Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""
 
 _REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW"}
 
@@ -69,6 +72,7 @@ class UnitBlock:
         text: Text,
         parameters: Mapping[str, ParameterValue],
         member: Member | None = None,
+        scalar: Scalar | None = None,
     ) -> None:
         self._node = node
         self._dataset = dataset
@@ -79,7 +83,7 @@ class UnitBlock:
         self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
         self._reader = AggregateReader(text, self._plain)
         self._calls = UnitCalls(text, self._plain, self._reader)
-        self._lifter = _GroupLift(self, text, parameters, tables)
+        self._lifter = _GroupLift(self, text, parameters, tables, scalar)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}
 
@@ -225,12 +229,15 @@ class UnitBlock:
     def with_aliases(self, node: exp.Expr) -> exp.Expr:
         """The node with aliases of the select list replaced by what they stand for."""
 
-        def change(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and not part.table and not self._names.knows(part.name):
-                return self._select.alias(part.name) or part
-            return part
-
-        return node.transform(change)
+        if isinstance(node, NESTED):
+            return node  # its names are its own
+        if isinstance(node, exp.Column):
+            known = node.table or self._names.knows(node.name)
+            alias = None if known else self._select.alias(node.name)
+            return node.copy() if alias is None else alias.copy()
+        result = rebuilt(node, self.with_aliases)
+        result.meta.update(node.meta)
+        return result
 
     def known(self, node: exp.Expr) -> ColumnRef | None:
         """The key or value of groups that a node is, None for what is made of others. Errors: Refused."""
@@ -297,9 +304,18 @@ class _GroupLift(ExpressionLift):
     """Reads expressions over the keys and values of groups."""
 
     def __init__(
-        self, block: UnitBlock, text: Text, parameters: Mapping[str, ParameterValue], tables: Mapping[str, str]
+        self,
+        block: UnitBlock,
+        text: Text,
+        parameters: Mapping[str, ParameterValue],
+        tables: Mapping[str, str],
+        scalar: Scalar | None,
     ) -> None:
-        super().__init__(text, block.column, parameters, tables)
+        def member(_: ExpressionLift, node: exp.Expr) -> Expression | None:
+            # Of a group nothing else can be asked: it has no rows any more.
+            return scalar(node) if scalar is not None and isinstance(node, exp.Subquery) else None
+
+        super().__init__(text, block.column, parameters, tables, member=member)
         self._block = block
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:

@@ -38,7 +38,7 @@ TEXTS = (
     "GROUP BY k) AS r ON v.k = r.k WHERE v.x > r.n OR v.y < r.a GROUP BY r.k",
     "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM visits GROUP BY k ORDER BY COUNT(*) LIMIT 2)",
     "SELECT COUNT(*), SUM(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits "
-    "WHERE y >= (SELECT AVG(y) FROM visits) GROUP BY person_id) AS t",
+    "WHERE y >= (SELECT AVG(y) FROM visits) GROUP BY person_id HAVING AVG(x) < (SELECT AVG(x) FROM visits)) AS t",
 )
 NUMBERS = (None, 0.0, 4.5, -1.7976931348623157e308, 1.7976931348623157e308)
 

@@ -34,6 +34,8 @@ QUESTIONS = (
     "SELECT age > (SELECT MEDIAN(age) FROM people) AS older, COUNT(*) AS n FROM people GROUP BY 1 ORDER BY 1",
     "SELECT COUNT(*) AS n FROM people WHERE income > (SELECT AVG(income) FROM people)",
     "SELECT COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people WHERE age > 1000)",
+    "SELECT COUNT(*) AS n FROM (SELECT person_id FROM visits GROUP BY person_id HAVING AVG(cost) > "
+    "(SELECT AVG(cost) FROM visits)) AS t",
     "WITH m AS (SELECT AVG(cost) AS a, STDDEV(cost) AS s FROM visits) "
     "SELECT p.sex, COUNT(*) AS n FROM visits v JOIN people p USING (person_id), m WHERE v.cost > m.a + m.s "
     "GROUP BY p.sex ORDER BY 1",

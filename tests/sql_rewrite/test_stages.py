@@ -187,6 +187,10 @@ def test_what_one_released_row_is_not_joined_by_is_refused(sql: str, code: str) 
         "SELECT COUNT(*) FROM (SELECT person_id FROM visits WHERE cost > {} UNION ALL SELECT person_id FROM people) t",
         "SELECT COUNT(*) FROM (SELECT person_id, SUM(cost - {}) AS s FROM visits GROUP BY person_id) AS t WHERE s > 0",
         "SELECT COUNT(*) FROM people WHERE person_id IN (SELECT person_id FROM visits WHERE cost > {})",
+        "SELECT COUNT(*) FROM (SELECT person_id FROM visits GROUP BY person_id HAVING AVG(cost) > {}) AS t",
+        "SELECT COUNT(*) FROM (SELECT person_id, SUM(cost) > 5 * {} AS b FROM visits GROUP BY person_id HAVING b) AS t",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT person_id, cost > {} AS b FROM visits) AS t",
+        "SELECT COUNT(*) FROM people AS p JOIN (VALUES (1), (2)) AS v(x) ON p.age > v.x * {}",
         "SELECT COUNT(*) FROM people AS p WHERE NOT EXISTS (SELECT 1 FROM visits AS v WHERE v.person_id = p.person_id "
         "AND v.cost > {})",
         "SELECT COUNT(*) FROM people AS p LEFT JOIN visits AS v ON p.person_id = v.person_id WHERE v.cost > {}",
