@@ -12,6 +12,7 @@ between the stages but the binding of parameters, and no text is made of a numbe
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,8 +23,8 @@ from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
-from sql_rewrite.expressions import ColumnRef, Expression, Interval
-from sql_rewrite.functions import clip_columns
+from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal
+from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
 from sql_rewrite.levels import levels_of
 from sql_rewrite.lift_expression import ExpressionLift
@@ -187,7 +188,8 @@ class Stages:
     def _of_cell(self, core: Core, block: CoreBlock, place: int) -> _RowLift:
         values: dict[exp.Expr, Expression] = {}
         for call, aggregate in block.aggregates.items():
-            values[call] = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place)), call)
+            value = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place)), call)
+            values[call] = self._moment(value, aggregate, block.moments.get(call), call)
         return _RowLift(self._text, self._outside, self._parameters, values)
 
     def _cells(self, core: Core, node: exp.Expr) -> tuple[tuple[KeyValue, ...], ...] | None:
@@ -240,7 +242,10 @@ class Stages:
         if not all(aggregate_calls([written]) for written in node.expressions):
             return None
         core, block = self._core(node, scope)
-        values = {call: self._value(core, aggregate, call) for call, aggregate in block.aggregates.items()}
+        values = {
+            call: self._moment(self._value(core, aggregate, call), aggregate, block.moments.get(call), call)
+            for call, aggregate in block.aggregates.items()
+        }
         lifter = _RowLift(self._text, self._outside, self._parameters, values)
         return self._columns(node, block.select.values, lifter)
 
@@ -277,6 +282,22 @@ class Stages:
         place = self._text.position(call)
         shown = " ".join(place.text.split())[:60] if place is not None else aggregate.text
         return released_value(core.name, aggregate.name, declared=_declared(aggregate), shown=shown)
+
+    def _moment(self, value: Expression, aggregate: Aggregate, kind: ColumnType | None, call: exp.Expr) -> Expression:
+        """The date that a released number of days stands for, or the number itself. Errors: Refused."""
+        if kind is None:
+            return value
+        if kind is ColumnType.DATE and aggregate.function.whole(ColumnType.INTEGER):
+            days = build("cast_integer", (value,))
+            return build("add_days", (Literal(datetime.date(1970, 1, 1), ColumnType.DATE), days))
+        raise refuse(
+            "unsupported_type",
+            "a released timestamp inside the private part is refused",
+            "Released numbers and dates are compared with columns of people.",
+            *(["MAX(x), MIN(x) and QUANTILE_DISC(x, 0.5) of dates are dates"] if kind is ColumnType.DATE else []),
+            "ask for it in a query of its own, and write the value (or $name, a parameter) in its place",
+            position=self._text.position(call),
+        )
 
     def _outside(self, column: exp.Column) -> Expression:
         raise refuse(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of, describe, interval_of
 from sql_rewrite.functions import build, clip_columns
@@ -18,6 +19,9 @@ __all__ = ["proved_range", "written_argument"]
 
 MAGNITUDE_MAX = Fraction(10**15)
 """Largest absolute value bound that is accepted; beyond it doubles lose whole units."""
+
+_SORTED_BY = re.compile(r"\bWITHIN\s+GROUP\s*\(\s*ORDER\s+BY\s", re.IGNORECASE)
+_DIRECTION = re.compile(r"\s(ASC|DESC|NULLS)\b", re.IGNORECASE)
 
 _LIMITLESS = "so one person could change it without limit."
 
@@ -37,12 +41,11 @@ def proved_range(aggregate: Aggregate, argument: Expression, *, second: bool = F
         or (argument.type is ColumnType.INTEGER and max(abs(lower), abs(upper)) > MAGNITUDE_MAX)
     ):
         why, instead = _unbounded(read)
-        name = aggregate.text.split("(", 1)[0].strip().upper() or "SUM"
         raise refuse(
             "column_without_bounds",
             f"{aggregate.text} is refused",
             why,
-            f"{name}({_clipped(aggregate, second=second)})",
+            _clipped_call(aggregate, second=second),
             *instead,
             "use COUNT(*), which needs no bounds",
             position=aggregate.position,
@@ -56,6 +59,16 @@ def proved_range(aggregate: Aggregate, argument: Expression, *, second: bool = F
             position=aggregate.position,
         )
     return lower, upper
+
+
+def _clipped_call(aggregate: Aggregate, *, second: bool) -> str:
+    """The call with the argument that has no bounds clipped."""
+    name = aggregate.text.split("(", 1)[0].strip().upper() or "SUM"
+    clipped = _clipped(aggregate, second=second)
+    if aggregate.fraction is None or name == "MEDIAN":
+        return f"{name}({clipped})"
+    name = "QUANTILE_CONT" if aggregate.function is AggregateFunction.QUANTILE else "QUANTILE_DISC"
+    return f"{name}({clipped}, {float(aggregate.fraction):.12g})"
 
 
 def _clipped(aggregate: Aggregate, *, second: bool) -> str:
@@ -76,13 +89,18 @@ def written_argument(aggregate: Aggregate) -> str:
     depth, inside = 0, aggregate.text.partition("(")[2]
     if aggregate.distinct:
         inside = re.sub(r"^\s*DISTINCT\b\s*", "", inside, flags=re.IGNORECASE)
+    ranked = aggregate.fraction is not None
+    if ranked and (sorted_by := _SORTED_BY.search(inside)):
+        inside = inside[sorted_by.end() :]
     within = ""
     for place, sign in enumerate(inside):
         if within or sign in ("'", '"'):
             within = "" if sign == within else within or sign
             continue
         depth += (sign == "(") - (sign == ")")
-        if depth < 0:
+        # What a quantile is of ends before the part of the rows, and before the direction in which they are sorted.
+        ends = depth == 0 and ranked and (sign == "," or _DIRECTION.match(inside, place))
+        if depth < 0 or ends:
             whole = inside[:place]
             return whole.strip() if {"'", '"'} & set(whole) else " ".join(whole.split())
     return describe(aggregate.argument)

@@ -128,7 +128,20 @@ def test_quantiles_of_moments_are_those_of_days_or_seconds(call: str, days: str)
     assert len(both.cores[0].aggregates) == 1
 
 
-@pytest.mark.parametrize("call", ["MIN(born)", "MEDIAN(born)", "MAX(born) FILTER (WHERE sex <> ')')"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "MIN(born)",
+        "MEDIAN(born)",
+        "MAX(born) FILTER (WHERE sex <> ')')",
+        "QUANTILE_CONT(born, 0.25)",
+        "QUANTILE_DISC(LAST_DAY(born), 0.25)",
+        "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY born DESC)",
+        "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY date_trunc('month', born))",
+        "QUANTILE_CONT(income, 0.25)",
+        "PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY income + 1)",
+    ],
+)
 def test_advice_for_dates_is_accepted_as_it_is_pasted(call: str) -> None:
     """Without bounds it says how to clip days; with them where the interval is."""
     with pytest.raises(Refused) as refused:
@@ -136,10 +149,14 @@ def test_advice_for_dates_is_accepted_as_it_is_pasted(call: str) -> None:
     (finding,) = refused.value.findings
     assert finding.code == "column_without_bounds"
     pasted = finding.instead[0].replace("<lowest>", "-20000").replace("<highest>", "20000")
+    part = lifted(f"SELECT {call} FROM people").cores[0].aggregates[0].fraction
     (bounded,) = bound(lifted(f"SELECT {pasted} FROM people"))
+    assert bounded.core.aggregates[0].fraction == part
     tree = bounded.statistics[0].statistic.tree
     assert tree is not None
     assert (tree.lower, tree.upper) == (Fraction(-20000), Fraction(20000))
+    if "born" not in call:
+        return
     plan = lifted(f"SELECT {call} FROM people", DATED)
     for warning in plan_warnings(plan, bound(plan)):
         if warning.code == "extreme_quantile":
@@ -147,6 +164,19 @@ def test_advice_for_dates_is_accepted_as_it_is_pasted(call: str) -> None:
             beside = call.removeprefix(call.partition(" FILTER")[0])
             both = lifted(f"SELECT {call}, {advice}{beside} FROM people", DATED)
             assert len(both.cores[0].aggregates) == 1
+
+
+@pytest.mark.parametrize(("call", "code"), [("MAX(born)", ""), ("MEDIAN(born)", "unsupported_type")])
+def test_a_released_date_is_a_date_in_a_later_stage(call: str, code: str) -> None:
+    """Never the number of days that it is computed from; timestamps are refused there."""
+    sql = f"SELECT COUNT(*) FROM people WHERE CAST(born AS VARCHAR) < (SELECT CAST({call} AS VARCHAR) FROM people)"
+    if code:
+        with pytest.raises(Refused) as refused:
+            lifted(sql, DATED)
+        assert [finding.code for finding in refused.value.findings] == [code]
+        return
+    plan = lifted(sql, DATED)
+    assert "add_days" in repr(plan.cores[1].where)
 
 
 def test_hidden_groups_have_small_trees_and_few_of_them() -> None:
