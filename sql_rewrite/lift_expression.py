@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -24,6 +25,7 @@ from sql_rewrite.lift_call import NAMES
 from sql_rewrite.lift_constant import moment
 from sql_rewrite.lift_refusal import unread, worded
 from sql_rewrite.lifter import Lifter, ParameterValue, Reader, bare
+from sql_rewrite.null_extremes import null_extremes
 from sql_rewrite.operands import operands_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.spelling import named
@@ -128,7 +130,9 @@ class ExpressionLift:
                     )
                 ]
             ) from None
-        self.warnings.extend(outside_declaration(operator, arguments, lambda: self.text.position(node)))
+        place = partial(self.text.position, node)
+        self.warnings.extend(outside_declaration(operator, arguments, place))
+        self.warnings.extend(null_extremes(operator, arguments, partial(operands_of, self, node), place))
         return made
 
     def _build(self, operator: str, arguments: Sequence[Expression]) -> Expression:

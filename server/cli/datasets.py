@@ -73,10 +73,14 @@ def check_file(*, file: Path = option("FILE", "A dataset file (YAML)."), here: H
     with progress("reading the heads of the data files"):
         findings = check(file, headers=source_columns)
     errors = [finding for finding in findings if is_error(finding)]
-    warnings = f" ({_count(len(findings) - len(errors), 'warning')})" if len(findings) > len(errors) else ""
-    verdict = f'"{file}" is in order{warnings}. Attach it with: noisegate dataset add {file}'
+    warnings = _count(len(findings) - len(errors), "warning") if len(findings) > len(errors) else ""
+    beside = f", with {warnings}" if warnings else ""
+    verdict = (
+        f'"{file}" is in order{beside}: what it declares, and the names of columns in its data files. '
+        f"Rows are checked when it is attached: noisegate dataset add {file}"
+    )
     if errors:
-        verdict = f'"{file}" has {_count(len(errors), "error")}{warnings}.'
+        verdict = f'"{file}" has {_count(len(errors), "error")}{f" and {warnings}" if warnings else ""}.'
     advised = [] if errors else _advised(here.place(), load(file).dataset, file)
     body = {"ok": not errors, "findings": [listed(finding) for finding in findings], "profile": advised}
     here.show(body, [*map(_paragraph, findings), *map(printable, advised), verdict], failed=bool(errors))

@@ -43,8 +43,8 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
 
 def _says_nothing(value: float | None, low: float | None, high: float | None, ends: tuple[float, float]) -> bool:
     least, most = ends
-    if value is None:
-        return False
+    if value is None:  # a correlation of noise: no value follows from the noisy sums, and all are possible
+        return low is not None and high is not None and high - low >= (most - least) * _NEARLY
     if math.isclose(value, least, abs_tol=1e-12 * (most - least)) or math.isclose(value, most):
         return True
     return low is not None and high is not None and high - low >= (most - least) * _NEARLY
@@ -56,6 +56,6 @@ def _finding(text: str, held: int, cells: int, ends: tuple[float, float]) -> Fin
         code="held_to_range",
         what=f"{some} of {text} may be noise alone",
         why=f"It is known to lie between {ends[0]:,.6g} and {ends[1]:,.6g}. A noisy value beyond that was held to the "
-        "nearer end, or its interval is about as wide as the range.",
+        "nearer end or has no value (NULL), or its interval is about as wide as the range.",
         instead=("spend more, or ask for larger groups", "read the interval, and not the value"),
     )

@@ -57,8 +57,43 @@ def open_norms_json(core: BoundedCore, priced: Priced | None) -> list[dict[str, 
     ]
 
 
+CUT_POSSIBLE = 0.1
+"""A warning is given from this part on that may be cut, as far as a histogram can say."""
+
+
 def cut_warnings(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
-    """Warnings of norms that cut a part which is not small."""
+    """Warnings of norms that cut a part which is not small, or of which that is not known."""
+    return (*_not_small(norms), *(_not_known(note) for of_core in norms for note in of_core if _is_open(note)))
+
+
+def _is_open(note: NormNote) -> bool:
+    """Whether a part may be cut that is not small, although the estimate of it is small, or is missing."""
+    if note.share is None or note.error is None:
+        return True
+    return note.share < CUT_SMALL and note.share + 2 * note.error >= CUT_POSSIBLE
+
+
+def _not_known(note: NormNote) -> Finding:
+    most = None if note.share is None or note.error is None else note.share + 2 * note.error
+    why = (
+        "few units are seen, or the histogram is of older data" if most is None else f"perhaps {most:.0%} of the whole"
+    )
+    return Finding(
+        code="contribution_cut",
+        what=f"how much of the {note.text or note.of} is missing is not known",
+        why=f"Units with more than the norm {float(note.norm):,.4g} are scaled down to it, and a noisy histogram does "
+        f"not say how much that cuts: {why}. The intervals cover the noise alone.",
+        instead=_INSTEAD,
+    )
+
+
+_INSTEAD = (
+    "spend more: the norm grows with the spend",
+    'name bounds of your own: "contribution": {"rows_per_unit": ...} (or --rows-per-unit N)',
+)
+
+
+def _not_small(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             code="contribution_cut",
@@ -66,10 +101,7 @@ def cut_warnings(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
             why=f"Units with more than the norm {float(note.norm):,.4g} are scaled down to it, which cuts about "
             f"{note.share:.1%} (± {2 * (note.error or 0):.1%}) of the whole; a greater norm would add more noise than "
             "that. The intervals cover the noise alone.",
-            instead=(
-                "spend more: the norm grows with the spend",
-                'name bounds of your own: "contribution": {"rows_per_unit": ...} (or --rows-per-unit N)',
-            ),
+            instead=_INSTEAD,
         )
         for of_core in norms
         for note in of_core

@@ -28,7 +28,7 @@ SENTENCES = re.compile(
 _WHOLE = re.compile(r"(?:^|: )((?:SELECT|WITH|FROM) .*)$")
 _JOINED = re.compile(r"[\w.\"]+(?: \w+)? (?:LEFT )?JOIN .* (?:ON|USING) .*")
 _CLAUSE = re.compile(r"\b(?:WHERE|GROUP BY|HAVING|QUALIFY|ORDER BY|LIMIT)\b", re.IGNORECASE)
-_WORDS = (" is ", " counts", " for ", " where ", ", where", ": ", " in place of ", ", which")
+_WORDS = (" is as in DuckDB", " is ", " counts", " for ", " where ", ", where", ": ", " in place of ", ", which")
 _ENDS = {"<lowest>": "0", "<highest>": "100"}
 
 
