@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.norm_tail import SEEN, last_octave, norm_tail
+from mechanisms.norm_tail import last_octave, norm_tail, seen_at
 from privacy.norms import BINS, BINS_PER_OCTAVE, NormOf, NormPower
 
 __all__ = ["NormChoice", "bin_of", "choose", "edge"]
@@ -67,22 +67,23 @@ def choose(
     most: float = math.inf,
     power: NormPower = NormPower.L2,
     of: NormOf = NormOf.ROWS,
+    laplace: bool = False,
 ) -> NormChoice | None:
     """The norm for sums over `cells` cells whose noise has the standard deviation `noise_per_norm` times the norm.
 
     `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`; no unit has a
-    norm above `most`. None when they show no unit: there may be some, and nothing is known of them.
+    norm above `most`; `laplace` says which noise it is. None when they show no unit: there may be some, and nothing is known of them.
     """
     noisy = np.asarray(counts, dtype=np.float64)
     assert noisy.shape == (BINS,)
     assert deviation > 0
     assert cells > 0
-    octave = last_octave(noisy, deviation)
+    octave = last_octave(noisy, deviation, laplace=laplace)
     if octave is None:
-        few = _norm_of_few(noisy, deviation)
+        few = _norm_of_few(noisy, deviation, laplace=laplace)
         return None if few is None else NormChoice(min(few, most), 0.0, 0.0)
     edges = 2.0 ** (np.arange(-BINS_PER_OCTAVE, BINS) / BINS_PER_OCTAVE)
-    tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of))
+    tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of), laplace=laplace)
     first, weights = tail.last + 1, tail.weights
     end = first + tail.laws.shape[1]
     norms = np.minimum(2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE)), most)
@@ -153,11 +154,11 @@ def _sizes(norms: Floats, cells: int, power: NormPower, of: NormOf) -> Floats:
     return found
 
 
-def _norm_of_few(noisy: Floats, deviation: float) -> float | None:
+def _norm_of_few(noisy: Floats, deviation: float, *, laplace: bool) -> float | None:
     """The end of the fewest neighbouring bins that are seen together; None where nothing is seen."""
     for width in _WINDOWS:
         together = np.convolve(noisy, np.ones(width), "valid")
-        seen = np.nonzero(together > SEEN * deviation * math.sqrt(width))[0]
+        seen = np.nonzero(together > seen_at(width, laplace=laplace) * deviation * math.sqrt(width))[0]
         if len(seen):
             return edge(int(seen[-1]) + width - 1)
     return None

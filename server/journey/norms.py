@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.calibrate import Calibration, at_chosen_norms
+from mechanisms.families import NoiseFamily
 from mechanisms.measurement import plain_text
 from mechanisms.norm_choice import NormChoice, choose
 from mechanisms.ranks import rank_deviation
@@ -150,6 +151,7 @@ def norm_choice(core: BoundedCore, norm: Norm, calibration: Calibration, histogr
         most=next(float(one.most) for one in core.norms if one.norm.name == norm.name),
         power=norm.power,
         of=norm.of,
+        laplace=histogram.family is NoiseFamily.LAPLACE,
     )
 
 

@@ -223,3 +223,23 @@ def test_what_is_cut_over_many_cells_is_within_what_is_stated(exponent: float, c
         missed = float((per_unit * np.maximum(0, 1 - choice.norm / np.maximum(norms, 1))).sum())
         held.append(missed <= whole * (choice.share + 2 * choice.share_error))
     assert np.mean(held) > 0.9
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_noise_in_far_bins_is_no_unit(laplace: bool) -> None:
+    """Shows that the norm of 2,000 units with one to four rows stays near four, whatever the law of the noise is.
+
+    Laplace noise of five standard deviations stands in some bin of one histogram in fifteen.
+    """
+    draw = np.random.Generator(np.random.PCG64(7))
+    counts = histogram(np.repeat([1.0, 2.0, 3.0, 4.0], 500))
+    high = 0
+    for _ in range(1_500):
+        noise = draw.laplace(0, 3 / math.sqrt(2), BINS) if laplace else 3 * draw.standard_normal(BINS)
+        choice = choose(
+            list(counts + noise), deviation=3, cells=2, noise_per_norm=0.2, most=1_000, power=NormPower.L1,
+            laplace=laplace,
+        )  # fmt: skip
+        assert choice is not None
+        high += choice.norm > 16
+    assert high <= 4
