@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.norm_choice import BINS, BINS_PER_OCTAVE, bin_of, choose, edge
+from privacy.norms import NormPower
 
 DEVIATION = 1 / math.sqrt(0.05 * 0.314)
 NOISE = 1 / math.sqrt(0.95 * 0.314)
@@ -237,9 +238,14 @@ def test_noise_in_far_bins_is_no_unit(laplace: bool) -> None:
     for _ in range(1_500):
         noise = draw.laplace(0, 3 / math.sqrt(2), BINS) if laplace else 3 * draw.standard_normal(BINS)
         choice = choose(
-            list(counts + noise), deviation=3, cells=2, noise_per_norm=0.2, most=1_000, power=NormPower.L1,
+            list(counts + noise),
+            deviation=3,
+            cells=2,
+            noise_per_norm=0.2,
+            most=1_000,
+            power=NormPower.L1,
             laplace=laplace,
-        )  # fmt: skip
+        )
         assert choice is not None
         high += choice.norm > 16
     assert high <= 4
