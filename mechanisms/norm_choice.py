@@ -72,7 +72,8 @@ def choose(
     """The norm for sums over `cells` cells whose noise has the standard deviation `noise_per_norm` times the norm.
 
     `counts` are noisy numbers of units by bin, each with noise of standard deviation `deviation`; no unit has a
-    norm above `most`; `laplace` says which noise it is. None when they show no unit: there may be some, and nothing is known of them.
+    norm above `most`; `laplace` says which noise it is. None when they show no unit: there may be some, and nothing is
+    known of them.
     """
     noisy = np.asarray(counts, dtype=np.float64)
     assert noisy.shape == (BINS,)

@@ -20,10 +20,10 @@ __all__ = ["SEEN", "Tail", "last_octave", "norm_tail", "seen_at"]
 SEEN = 5.0
 """A count is seen from this many standard deviations on: one histogram in 20,000 shows one that is not there."""
 
-_SEEN_LAPLACE = {1: 10.25, 2: 8.5, BINS_PER_OCTAVE: 7.25, 8: 6.25, 16: 5.75}
-"""The same of so many bins together, where their noise is Laplace noise, by its exact tails.
+_SEEN_LAPLACE = {1: 8.0, 2: 6.7, BINS_PER_OCTAVE: 5.2, 8: 5.2, 16: 4.9}
+"""The same of so many bins together, where their noise is Laplace noise: one histogram in 1,000, by its exact tails.
 
-At five deviations one histogram in fifteen showed a bin of nobody, and its norm was a hundred times too large.
+At five deviations one in fifteen showed a bin of nobody, and its norm was a hundred times too large.
 """
 
 _BACK, _AHEAD = 3, 6

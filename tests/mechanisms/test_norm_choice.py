@@ -235,7 +235,7 @@ def test_noise_in_far_bins_is_no_unit(laplace: bool) -> None:
     draw = np.random.Generator(np.random.PCG64(7))
     counts = histogram(np.repeat([1.0, 2.0, 3.0, 4.0], 500))
     high = 0
-    for _ in range(1_500):
+    for _ in range(300):
         noise = draw.laplace(0, 3 / math.sqrt(2), BINS) if laplace else 3 * draw.standard_normal(BINS)
         choice = choose(
             list(counts + noise),
