@@ -35,6 +35,7 @@ from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.membership import Membership
 from sql_rewrite.outer_keys import by_outer_keys
+from sql_rewrite.plain_spelling import spell_plainly
 from sql_rewrite.plan import Arrangement, Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
@@ -172,6 +173,7 @@ class _Lift:
         check_words(self.text.tokens, self.text)
         self._check_parameters()
         self._fill_limits(tree)
+        spell_plainly(tree, self.text.sql)
         top = self.query(tree, Scope({}))
         outputs = top.outputs
         if not self.cores:

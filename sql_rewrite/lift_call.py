@@ -28,6 +28,9 @@ from sql_rewrite.syntax import DIALECT, consume, populated, whole_number
 
 __all__ = ["NAMES", "READERS"]
 
+_AS_TEXT = (ColumnType.INTEGER, ColumnType.BOOLEAN, ColumnType.DATE)
+"""What || and CONCAT join to a text without a CAST, as the dialect does: types with one spelling of each value."""
+
 _COLUMNS = ("x0", "x1", "x2")
 """Arguments of the example of a call. Of one that takes any number, what follows goes where the last of them went."""
 
@@ -230,13 +233,22 @@ def _concat(lifter: Lifter, node: exp.Expr) -> Expression:
     """CONCAT skips NULLs in the dialect, the operator || does not: each argument of CONCAT is coalesced."""
     consume(node, "expressions", "coalesce", "safe", text=lifter.text, what="CONCAT")
     empty = Literal("", ColumnType.TEXT)
-    parts = [lifter.make(node, "coalesce", lifter.lift(part), empty) for part in node.expressions]
+    read = [lifter.lift(part) for part in node.expressions]
+    parts = [lifter.make(node, "coalesce", _written(lifter, node, part), empty) for part in read]
     return lifter.make(node, "concat", *parts)
 
 
 def _pipe(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", "safe", text=lifter.text, what="||")
-    return lifter.make(node, "concat", lifter.lift(node.this), lifter.lift(node.expression))
+    parts = [lifter.lift(node.this), lifter.lift(node.expression)]
+    if any(part.type is ColumnType.TEXT for part in parts):
+        parts = [_written(lifter, node, part) for part in parts]
+    return lifter.make(node, "concat", *parts)
+
+
+def _written(lifter: Lifter, node: exp.Expr, part: Expression) -> Expression:
+    """A part of a text that is put together: whole numbers, days and truth values as a CAST would write them."""
+    return lifter.make(node, "cast_text", part) if part.type in _AS_TEXT else part
 
 
 def _extract(lifter: Lifter, node: exp.Expr) -> Expression:

@@ -89,6 +89,14 @@ class ShellNodes:
             consume(node, text=self.text, what="*")
             if not isinstance(node.parent, exp.Count):
                 raise self.refusal(node)
+        if isinstance(node, exp.First | exp.Last) and not isinstance(node.this, exp.Order):
+            raise refuse(
+                "unsupported_function",
+                f"{self.text.spelled(node) or 'FIRST'} without ORDER BY is refused",
+                "Released rows have no order, so which of them is the first would differ from run to run.",
+                "write FIRST(x ORDER BY y), or ARG_MIN(x, y)",
+                position=self.text.position(node),
+            )
         if isinstance(node, _WITH_NULLS) and not (
             isinstance(node.parent, _OVER_ROWS) or isinstance(node.this, exp.AnyValue)
         ):

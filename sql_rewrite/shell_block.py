@@ -154,7 +154,12 @@ class ShellBlocks:
                 unknown = left_out - {name.lower() for _, name in shown}
                 if unknown:
                     raise unknown_column(exp.column(min(unknown)), [name for _, name in shown], self.text)
-                result += [aliased(column(name, alias), name) for alias, name in shown if name.lower() not in left_out]
+                written = self._replaced(star, {name.lower() for _, name in shown} - left_out)
+                result += [
+                    aliased(written.get(name.lower(), column(name, alias)), name)
+                    for alias, name in shown
+                    if name.lower() not in left_out
+                ]
                 continue
             name = projection.alias if isinstance(projection, exp.Alias) else output_name(self.text, projection)
             inner = projection.this if isinstance(projection, exp.Alias) else projection
@@ -169,9 +174,21 @@ class ShellBlocks:
             )
         return result
 
+    def _replaced(self, star: exp.Expr, shown: set[str]) -> dict[str, exp.Expr]:
+        """What * REPLACE writes in place of columns, by their folded names. Errors: Refused."""
+        written = {one.alias.lower(): one.this for one in star.args.get("replace") or [] if isinstance(one, exp.Alias)}
+        if len(written) != len(star.args.get("replace") or []) or not set(written) <= shown:
+            raise refuse(
+                "unsupported_sql",
+                "* REPLACE is refused",
+                "It takes an expression AS each column that * shows, once.",
+                position=self.text.position(star),
+            )
+        return written
+
     def _left_out(self, star: exp.Expr) -> set[str]:
         """The folded names that * EXCLUDE leaves out. Errors: Refused."""
-        consume(star, "except_", text=self.text, what="*")
+        consume(star, "except_", "replace", text=self.text, what="*")
         names = star.args.get("except_") or []
         if not all(
             isinstance(name, exp.Identifier) or (isinstance(name, exp.Column) and not name.table) for name in names

@@ -95,7 +95,7 @@ _ARITHMETIC = (
 _OVER_ROWS = (
     exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.PercentileCont,
     exp.PercentileDisc, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.ArgMax,
-    exp.ArgMin, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr, exp.Corr, exp.CovarPop, exp.CovarSamp,
+    exp.ArgMin, exp.AnyValue, exp.First, exp.Last, exp.LogicalAnd, exp.LogicalOr, exp.Corr, exp.CovarPop, exp.CovarSamp,
     exp.GroupConcat, exp.Mode, exp.Skewness, exp.Kurtosis, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2, exp.RegrCount,
     exp.RegrAvgx, exp.RegrAvgy, exp.RegrSxx, exp.RegrSyy, exp.RegrSxy,
 )  # fmt: skip

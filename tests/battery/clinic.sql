@@ -34,7 +34,7 @@ SELECT STRFTIME(visit_date, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP B
 -- answered
 SELECT date_part('year', visit_date) AS y, date_part('quarter', visit_date) AS q, COUNT(*) FROM visits GROUP BY ALL ORDER BY ALL
 
--- not yet: unsupported_type
+-- answered
 SELECT YEAR(visit_date) || '-Q' || QUARTER(visit_date) AS quarter, COUNT(*) FROM visits GROUP BY 1 ORDER BY 1
 
 -- answered
@@ -85,7 +85,7 @@ SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n, n / LAG(n) OVER (PARTIT
 -- not yet: not_a_query
 PIVOT (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) ON y IN (2023, 2024) USING SUM(n) GROUP BY department
 
--- not yet: unsupported_sql
+-- answered
 SELECT department, "2023", "2024" FROM (SELECT department, YEAR(visit_date) AS y, COUNT(*) AS n FROM visits GROUP BY ALL) PIVOT (SUM(n) FOR y IN (2023, 2024))
 
 -- answered
@@ -109,7 +109,7 @@ SELECT sex, SUM(cost) FROM visits JOIN patients USING (patient_id) GROUP BY sex
 -- answered
 SELECT p.sex, SUM(v.cost) FROM visits v, patients p WHERE v.patient_id = p.patient_id AND p.age >= 18 GROUP BY p.sex
 
--- not yet: unsupported_sql
+-- answered
 SELECT sex, COUNT(*) FROM visits NATURAL JOIN patients GROUP BY sex
 
 -- answered

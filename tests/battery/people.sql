@@ -130,7 +130,7 @@ SELECT FLOOR(age / 5) * 5 AS age_from, FLOOR(age / 5) * 5 + 4 AS age_to, COUNT(*
 -- answered
 SELECT age - age % 10 AS decade, COUNT(*) AS n FROM people GROUP BY decade ORDER BY decade
 
--- not yet: unsupported_type
+-- answered
 SELECT (age // 10) * 10 || 's' AS decade, COUNT(*) AS n FROM people GROUP BY ALL
 
 -- refused: unsupported_function
@@ -238,7 +238,7 @@ SELECT s.state, COUNT(*) AS n FROM people p, states s WHERE p.state_code = s.sta
 -- answered
 SELECT state, COUNT(*) AS n FROM people INNER JOIN states USING (state_code) GROUP BY state
 
--- not yet: unsupported_sql
+-- answered
 SELECT state, COUNT(*) AS n FROM people NATURAL JOIN states GROUP BY state
 
 -- answered
@@ -295,7 +295,7 @@ SELECT education, COUNT(*) FILTER (WHERE sex = 'male') AS men, COUNT(*) FILTER (
 -- not yet: not_a_query
 PIVOT (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) ON sex USING SUM(n)
 
--- not yet: unsupported_sql
+-- answered
 SELECT * FROM (SELECT education, sex, COUNT(*) AS n FROM people GROUP BY education, sex) PIVOT (SUM(n) FOR sex IN ('female', 'male'))
 
 -- answered
@@ -442,7 +442,7 @@ SELECT CONTAINS(occupation, 'e') AS has, COUNT(*) FROM people GROUP BY has
 -- answered
 SELECT COUNT(*) FROM people WHERE income BETWEEN 20000 AND 60000 AND NOT smoker AND (education = 'college' OR hours > 40)
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) FROM people WHERE (sex, education) IN (('male', 'school'), ('female', 'college'))
 
 -- answered
@@ -593,7 +593,7 @@ SELECT COUNT(*) FROM people LIMIT 1
 -- answered
 SELECT education, COUNT(*) AS n FROM people GROUP BY education ORDER BY n DESC LIMIT 1 OFFSET 1
 
--- not yet: unsupported_sql
+-- answered
 SELECT education, COUNT(*) AS n FROM people GROUP BY education ORDER BY n DESC FETCH FIRST 2 ROWS ONLY
 
 -- answered

@@ -214,7 +214,7 @@ SELECT ARG_MAX(h, v) AS peak_hour FROM (SELECT HOUR(moment) AS h, AVG(value) AS 
 -- answered
 SELECT city, SUM(value) / COUNT(DISTINCT home) AS per_home FROM readings JOIN homes USING (home) GROUP BY city
 
--- not yet: unsupported_sql
+-- answered
 SELECT city, SUM(value) / SUM(persons) AS per_person FROM readings NATURAL JOIN homes GROUP BY city
 
 -- answered
@@ -274,7 +274,7 @@ SELECT kind, SUM(CASE WHEN quality_opt IS NULL THEN 1 ELSE 0 END) AS unknown, SU
 -- answered
 SELECT COALESCE(quality_opt, -1) AS q, COUNT(*) FROM readings GROUP BY q ORDER BY q
 
--- not yet: unsupported_sql
+-- answered
 SELECT * FROM (SELECT kind, HOUR(moment) // 6 AS q, AVG(value) AS v FROM readings GROUP BY kind, q) PIVOT (AVG(v) FOR q IN (0, 1, 2, 3))
 
 -- not yet: unsupported_type

@@ -808,3 +808,18 @@ WITH a AS (SELECT COUNT(*) AS n FROM people) SELECT COUNT(*) FROM visits, a WHER
 
 -- answered: each row is of one person, whatever it meets
 SELECT COUNT(*) FROM people p JOIN hospitals h ON p.person_id = h.hospital_id
+
+-- answered: another spelling of what is answered
+SELECT COUNT(*) FROM people WHERE age || sex = 'a'
+
+-- answered: another spelling of what is answered
+SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t PIVOT (SUM(n) FOR sex IN ('male', 'female'))
+
+-- answered: another spelling of what is answered
+SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t UNPIVOT (a FOR b IN (n))
+
+-- answered: another spelling of what is answered
+SELECT * REPLACE (1 AS n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+
+-- answered: another spelling of what is answered
+SELECT COUNT(*) FROM people FETCH FIRST 1 ROW ONLY

@@ -143,9 +143,6 @@ SELECT COUNT(*) FROM people WHERE sex + 1 > 2
 SELECT COUNT(*) FROM people WHERE sex * sex = 'a'
 
 -- refused: unsupported_type
-SELECT COUNT(*) FROM people WHERE age || sex = 'a'
-
--- refused: unsupported_type
 SELECT COUNT(*) FROM people WHERE smoker > FALSE + 1
 
 -- refused: unsupported_type

@@ -290,12 +290,6 @@ SELECT n.error() FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 SELECT sex COLLATE NOCASE FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql
-SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t PIVOT (SUM(n) FOR sex IN ('male', 'female'))
-
--- refused: unsupported_sql
-SELECT * FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t UNPIVOT (a FOR b IN (n))
-
--- refused: unsupported_sql
 SELECT n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t, read_csv('x.csv')
 
 -- refused: unsupported_sql
@@ -321,9 +315,6 @@ SELECT (*) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql
 SELECT DISTINCT ON (sex) n FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
-
--- refused: unsupported_sql
-SELECT * REPLACE (1 AS n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_sql
 SELECT t.* RENAME (n AS m) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t

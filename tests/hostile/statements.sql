@@ -399,9 +399,6 @@ SELECT COUNT(*) FROM people FOR UPDATE
 SELECT COUNT(*) FROM people FOR SHARE
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people FETCH FIRST 1 ROW ONLY
-
--- refused: unsupported_sql
 SELECT COUNT(*) FROM people FETCH NEXT 5 ROWS WITH TIES
 
 -- refused: unsupported_sql
