@@ -16,6 +16,7 @@ import pytest
 from accountant.request import Reuse
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import from_stored
+from server.journey.visible import VisibleRun
 from server.services import Services
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files
 from tests.journey.norm_clinic import write_auto_clinic
@@ -221,6 +222,32 @@ def test_a_failure_of_either_stage_is_one_outcome(
     assert failed.value.started
     assert spent(services, who) == pytest.approx(1, rel=1e-6)
     assert charged(answer_to(services, question(ABOVE, who))) == 1
+
+
+def test_nothing_can_be_watched_between_the_stages(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows two statements in one slot, then the visible moment, and only then the outer query and the ledger."""
+    running: Any = services.journey.running  # type: ignore[attr-defined]
+    seen: list[str] = []
+
+    def logged(name: str, called: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            seen.append(name)
+            return called(*arguments, **options)
+
+        return call
+
+    who = analyst(services)
+    admitted: Any = services.journey.admit(question(ABOVE, who))
+    monkeypatch.setattr(running._private, "lease", logged("slot", running._private.lease))
+    monkeypatch.setattr(running._private, "run", logged("statement", running._private.run))
+    monkeypatch.setattr(VisibleRun, "wait", logged("moment", VisibleRun.wait))
+    monkeypatch.setattr(running._shell, "run", logged("outer query", running._shell.run))
+    monkeypatch.setattr(running._ledger, "post", logged("ledger", running._ledger.post))
+    services.journey.complete(admitted)
+    first = [name for name, _ in itertools.groupby(seen)]
+    assert seen.count("statement") == 2
+    assert first[:3] == ["slot", "statement", "moment"]
+    assert set(first[3:]) <= {"outer query", "ledger"}
 
 
 def test_too_old_a_stage_makes_all_of_them_anew(services: Services) -> None:
