@@ -162,6 +162,25 @@ class Correlated:
         held = there[0] if len(there) == 1 else build("and", tuple(there))
         return lifter.make(node, "case", held, value, empty)
 
+    def check_others(self, node: exp.Subquery) -> None:
+        """Refuses a value that follows from rows of other people, by what it compares. Errors: Refused."""
+        query = node.this
+        if not isinstance(query, exp.Select) or query.args.get("where") is None:
+            return
+        names = self.names_of(query)
+        parts = None if names is None else self._parts(query, names)
+        compared = [] if parts is None else [*parts.equal, *parts.ordered]
+        if compared:
+            raise refuse(
+                "correlated_subquery",
+                "a value of a nested query is refused",
+                "For each row it would follow from rows of other people: it compares neither the key of the unit nor "
+                "one of rows that belong to one unit.",
+                "leave the comparison with the row outside out: the value of all rows is then released first",
+                "compare the key of the unit besides, if the person's own rows are meant",
+                position=self._text.position(compared[0].node),
+            )
+
     # Reading
 
     def _read(

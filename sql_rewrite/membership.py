@@ -86,8 +86,10 @@ class Membership:
 
     def _found(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Subquery):
-            found = self._correlated.scalar(lifter, node)
-            return self._scalar(node) if found is None else found
+            found = self._correlated.scalar(lifter, node) or self._scalar(node)
+            if found is None:
+                self._correlated.check_others(node)
+            return found
         if not isinstance(node, exp.In):
             return self._exists(lifter, node)
         found = self._in(lifter, node)
