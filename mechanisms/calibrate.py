@@ -259,6 +259,8 @@ def _measurement(
     if price.amount <= 0:
         raise ValueError("the price must be greater than zero")
     amount = price.amount * share
+    if core.choice is not None:
+        return family.chosen(core, statistic, share=share, amount=amount)
     if core.keys.selection == statistic.name:
         return family.selection(core, statistic, share=share, amount=amount, delta=delta)
     return family.measurement(core.name, statistic, share=share, amount=amount)

@@ -1,4 +1,4 @@
-"""Families of noise: what a price buys, which groups it can select, and how its intervals widen.
+"""Families of noise: what a price buys, which groups it can select or choose, and how its intervals widen.
 
 A family is a name of `NoiseFamily` and an entry of `FAMILIES`. Pricing, releases and the description of the server loop
 over the entries and read their fields; none distinguishes families by name. How the error of several sums is computed
@@ -17,6 +17,7 @@ from statistics import NormalDist
 from types import MappingProxyType
 
 from mechanisms.measurement import Measurement, root_up
+from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -83,6 +84,10 @@ class Family(ABC):
         """Noise on the number of units of each group, by which groups are selected. Errors: ValueError as above."""
 
     @abstractmethod
+    def chosen(self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        """The choice of the core's best groups by this statistic, of which no sum is released. Errors: as above."""
+
+    @abstractmethod
     def widening(self, before: float, after: float) -> float:
         """How much wider an interval has to be at confidence `after` than at `before`, which is less."""
 
@@ -108,6 +113,9 @@ class _Laplace(Family):
         return TruncatedGeometricMeasurement(
             core=core.name, statistic=statistic, share=share, epsilon=amount, delta=delta
         )
+
+    def chosen(self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        return PermuteAndFlip.for_epsilon(core, statistic=statistic, share=share, epsilon=amount)
 
     def widening(self, before: float, after: float) -> float:
         """Exact for one variable; the quantile of a sum is larger to begin with, and grows no faster."""
@@ -143,6 +151,9 @@ class _Gaussian(Family):
             groups_per_unit=core.keys.groups_per_unit,
         )
 
+    def chosen(self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
+        return ExponentialMechanism.for_mu_squared(core, statistic=statistic, share=share, mu_squared=amount)
+
     def widening(self, before: float, after: float) -> float:
         """Exact: a weighted sum of normals is normal."""
         return NormalDist().inv_cdf((1 + after) / 2) / NormalDist().inv_cdf((1 + before) / 2)
@@ -167,14 +178,19 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             NoiseFamily.LAPLACE,
             PURE,
             preference=1,
-            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement),
+            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement, PermuteAndFlip),
             unselected=ONE_GROUP,
         ),
         _Gaussian(
             NoiseFamily.GAUSSIAN,
             MU_SQUARED,
             preference=0,
-            measurements=(GaussianMeasurement, GaussianThresholdMeasurement, WeightedThresholdMeasurement),
+            measurements=(
+                GaussianMeasurement,
+                GaussianThresholdMeasurement,
+                WeightedThresholdMeasurement,
+                ExponentialMechanism,
+            ),
         ),
     )
 )

@@ -52,15 +52,16 @@ _SAFE = 2**59
 class Perturbed:
     """Noisy sums in units of the measurement's grid (cells x coordinates), and for a selection which cells to keep.
 
-    `values` is None for a selection that returns cells but no numbers. No readable repr: under a selection it
-    holds groups that are not shown.
+    `values` is None for a selection that returns cells but no numbers: `chosen` then are their places, in the order in
+    which they are released. No readable repr: under a selection it holds groups that are not shown.
     """
 
     values: Integers | None
     kept: npt.NDArray[np.bool_] | None = None
+    chosen: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        assert self.values is not None or self.kept is not None
+        assert self.values is not None or self.kept is not None or self.chosen is not None
 
     @property
     def sums(self) -> Integers:

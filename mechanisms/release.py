@@ -48,13 +48,17 @@ def release(
 ) -> ReleasedTable:
     """The noisy table of one core.
 
-    Ensures: public keys come in the order of their domain, all of them; selected keys in the order of the keys, NULL
-    last; never in the order of rows. Every number that depends on rows has passed `gateway.perturb` once.
+    Ensures: public keys come in the order of their domain, all of them; chosen ones as they were drawn; selected keys
+    in the order of the keys, NULL last; never in the order of rows. Every number that depends on rows has passed
+    `gateway.perturb` once.
     Errors: ExecutionFailed for sums or keys that the plan rules out; ValueError for a confidence outside [0.5, 0.9999].
     """
     alpha = two_sided_alpha(confidence)
     keys, sums = _revealed(core, exact)
-    if core.keys.domain is not None:
+    noisy: dict[str, Integers]
+    if core.choice is not None:
+        shown, noisy = _chosen(core, calibration, keys, sums, bits), {}
+    elif core.keys.domain is not None:
         order, shown = _public_order(keys, core.keys.domain)
         noisy = {
             statistic.name: gateway.perturb(
@@ -82,6 +86,24 @@ def release(
         sums=told,
         family=calibration.family,
     )
+
+
+def _chosen(
+    core: CoreStatistics,
+    calibration: Calibration,
+    keys: list[Key],
+    sums: dict[str, Integers],
+    bits: BitSource,
+) -> list[Key]:
+    """The public groups that a choice by noisy sums releases, in its order, and nothing of the sums."""
+    assert core.keys.domain is not None
+    (statistic,) = core.statistics
+    order, every = _public_order(keys, core.keys.domain)
+    matrix = _placed(sums[statistic.name], order, len(every))
+    chosen = gateway.perturb(calibration.measurement(core.name, statistic.name), matrix, bits).chosen
+    if chosen is None:
+        raise ExecutionFailed
+    return [every[place] for place in chosen]
 
 
 def _select(

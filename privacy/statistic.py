@@ -21,6 +21,7 @@ from privacy.unit import Neighbouring
 
 __all__ = [
     "SELECTING",
+    "Choice",
     "CoreStatistics",
     "Encoding",
     "Estimate",
@@ -262,6 +263,41 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """That the cells with the best sums of a core's only statistic are released, in order, and no sum of any cell.
+
+    `count` of them are chosen in each part of the cells, or all where it has fewer: cells that agree in the key columns
+    `within` are a part. `least` asks for the lowest sums.
+    """
+
+    count: int
+    within: tuple[str, ...]
+    least: bool
+    parts_per_unit: int
+    """The most parts in which one unit changes a sum."""
+    one_way: bool
+    """Whether adding a unit moves no two sums of a part in opposite directions."""
+
+    def __post_init__(self) -> None:
+        assert self.count >= 1
+        assert self.parts_per_unit >= 1
+
+    @property
+    def draws_per_unit(self) -> int:
+        """The most draws whose chances one unit changes."""
+        return self.count * self.parts_per_unit
+
+    def parts(self, keys: Keys) -> list[list[int]]:
+        """The places of the cells of each part, in their order."""
+        assert keys.domain is not None
+        named = [place for place, column in enumerate(keys.columns) if column.name in self.within]
+        found: dict[tuple[KeyValue, ...], list[int]] = {}
+        for place, cell in enumerate(keys.domain):
+            found.setdefault(tuple(cell[one] for one in named), []).append(place)
+        return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
 class CoreStatistics:
     """Everything the mechanisms need to know about one core, and nothing about its rows."""
 
@@ -271,6 +307,8 @@ class CoreStatistics:
     estimates: tuple[Estimate, ...]
     norms: tuple[Norm, ...] = ()
     """The norms to which units are scaled, in canonical order; none where bounds hold them."""
+    choice: Choice | None = None
+    """Which keys are released, in place of every number; None where numbers are."""
 
     def __post_init__(self) -> None:
         names = [statistic.name for statistic in self.statistics]
@@ -280,3 +318,8 @@ class CoreStatistics:
         assert {statistic.norm for statistic in self.statistics} - {None} == set(norms)
         assert all(estimate.statistic in names for estimate in self.estimates)
         assert self.keys.selection is None or self.keys.selection in names
+        if self.choice is not None:
+            assert self.keys.domain is not None
+            assert not self.estimates
+            assert not self.norms
+            assert [statistic.coordinates for statistic in self.statistics] == [1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -31,7 +32,7 @@ DELTA = Fraction(1, 10**6)
 def names_below(kind: type[Measurement]) -> set[str]:
     """The names of the kinds of measurement that can be made."""
     found = {name for child in kind.__subclasses__() for name in names_below(child)}
-    return found if kind is Measurement else {kind.name, *found}
+    return found if inspect.isabstract(kind) else {kind.name, *found}
 
 
 def made(core: CoreStatistics, family: NoiseFamily) -> ReleasedTable:

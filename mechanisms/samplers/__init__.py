@@ -1,4 +1,4 @@
-"""Exactly rounded noise: integer results whose distribution is that of a rounded real, not of a float."""
+"""Exact noise: integer results whose distribution is that of a rounded real, and selections by real noise."""
 
 from mechanisms.samplers.gaussian import rounded_gaussian
 from mechanisms.samplers.laplace import rounded_laplace

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from mechanisms.randomness import BitSource
 
-__all__ = ["SCALE_MAX", "SCALE_MIN", "Interval", "Magnitude", "Turn", "require_scale"]
+__all__ = ["SCALE_MAX", "SCALE_MIN", "Interval", "Magnitude", "Turn", "logarithm", "require_scale"]
 
 SCALE_MAX = Fraction(2**45)
 """Largest scale: keeps every result within 64 bits with room for sums."""
@@ -111,6 +111,11 @@ class Turn:
         width = (2 << (places - self.length)) + _SLACK
         cosine, sine = (int(to_fixed(part, places)) for part in mpf_cos_sin_pi(middle, places + _GUARD))
         return Interval(cosine - width, cosine + width, places), Interval(sine - width, sine + width, places)
+
+
+def logarithm(value: int, places: int, *, up: bool) -> int:
+    """-ln(value / 2^places) in units of 2^-places, rounded up or down by a little more than its error."""
+    return _negative_log(value, places, places) + (_SLACK if up else -_SLACK)
 
 
 def _negative_log(value: int, length: int, places: int) -> int:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privacy.events import approximate, gaussian, laplace
+from privacy.events import approximate, gaussian, laplace, selection
 from privacy.events.approximate import TruncatedGeometricEvent
 from privacy.events.event import Event
 from privacy.events.gaussian import GaussianEvent, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceEvent
+from privacy.events.selection import BoundedRangeEvent, PermuteAndFlipEvent
 from privacy.values import Json
 
 __all__ = [
     "KINDS",
+    "BoundedRangeEvent",
     "Event",
     "GaussianEvent",
     "GaussianThresholdEvent",
     "LaplaceEvent",
+    "PermuteAndFlipEvent",
     "TruncatedGeometricEvent",
     "event_from_json",
     "event_to_json",
 ]
 
-KINDS: tuple[type[Event], ...] = (*laplace.EVENTS, *gaussian.EVENTS, *approximate.EVENTS)
+KINDS: tuple[type[Event], ...] = (*laplace.EVENTS, *gaussian.EVENTS, *approximate.EVENTS, *selection.EVENTS)
 """Every event that may be charged."""
 
 _BY_KIND = {kind.kind: kind for kind in KINDS}

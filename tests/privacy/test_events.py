@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from privacy.composition import compose
 from privacy.events import (
     KINDS,
+    BoundedRangeEvent,
     Event,
     GaussianEvent,
     GaussianThresholdEvent,
     LaplaceEvent,
+    PermuteAndFlipEvent,
     TruncatedGeometricEvent,
     event_from_json,
     event_to_json,
@@ -63,6 +65,15 @@ CASES = (
         st.builds(GaussianThresholdEvent, l2_squared=_POSITIVE, variance=_POSITIVE, delta=_DELTA),
         grows=("l2_squared", "delta"),
         falls=("variance",),
+    ),
+    *(
+        Case(
+            kind(epsilon=Fraction(1, 3), draws=Fraction(2)),
+            st.builds(kind, epsilon=_POSITIVE, draws=st.integers(min_value=1, max_value=50).map(Fraction)),
+            grows=("epsilon",),
+            falls=(),
+        )
+        for kind in (BoundedRangeEvent, PermuteAndFlipEvent)
     ),
 )
 EVENTS = st.one_of([case.events for case in CASES])
