@@ -20,6 +20,13 @@ def sql_matrix() -> Mapping[str, object]:
             *(form for function in AggregateFunction for form in function.described.forms),
             *(form for function in AggregateFunction for form in function.described.distinct),
         ],
+        "choices": [
+            "MODE(x)",
+            "MODE() WITHIN GROUP (ORDER BY x)",
+            "SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT n",
+            "ARG_MAX(k, n) over groups with their count n",
+            "UNNEST(APPROX_TOP_K(x, n))",
+        ],
         "clauses": [
             "FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN",
             "windows and QUALIFY within a privacy unit, in nested queries", "DISTINCT ON the privacy unit",

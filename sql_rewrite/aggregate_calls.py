@@ -23,7 +23,7 @@ from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, rendered
 from sql_rewrite.text import Text
 
-__all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows"]
+__all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows", "is_mode"]
 
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
     ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE {p}) counts", "AVG(CASE WHEN {p} THEN 1 ELSE 0 END) is the share"),
@@ -60,7 +60,8 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
         if isinstance(node, _WITHOUT_CALLS):
             continue
         inner = node.this if isinstance(node, exp.Filter) else node
-        inner = inner.this if isinstance(inner, exp.WithinGroup) and is_quantile(inner) else inner
+        within = isinstance(inner, exp.WithinGroup) and (is_quantile(inner) or is_mode(inner))
+        inner = inner.this if within else inner
         if not own_of_window and _is_aggregate(inner):
             calls.append(node)
             continue
@@ -70,6 +71,12 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
         children = reversed(list(node.iter_expressions()))
         stack.extend((child, child is window_function) for child in children)
     return calls
+
+
+def is_mode(call: exp.Expr) -> bool:
+    """Whether a call, with its FILTER, asks for the most frequent value (modes.py)."""
+    node = call.this if isinstance(call, exp.Filter) else call
+    return isinstance(node.this if isinstance(node, exp.WithinGroup) else node, exp.Mode)
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

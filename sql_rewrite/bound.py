@@ -24,12 +24,13 @@ and variances weigh a unit by its rows. Where a unit owns one row all of that is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NormPower
-from privacy.policy import ColumnType, Dataset
+from privacy.policy import ColumnType, Dataset, KeyValue
 from privacy.rank_tree import RankTree
 from privacy.refusal import Collector
 from privacy.statistic import (
@@ -44,6 +45,7 @@ from privacy.statistic import (
 )
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.builder import Builder, Family, Pair
+from sql_rewrite.choices import described_choice, hidden_candidates
 from sql_rewrite.contribution import (
     FINE,
     NOMINAL_NORM,
@@ -83,6 +85,10 @@ def bound(plan: Plan, *, power: NormPower = NormPower.L2) -> tuple[BoundedCore, 
 def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2) -> BoundedCore:
     """Bounds one core. Errors: Refused, as `bound`."""
     domains, cells = key_domain(core, dataset)
+    if core.choice is not None:
+        if cells is None:
+            raise hidden_candidates(core.choice)
+        return _bound_choice(core, dataset, domains, cells)
     contribution = contribution_of(core, None if cells is None else len(cells), power)
     builder: _Builder | NormedBuilder
     match contribution:
@@ -126,6 +132,25 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
         norms=tuple(builder.norms),
     )
     return at_norms(bounded, dict.fromkeys((norm.norm.name for norm in builder.norms), NOMINAL_NORM))
+
+
+def _bound_choice(
+    core: Core,
+    dataset: Dataset,
+    domains: tuple[tuple[KeyValue, ...] | None, ...],
+    cells: tuple[tuple[KeyValue, ...], ...],
+) -> BoundedCore:
+    """Bounds a core that releases keys alone: its only statistic is that of their score."""
+    assert core.choice is not None
+    contribution = contribution_of(core, len(cells))
+    assert isinstance(contribution, Contribution)
+    builder = _Builder(replace(core, aggregates=(core.choice.score,)), dataset, contribution, cells=len(cells))
+    builder.estimates(None)
+    columns = tuple(KeyColumn(name, key.type) for name, key in core.keys)
+    keys = Keys(columns=columns, domain=cells, groups_per_unit=contribution.groups)
+    (score,) = builder.statistics
+    described = described_choice(core, keys, score.statistic)
+    return BoundedCore(core, contribution, (score,), domains, described)
 
 
 class _Builder(Builder):

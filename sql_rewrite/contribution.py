@@ -12,6 +12,7 @@ unit may have very many groups, counts bound a unit that may have several.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,6 +29,7 @@ __all__ = [
     "Contribution",
     "NormedContribution",
     "contribution_of",
+    "parts_of_unit",
 ]
 
 NOMINAL_NORM = Fraction(1)
@@ -121,7 +123,21 @@ class NormedContribution:
         return dict(self.norms)[name]
 
 
-def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribution | NormedContribution:
+def parts_of_unit(core: Core, *, groups: int, parts: int) -> int:
+    """The most parts of a choice in which a unit with so many groups has rows, of all of them."""
+    assert core.choice is not None
+    within = core.choice.within
+    return 1 if not within or _steady(core, within, steady_relations(core.sources)) else min(groups, parts)
+
+
+def _steady(core: Core, keys: Sequence[str], steady: set[str]) -> bool:
+    """Whether these keys read what is the same in all rows of a unit."""
+    return all(ref.relation in steady for name, key in core.keys if name in keys for ref in columns_of(key))
+
+
+def contribution_of(
+    core: Core, cells: int | None, power: NormPower = NormPower.L2
+) -> Contribution | NormedContribution:
     """What one unit may add to a core with that many public cells (None: keys that are not public).
 
     Where the keys read what is the same in all rows of a unit (plan.py), it has one group, whatever its number of
@@ -135,9 +151,16 @@ def contribution_of(core: Core, cells: int | None, power: NormPower) -> Contribu
     steady = steady_relations(core.sources)
     alone = all(ref.relation in steady for _, key in core.keys for ref in columns_of(key))
     stored = rows_of_unit(core.sources)
+    if core.choice is not None and (not core.choice.within or _steady(core, core.choice.within, steady)):
+        # What a unit adds to one group is all that counts, in however many groups it is: exponential_mechanism.md.
+        assert cells is not None
+        rows = min(total if alone else declared.rows_per_unit_and_group, total, stored)
+        groups = 1 if alone else cells
+        return Contribution(groups=groups, rows=rows, total=groups * rows, one_row=False, choose_groups=False)
     weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
     # A value that several units share keeps its weight when one of them is scaled: only counts bound different values.
     chosen = isinstance(bound, AutomaticContribution) and not any(a.distinct for a in core.aggregates)
+    chosen = chosen and core.choice is None  # a choice is by counts that bounds hold
     if chosen and (cells is not None or alone or weighed):
         most = stored if cells is None else min(cells, stored)
         return NormedContribution(power=power, cells=1 if alone else most, rows=stored, norms=())

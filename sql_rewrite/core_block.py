@@ -14,14 +14,23 @@ from sqlglot import exp
 from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Collector, Refused
-from sql_rewrite.aggregate_calls import NESTED, AggregateReader, aggregate_calls, aggregate_form, counts_rows
+from sql_rewrite.aggregate_calls import (
+    NESTED,
+    AggregateReader,
+    aggregate_calls,
+    aggregate_form,
+    counts_rows,
+    is_mode,
+)
 from sql_rewrite.core_shell import CoreShell, KeyNames
 from sql_rewrite.expressions import Expression, canonical
+from sql_rewrite.functions import build
 from sql_rewrite.group_keys import GroupKey, GroupKeyReader
 from sql_rewrite.hints import SHORT, counted
 from sql_rewrite.levels import Levels
 from sql_rewrite.lift_expression import ExpressionLift
-from sql_rewrite.plan import Aggregate, Core
+from sql_rewrite.modes import Mode, ModeReader
+from sql_rewrite.plan import Aggregate, Chosen, Core
 from sql_rewrite.preserved import check_preserved
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
@@ -81,17 +90,23 @@ class CoreBlock:
         with findings:
             where = condition.read(node.args.get("where"))
         keys: list[GroupKey] = []
+        key_reader = GroupKeyReader(self.text, self.select, self.names, self.lifter, self.dataset)
         if node.args.get("group") is not None:
             with findings:
-                reader = GroupKeyReader(self.text, self.select, self.names, self.lifter, self.dataset)
-                keys = reader.read(node.args["group"])
+                keys = key_reader.read(node.args["group"])
         shown = aggregate_calls(self.select.projections)
         for reference in self._references(shown):
             with findings:
                 self.names.resolve(reference)
         calls = [*shown, *aggregate_calls(self._clauses())]
         found: list[tuple[exp.Expr, Aggregate]] = []
+        mode: Mode | None = None
+        if any(map(is_mode, calls)):
+            with findings:
+                mode = self._mode(calls, key_reader)
         for call in calls:
+            if is_mode(call):
+                continue
             with findings:
                 found.append((call, self.reader.read(call)))
                 kind = self.reader.moments.get(id(call.this if isinstance(call, exp.Filter) else call))
@@ -100,9 +115,10 @@ class CoreBlock:
         if not calls and not keys:
             self._check_rows(findings)
         findings.refuse()
+        if mode is not None:
+            return self._most_frequent(mode, keys, where, condition.own)
         self._check_preserved(condition.own, keys, found)
-        if len(keys) > KEYS_MAX:
-            raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
+        self._check_number(keys)
         named_keys = self._name_keys(keys)
         return Core(
             name="",
@@ -111,6 +127,35 @@ class CoreBlock:
             keys=named_keys,
             aggregates=self._name_aggregates(found, grouped=bool(named_keys)),
         )
+
+    def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:
+        """What the calls of MODE ask for. Errors: Refused."""
+        if self.count_rows:
+            raise refuse(
+                "unsupported_sql",
+                "MODE is refused where empty groups are left out",
+                "It counts nothing that is released, so no group is known to be empty.",
+                "ask without nonempty",
+                position=self.text.position(next(call for call in calls if is_mode(call))),
+            )
+        return ModeReader(self.text, self.reader, keys).read(calls)
+
+    def _most_frequent(self, mode: Mode, keys: list[GroupKey], where: Expression | None, own: list[Expression]) -> Core:
+        """The core of a block that asks for MODE: its value is a key more, chosen within the groups of the others."""
+        every = [*keys, mode.key]
+        self._check_preserved(own, every, [(mode.key.node, mode.score)])
+        self._check_number(every)
+        named_keys = self._name_keys(every)
+        forms = {repr(canonical(key.expression)) for key in keys}
+        within = tuple(name for name, key in named_keys if repr(canonical(key)) in forms)
+        if mode.present is not None:
+            where = mode.present if where is None else build("and", (where, mode.present))
+        choice = Chosen(score=mode.score, count=1, within=within, least=False)
+        return Core("", self.names.sources, where, named_keys, aggregates=(), choice=choice)
+
+    def _check_number(self, keys: list[GroupKey]) -> None:
+        if len(keys) > KEYS_MAX:
+            raise refuse("too_large", "GROUP BY is refused", f"It has more than {KEYS_MAX} keys.")
 
     def _check_preserved(
         self, own: list[Expression], keys: list[GroupKey], found: list[tuple[exp.Expr, Aggregate]]
@@ -170,10 +215,10 @@ class CoreBlock:
             if key.written.type is ColumnType.NUMBER:
                 name = self.numbers.setdefault(name, f"{name}_number")
             self.keys.trees.append((key.node, name))
-            if key.divisor == 1:
-                self.keys.forms[repr(canonical(key.written))] = name
-            else:
+            if key.divisor != 1:
                 self.keys.divisors.append((key.node, key.divisor))
+            elif key.by_form:
+                self.keys.forms[repr(canonical(key.written))] = name
         return tuple((name, distinct[form]) for form, name in names.items())
 
     def _name_aggregates(self, found: list[tuple[exp.Expr, Aggregate]], *, grouped: bool) -> tuple[Aggregate, ...]:

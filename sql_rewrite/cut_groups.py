@@ -18,6 +18,9 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
     for core in cores:
         bound, declared = core.contribution, core.core.sources[0].table.contribution
         if isinstance(bound, Contribution) and not bound.one_row and isinstance(declared, AutomaticContribution):
+            if core.core.choice is not None:
+                yield _assumed_choice(bound)
+                continue
             if any(bounded.distinct is not None for bounded in core.statistics):
                 yield _distinct_assumed(core, bound)
                 continue
@@ -45,6 +48,19 @@ def _distinct_assumed(core: BoundedCore, bound: Contribution) -> Finding:
         instead=(
             f'ask with bounds of your own: "contribution": {{"rows_per_unit": {4 * bound.total}}} '
             f"(or --rows-per-unit {4 * bound.total})",
+        ),
+    )
+
+
+def _assumed_choice(bound: Contribution) -> Finding:
+    return Finding(
+        code="bounds_assumed",
+        what="a few units with very many rows may not count in full",
+        why="Keys are chosen by counts that bounds hold, not by norms that the data choose: a unit counts with at most "
+        f"{bound.rows:,} rows in each group, which nobody declared.",
+        instead=(
+            'ask with a bound of your own: "contribution": {"rows_per_unit_and_group": 100} '
+            "(or --rows-per-unit-and-group 100)",
         ),
     )
 

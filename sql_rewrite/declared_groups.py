@@ -47,7 +47,7 @@ def groups_of_declaration(core: Core, dataset: Dataset) -> tuple[tuple[KeyValue,
 
     Errors: Refused (key_domain_too_large, no_groups).
     """
-    if not core.keys or core.aggregates:
+    if not core.keys or core.aggregates or core.choice is not None:
         return None
     _, cells = key_domain(core, dataset)
     if cells is not None and len(cells) > GROUPS_MAX:

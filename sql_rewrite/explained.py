@@ -69,13 +69,16 @@ def explain_core(bounded: BoundedCore, dataset: Dataset) -> Node:
     """The tree of one private block, the aggregation first."""
     core = bounded.core
     read = [*([] if core.where is None else [core.where]), *(key for _, key in core.keys)]
-    for aggregate in core.aggregates:
+    for aggregate in core.aggregates if core.choice is None else (core.choice.score,):
         read += [*aggregate.values, *([] if aggregate.filter is None else [aggregate.filter])]
     rows = _joined(core.sources, core.where, read, dataset)
     cells = bounded.described.keys.domain
     groups = "hidden groups" if cells is None else f"{len(cells):,} public groups"
     by = f" by {', '.join(describe(key) for _, key in core.keys)} ({groups})" if core.keys else ""
     aggregates = ", ".join(aggregate.text for aggregate in core.aggregates)
+    if core.choice is not None:
+        side = "least" if core.choice.least else "greatest"
+        aggregates = f"keys of the {side} {core.choice.count} by {core.choice.score.text}, chosen by noise"
     return Node("aggregate", f"{aggregates}{by}", Facts(None, None), (rows,))
 
 

@@ -9,9 +9,10 @@ from sqlglot import exp
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
+from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import Call, ColumnRef, Expression, describe, number_text
 from sql_rewrite.fraction_keys import whole_part
-from sql_rewrite.functions import TypeRefused
+from sql_rewrite.functions import TypeRefused, clip_columns
 from sql_rewrite.gather import gathered
 from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
@@ -42,6 +43,8 @@ class GroupKey:
     written: Expression
     expression: Expression
     divisor: int = 1
+    by_form: bool = True
+    """Whether what means the same as `written` stands for the key too."""
 
 
 class GroupKeyReader:
@@ -74,20 +77,31 @@ class GroupKeyReader:
         if group.args.get("all"):
             nodes += [value for value in self._select.values if not aggregate_calls([value])]
         nodes += [self._group_item(part) for item in group.expressions for part in unbracketed(item)]
-        result = []
-        for node in nodes:
-            written, divisor = self._lifter.lift(node), 1
-            if written.type is ColumnType.NUMBER and not whole(written):
-                part = whole_part(self._lifter, node)
-                if part is not None:
-                    node, written, divisor = part.node, part.written, part.divisor
-            key = self._gathered(node, written)
-            self._check_key(node, written, key)
-            self._warn_of_moments(node, key)
-            if key.type is ColumnType.NUMBER:
-                key = self._lifter.make(node, "cast_integer", key)
-            result.append(GroupKey(node, written, key, divisor))
-        return result
+        return [self._key(node) for node in nodes]
+
+    def most_frequent(self, call: exp.Expr, operand: exp.Expr) -> GroupKey:
+        """What MODE chooses among, as a key that the call stands for. Errors: Refused.
+
+        A whole number between declared bounds is clipped to them: its values are public then.
+        """
+        key = self._key(self._names.qualified(operand))
+        expression = key.expression
+        if expression.type is ColumnType.INTEGER and map_domain(expression, self._cells_max) is None:
+            expression = clip_columns(expression)
+        return GroupKey(call, key.written, expression, key.divisor, by_form=False)
+
+    def _key(self, node: exp.Expr) -> GroupKey:
+        written, divisor = self._lifter.lift(node), 1
+        if written.type is ColumnType.NUMBER and not whole(written):
+            part = whole_part(self._lifter, node)
+            if part is not None:
+                node, written, divisor = part.node, part.written, part.divisor
+        key = self._gathered(node, written)
+        self._check_key(node, written, key)
+        self._warn_of_moments(node, key)
+        if key.type is ColumnType.NUMBER:
+            key = self._lifter.make(node, "cast_integer", key)
+        return GroupKey(node, written, key, divisor)
 
     def _gathered(self, node: exp.Expr, key: Expression) -> Expression:
         try:

@@ -82,8 +82,12 @@ def _bucket(about: About) -> str:
     return f"FLOOR({about.column} / {width:.0f}) * {width:.0f}"
 
 
-def _extreme(about: About | None, given: Sequence[Operand] = ()) -> str:
-    return f"the extreme value is one person's; {_spread(about)}"
+def _best(about: About | None, given: Sequence[Operand] = ()) -> str:
+    key, table = ("k", "t") if about is None else (about.column, about.table)
+    return (
+        "the value beside an extreme one is one person's; the best of groups, by a count: "
+        f"SELECT {key} FROM {table} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT 1"
+    )
 
 
 def _shared(about: About | None, given: Sequence[Operand] = ()) -> str:
@@ -94,8 +98,8 @@ def _shared(about: About | None, given: Sequence[Operand] = ()) -> str:
 
 def _most(about: About | None, given: Sequence[Operand] = ()) -> str:
     if about is None:
-        return "group by x, ORDER BY COUNT(*) DESC, LIMIT 1"
-    return f"{listed(about)} ORDER BY n DESC LIMIT 1"
+        return "group by x, ORDER BY COUNT(*) DESC, LIMIT 10"
+    return f"{listed(about)} ORDER BY n DESC LIMIT 10"
 
 
 def _said(form: str) -> Hint:
@@ -110,9 +114,9 @@ def _measured(form: str) -> Hint:
 _HINTS: Mapping[str, Hint] = {
     hinted: hint
     for hint, names in {
-        _extreme: "arg_min arg_max argmin argmax min_by max_by",
+        _best: "arg_min arg_max argmin argmax min_by max_by arg_min_null arg_max_null",
         _spread: "mad histogram entropy width_bucket equi_width_bins",
-        _most: "mode approx_top_k",
+        _most: "approx_top_k approx_top_count approx_top_sum",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
         _measured("GEOMEAN(GREATEST(1, {x})) is the geometric mean"): "product geomean geometric_mean",

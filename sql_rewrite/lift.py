@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial, reduce
 
@@ -23,6 +24,7 @@ from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.arrangement import arrangement_of
+from sql_rewrite.choices import chosen_of, mode_of_levels, mode_of_stage, only_columns
 from sql_rewrite.constant_rows import rows_of_constants
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
@@ -46,7 +48,7 @@ from sql_rewrite.row_unions import united
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsBlock, RowsSeeker, listed, named_rows, too_many_names
 from sql_rewrite.scope import Cte, Names, Scope
-from sql_rewrite.shell import ShellNodes, generate
+from sql_rewrite.shell import ShellNodes, generate, output_name
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
@@ -55,6 +57,7 @@ from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.stages import Stages, kept_cores
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
+from sql_rewrite.top_rows import best_of_groups, first_values, may_be_top_rows
 from sql_rewrite.union import unite
 from sql_rewrite.unit_groups import UnitBlock
 from sql_rewrite.unit_windows import windowed
@@ -78,8 +81,11 @@ def lift(
     *,
     nonempty: bool = False,
     started: datetime.datetime | None = None,
+    choose: bool = True,
 ) -> Plan:
     """The typed plan of a text. With `nonempty` every core with keys has an aggregate that counts all rows.
+
+    Without `choose`, what counts can answer is no choice of keys (choices.py).
 
     `started` is what CURRENT_DATE and NOW() say (`lift_clock.started`); without it they are refused.
     Errors: Refused with every finding that could be established; depends on the text and public metadata only.
@@ -87,9 +93,8 @@ def lift(
     tree, text = parse(sql)
     text.started = started
     try:
-        plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty).plan(tree)
+        plan = _Lift(text, dataset, parameters or {}, nonempty=nonempty, choose=choose).plan(tree)
         check_gaps(text.tokens, text)
-        return plan
     except Refused as refused:
         if any(finding.code == "correlated_subquery" for finding in refused.findings):
             unknown = _unknown_table(tree, dataset, text)
@@ -98,6 +103,10 @@ def lift(
         raise
     except RecursionError:
         raise refuse("too_large", "the query is refused", "It is nested too deeply.", "write it flatter") from None
+    if plan.chosen and len(plan.cores) > 1:
+        # Counts may be shared with another part of the query, and a choice is not.
+        return lift(sql, dataset, parameters, nonempty=nonempty, started=started, choose=False)
+    return plan
 
 
 def _unknown_table(tree: exp.Expr, dataset: Dataset, text: Text) -> Refused | None:
@@ -114,9 +123,17 @@ def _unknown_table(tree: exp.Expr, dataset: Dataset, text: Text) -> Refused | No
 
 class _Lift:
     def __init__(
-        self, text: Text, dataset: Dataset, parameters: Mapping[str, ParameterValue], *, nonempty: bool = False
+        self,
+        text: Text,
+        dataset: Dataset,
+        parameters: Mapping[str, ParameterValue],
+        *,
+        nonempty: bool = False,
+        choose: bool = True,
     ) -> None:
         self.nonempty = nonempty
+        self.choose = choose and not nonempty
+        self.chosen = False
         self.text = text
         self.dataset = dataset
         self.parameters = parameters
@@ -136,6 +153,8 @@ class _Lift:
         self._unit_blocks: dict[int, UnitBlock | None] = {}
         self._scopes: dict[int, Mapping[str, Cte]] = {}
         """The CTEs that are visible below each WITH, by the identity of its node: it is read at every use of rows."""
+        self._made: list[exp.Select] = []
+        """Blocks that stand for others: kept, because blocks are known by the identity of their nodes."""
         self._derived = 0
         self._nested = 0
 
@@ -224,6 +243,7 @@ class _Lift:
             public=tuple(self.public.read),
             stages=tuple(stages.items()),
             lists=tuple((core, name, found) for (core, name), found in self.stages.lists.items()),
+            chosen=self.chosen,
         )
 
     def _check_ctes(self) -> None:
@@ -505,6 +525,59 @@ class _Lift:
         )
 
     def _select(self, node: exp.Select, scope: Scope) -> Released:
+        top = self._top_rows(node, scope) if may_be_top_rows(node) else None
+        return self._read(node, scope) if top is None else top
+
+    def _top_rows(self, node: exp.Select, scope: Scope) -> Released | None:
+        """The relation of a block that is another spelling of one that sorts groups and takes the first ones."""
+        names = [node.expressions[0].alias or output_name(self.text, node.expressions[0])]
+        items = listed(node)
+        if any(self.seeker.reads_people(item, scope) for item in items):
+            block = first_values(node)
+            if block is None:
+                return None
+            self._made.append(block)
+            return self._renamed(self._read(block, scope), names, node)
+        inside: list[tuple[exp.Expr, Scope]] = []
+
+        def inner() -> exp.Expr | None:
+            if len(items) != 1:
+                return None
+            (item,) = items
+            if isinstance(item, exp.Subquery) and not populated(item) - {"this", "alias"}:
+                inside.append((item.this, Scope(scope.ctes)))
+            cte = scope.ctes.get(item.name.lower()) if isinstance(item, exp.Table) and not item.args.get("db") else None
+            if cte is not None and not cte.node.args["alias"].args.get("columns"):
+                inside.append((cte.written(), cte.scope))
+            alias = item.args.get("alias")
+            if not inside or (alias is not None and alias.args.get("columns")):
+                return None
+            return inside[0][0]
+
+        block = best_of_groups(node, inner)
+        if not self.choose or block is None:
+            return None
+        if not all(self.seeker.reads_people(item, inside[0][1]) for item in listed(block)):
+            return None
+        chosen = self._choice(block, inside[0][1])
+        return None if chosen is None else self._renamed(chosen, names, node)
+
+    def _choice(self, block: exp.Select, scope: Scope) -> Released | None:
+        """A block where it is a choice; None, and nothing is known of it afterwards, where it is not."""
+        self._made.append(block)
+        before = len(self.cores), len(self.warnings), len(self.blocks.counting)
+        chosen, self.chosen = self.chosen, False
+        shown = set(self._shown)
+        found: Released | None = None
+        with suppress(Refused):
+            found = self._read(block, scope)
+        if found is not None and self.chosen:
+            return found
+        self.chosen, self._shown = chosen, shown
+        del self.cores[before[0] :], self.warnings[before[1] :], self.blocks.counting[before[2] :]
+        return None
+
+    def _read(self, node: exp.Select, scope: Scope) -> Released:
         # Of people: the block is a core, and all that it reads are rows. Else everybody knows what is not released.
         people = any(self.seeker.reads_people(item, scope) for item in listed(node))
         tables, released = self._listed(node, scope, 0, people=people)
@@ -633,6 +706,8 @@ class _Lift:
         block = self._block(node if levels is None else levels.finest(node), tables, scope, levels)
         core = self._numbered(block)
         self.warnings.extend(block.lifter.warnings)
+        if levels is not None and core.choice is not None:
+            raise mode_of_levels(core.choice)
         if levels is not None and levels.apart(core, public=cells_most(core, self.dataset) is not None):
             above = block.shell_block(core.name)
             return self.blocks.block(above, [(core.name, self._apart(levels, node, block, tables, scope))], scope)
@@ -643,8 +718,14 @@ class _Lift:
             name = f"keys{self._derived}$"
             listed_groups = self.public.rows(*group_rows(core, groups, block.numbers))
             return self.blocks.block(block.shell_block(name), [(name, listed_groups)], scope)
-        known, relation = self._known(core, block)
+        chosen = None
+        if self.choose and levels is None and node.args.get("order") and node.args.get("limit"):
+            chosen = chosen_of(core, block.shell_block(core.name), self.dataset)
+            self.chosen = self.chosen or chosen is not None
+        known, relation = self._known(core if chosen is None else chosen, block)
         above = block.shell_block(known.name)
+        if chosen is not None:
+            above = only_columns(above)
         if levels is not None:
             relation = self._at_levels(levels, known, relation, [name for _, name in block.keys.trees], scope)
         result = self.blocks.block(above, [(known.name, relation)], scope)
@@ -696,6 +777,8 @@ class _Lift:
             raise self._mixed(node)
         block = self._block(node, tables, scope, None)
         core = self._kept(self._numbered(block))
+        if core.choice is not None:
+            raise mode_of_stage(core.choice)
         self.warnings.extend(block.lifter.warnings)
         return core, block
 

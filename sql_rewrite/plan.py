@@ -25,6 +25,7 @@ __all__ = [
     "GROUPS",
     "Aggregate",
     "Arrangement",
+    "Chosen",
     "Constants",
     "Core",
     "Counting",
@@ -394,11 +395,24 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class Chosen:
+    """That a core releases keys alone: those of the `count` groups with the greatest `score`, or the `least`.
+
+    With `within`, which are names of keys, so many in each part of the groups that agree in these.
+    """
+
+    score: Aggregate
+    count: int
+    within: tuple[str, ...]
+    least: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """One private aggregation: rows of `sources` that satisfy `where`, grouped by `keys`.
 
     `keys` and `aggregates` are in canonical order and named k0, k1 ... and a0, a1 ..., so that two texts of one
-    question give equal cores.
+    question give equal cores. With a `choice` there are no aggregates.
     """
 
     name: str
@@ -406,6 +420,7 @@ class Core:
     where: Expression | None
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[Aggregate, ...]
+    choice: Chosen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,3 +533,5 @@ class Plan:
     public: tuple[PublicRelation, ...] = ()
     stages: tuple[tuple[str, tuple[str, ...]], ...] = ()
     lists: tuple[tuple[str, str, Arrangement], ...] = ()
+    chosen: bool = False
+    """Whether a choice of keys stands for counts, which would answer the query as well (choices.py)."""

@@ -39,7 +39,7 @@ from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
-from sql_rewrite.plan import Aggregate, Core, Join, Source, UnitBranch, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.plan import Aggregate, Chosen, Core, Join, Source, UnitBranch, UnitGroups, UnitRows, UnitUnion
 
 __all__ = [
     "VERSION",
@@ -72,7 +72,8 @@ _LATER: dict[type, Mapping[str, object]] = {
     Aggregate: {"distinct": False, "second": None, "fraction": None},
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
-    CoreStatistics: {"norms": ()},
+    Core: {"choice": None},
+    CoreStatistics: {"norms": (), "choice": None},
     Estimate: {"fraction": None},
     Join: {"on_unit": False, "also": ()},
     Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
@@ -109,7 +110,14 @@ def canonical_core(core: Core) -> tuple[object, ...]:
             )
             for a in core.aggregates
         ),
+        *([] if core.choice is None else [_canonical_choice(core.choice)]),
     )
+
+
+def _canonical_choice(choice: Chosen) -> tuple[object, ...]:
+    score = choice.score
+    asked = score.function.value, *map(form_of, (score.argument, score.filter))
+    return (*asked, choice.count, choice.within, choice.least)
 
 
 def _canonical_source(source: Source) -> tuple[object, ...]:

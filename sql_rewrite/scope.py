@@ -52,6 +52,12 @@ class Cte:
             self._released = self._lift()
         return self._released
 
+    def written(self) -> exp.Expr:
+        """Its own query, which what reads it stands for as well."""
+        self._read = True
+        query: exp.Expr = self.node.this
+        return query
+
     def rows(self, first: int) -> Rows:
         """Its rows, whose tables have names from that number on. Errors: Refused."""
         assert self._rows is not None

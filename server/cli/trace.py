@@ -119,6 +119,10 @@ def _core(core: Core) -> Iterator[str]:
         yield f"    key {name} = {describe(key)}"
     for aggregate in core.aggregates:
         yield f"    {aggregate.name} = {aggregate.text}"
+    if core.choice is not None:
+        within = f" within {', '.join(core.choice.within)}" if core.choice.within else ""
+        side = "least" if core.choice.least else "greatest"
+        yield f"    chosen: {core.choice.count} of the {side} {core.choice.score.text}{within}"
 
 
 def _bounds(bounded: BoundedCore) -> Iterator[str]:

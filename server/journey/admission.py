@@ -98,6 +98,7 @@ class Admission:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
         question, prepared, known = self._prepared(question, dataset, path)
+        prepared = self._counted(question, prepared, path)
         if not known:
             return prepared, self._first_quote(question, prepared, path)
         prepared = self._at_stored_bounds(question, prepared, path)
@@ -132,6 +133,7 @@ class Admission:
         """Steps 2 to 5 of a question that is not retried, on the accounts as they are now. Errors: PriceMoved."""
         dataset, path = self._paying(question)
         question, prepared, known = self._prepared(question, dataset, path)
+        prepared = self._counted(question, prepared, path)
         if not known:
             return self._first(question, prepared, path, query_id, started)
         repeated = self._repeat(question, prepared, path, query_id)
@@ -298,6 +300,8 @@ class Admission:
         """
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
         refuse_width(question, prepared.plan)
+        if prepared.counted is not None and (question.half_width is not None or question.relative is not None):
+            prepared = prepared.counted  # a choice of keys has no width
         question = self._sizes.resolved(question, prepared)
         if question.half_width is None:
             return question, prepared, True
@@ -326,6 +330,23 @@ class Admission:
                 core, priced.calibration, table, source=NormSource.STORED, same_data=key == histogram.key
             )
         return question, self._preparing.at_norms(prepared, chosen), True
+
+    def _counted(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
+        """The query by counts, where stored ones answer it for free and no stored choice does; else as it is.
+
+        What counts answered once they go on answering. Which of the two answers follows from the text, the account and
+        what is stored.
+        """
+        counted = prepared.counted
+        if counted is None or counted.values is not None:
+            return prepared
+        for one in (prepared, counted):
+            with contextlib.suppress(Refused):
+                charges = charges_of(one, Quoting(question, one, path).price())
+                dataset, cores = one.plan.dataset, len(one.cores)
+                if all(Reusable(self._stored, question, dataset, charges, path[0], cores=cores).serve()):
+                    return one
+        return prepared
 
     def _at_stored_bounds(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
         """The query at the value bounds that stored histograms choose; as it is where some of them are not stored.

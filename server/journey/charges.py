@@ -66,7 +66,9 @@ def repeat_key(question: Question, prepared: Prepared, leaf: Account) -> Hashabl
     The limit of the account is a part of it: what a spend buys there decides which releases are good enough.
     """
     account = (question.principal, leaf.id, leaf.limit, leaf.filter)
-    return (text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), question.with_cut, account)
+    chosen = prepared.plan.chosen  # the same text may be answered by counts that are stored
+    asked = text_key(question, prepared.plan.dataset, prepared.power), wish_of(question), question.with_cut
+    return (*asked, account, chosen)
 
 
 def wish_of(question: Question) -> Wish:

@@ -89,9 +89,16 @@ class Preparing:
         with self._lock:
             self._kept.clear()
 
-    def _prepared(self, question: Question, dataset: Dataset, power: NormPower) -> Prepared:
+    def _prepared(self, question: Question, dataset: Dataset, power: NormPower, *, choose: bool = True) -> Prepared:
         check_clause(question.clause, dataset)
-        plan = lift(question.sql, dataset, question.parameters, nonempty=question.nonempty, started=question.started)
+        plan = lift(
+            question.sql,
+            dataset,
+            question.parameters,
+            nonempty=question.nonempty,
+            started=question.started,
+            choose=choose,
+        )
         cores, values = bound_or_nominal(plan, power, self._dialect)
         check_groups(question.clause, cores)
         histograms = tuple(norm_core(core) for core in cores)
@@ -151,6 +158,7 @@ class Preparing:
             histograms=of_norms,
             power=power,
             values=values,
+            counted=self._prepared(question, dataset, power, choose=False) if plan.chosen else None,
         )
 
     def at_norms(self, prepared: Prepared, norms: Mapping[str, Chosen]) -> Prepared:

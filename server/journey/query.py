@@ -79,6 +79,8 @@ class Prepared:
     """The cores that stored histograms of values spare a part of the price, which their sums get instead."""
     told: tuple[ValueStage, tuple[Told, ...]] | None = None
     """The stored histograms that chose value bounds before the price: they choose again once the norms are known."""
+    counted: Prepared | None = None
+    """The same question, answered by counts in place of a choice of keys; None where that is no other question."""
     _counting_keys: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -152,7 +152,9 @@ def _statistic(
     statistic, unit = measurement.statistic, measurement.unit
     held = statistic.sensitivity
     answers: Sequence[str] = []
-    if core is not None:
+    if core is not None and core.core.choice is not None:
+        answers = [core.core.choice.score.text]
+    elif core is not None:
         pairs = zip(core.core.aggregates, core.described.estimates, strict=True)
         answers = [aggregate.text for aggregate, estimate in pairs if estimate.statistic == statistic.name]
     known = None if is_open else unit

@@ -28,6 +28,7 @@ from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
+from server.journey.wire_choice import choice_warnings, chosen_json
 from server.journey.wire_cut import with_cut_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
@@ -49,6 +50,7 @@ def parts_of(
     `tables` are those of the cores, in their order: their notes say what was done.
     """
     question, prepared, priced = asked.question, asked.prepared, asked.priced
+    choices = chosen_json(prepared.cores, tables, question.confidence)
     table: dict[str, object] = {
         "columns": [
             {"name": name, "type": type_, "kind": kind, "interval": method}
@@ -68,7 +70,7 @@ def parts_of(
             for reason in rows.reasons
         ],
         "confidence": float(question.confidence),
-        "warnings": [finding_body(warning) for warning in _warnings(prepared, rows, tables)],
+        "warnings": [finding_body(warning) for warning in _warnings(prepared, rows, tables, choices)],
     }
     if question.with_cut:
         table["with_cut"] = with_cut_json(prepared.cores, tables, prepared.plan.shell.outputs, rows)
@@ -83,6 +85,7 @@ def parts_of(
             for core, of_core in zip(prepared.cores, tables, strict=True)
             if (cut := what_is_cut(core, of_core.norms, of_core.bounds)) is not None
         ],
+        **({"choices": choices} if choices else {}),
         "value_bounds": chosen_bounds_json(prepared.cores, [table.bounds for table in tables]),
         "norms": [
             norm_json(core, note)
@@ -101,7 +104,12 @@ def parts_of(
     )
 
 
-def _warnings(prepared: Prepared, rows: AnswerRows, tables: Sequence[ReleasedTable]) -> Sequence[Finding]:
+def _warnings(
+    prepared: Prepared,
+    rows: AnswerRows,
+    tables: Sequence[ReleasedTable],
+    choices: Sequence[dict[str, object]],
+) -> Sequence[Finding]:
     """What the text, the rows that are shown and the notes of the releases call for."""
     return (
         *prepared.warnings,
@@ -110,6 +118,7 @@ def _warnings(prepared: Prepared, rows: AnswerRows, tables: Sequence[ReleasedTab
         *bounds_warnings([table.bounds for table in tables]),
         *nobody_warnings(prepared.cores, tables),
         *held_warnings(prepared.cores, tables),
+        *choice_warnings(choices),
     )
 
 

@@ -23,6 +23,7 @@ from server.journey.query import Prepared, Quote
 from server.journey.two_charges import said_before
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_before, open_argument, open_bounds_json
+from server.journey.wire_choice import choice_warnings, expected_choices_json
 from server.journey.wire_errors import by_rows_json, errors_by_rows, expected_columns, unbounded_columns
 from server.journey.wire_norms import norm_json, open_norms_json
 from server.journey.wire_parts import estimate_parts, fresh_names
@@ -57,6 +58,7 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
     before = [said_before(question, dataset, leaf, first)] if quote.histograms_only else []
     seen = None if priced is None else foresee(prepared, priced, quote.histograms)
     notes = prepared.notes if seen is None else seen.notes
+    choices = expected_choices_json(prepared.cores, priced, question.confidence)
     delta = Fraction(0) if loss is None else loss.delta
     return {
         "verdict": verdict,
@@ -80,7 +82,8 @@ def estimate(question: Question, prepared: Prepared, quote: Quote) -> dict[str, 
             _family(foresee(prepared, family, quote.histograms), prepared, question, leaf, chosen=family is priced)
             for family in quote.families
         ],
-        "warnings": [finding_body(warning) for warning in (*before, *prepared.warnings)],
+        "warnings": [finding_body(warning) for warning in (*before, *prepared.warnings, *choice_warnings(choices))],
+        "choices": choices,
         "columns": expected_columns(prepared, seen, question, _stored_tables(prepared, quote, question)),
         "statistics": [] if priced is None or quote.histograms_only else _statistics(prepared, priced),
         "contribution": [

@@ -161,8 +161,14 @@ SELECT kind, quality_opt, COUNT(*) FROM readings GROUP BY ALL
 -- answered
 SELECT kind, fault, AVG(value) FROM readings GROUP BY GROUPING SETS ((kind, fault), (kind))
 
--- not yet: unsupported_function
+-- answered
 SELECT MODE(kind) FROM readings
+
+-- answered
+SELECT MODE() WITHIN GROUP (ORDER BY kind) AS kind FROM readings
+
+-- answered
+SELECT kind FROM readings GROUP BY kind ORDER BY COUNT(*) DESC, kind LIMIT 1
 
 -- answered
 SELECT SEM(value) FROM readings

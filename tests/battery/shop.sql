@@ -120,8 +120,17 @@ SELECT MIN(age), MAX(age) FROM customers
 -- answered
 SELECT MAX(total) FROM orders
 
--- not yet: unsupported_function
+-- answered
 SELECT MODE(segment) FROM customers
+
+-- answered
+SELECT segment FROM customers GROUP BY segment ORDER BY COUNT(*) DESC LIMIT 1
+
+-- answered
+WITH n AS (SELECT segment, COUNT(*) AS n FROM customers GROUP BY 1) SELECT MAX_BY(segment, n) AS best FROM n
+
+-- answered
+SELECT UNNEST(APPROX_TOP_K(segment, 1)) AS best FROM customers
 
 -- answered
 SELECT CORR(age, region_id) FROM customers

@@ -559,8 +559,8 @@ SELECT MIN(DISTINCT age) FROM people
 -- refused: unsupported_sql
 SELECT MAX(DISTINCT age) FROM people
 
--- refused: unsupported_function
-SELECT MODE(sex) FROM people
+-- refused: unsupported_sql
+SELECT MODE(sex), COUNT(*) FROM people
 
 -- refused: unsupported_function
 SELECT FIRST(age) FROM people
@@ -722,8 +722,8 @@ SELECT sex, MIN(DISTINCT age) FROM people GROUP BY sex
 -- refused: unsupported_sql
 SELECT sex, MAX(DISTINCT age) FROM people GROUP BY sex
 
--- refused: unsupported_function
-SELECT sex, MODE(sex) FROM people GROUP BY sex
+-- refused: unsupported_sql
+SELECT sex, MODE(education) FROM people GROUP BY sex
 
 -- refused: unsupported_function
 SELECT sex, FIRST(age) FROM people GROUP BY sex

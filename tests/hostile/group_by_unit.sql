@@ -40,7 +40,7 @@ SELECT ward, person_id, COUNT(*) FROM visits GROUP BY ward, person_id
 -- refused: group_by_unit
 SELECT v.person_id, COUNT(*) FROM tests t JOIN visits v ON t.visit_id = v.visit_id GROUP BY 1
 
--- refused: unsupported_function
+-- refused: unsupported_sql
 SELECT MODE(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id)
 
 -- refused: group_by_unit

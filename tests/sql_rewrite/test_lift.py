@@ -158,7 +158,7 @@ def test_bounds_belong_to_expressions() -> None:
         ("SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)", "correlated_subquery"),
         ("SELECT COUNT(DISTINCT age, hours) FROM people", "unsupported_sql"),
         ("SELECT MEDIAN(DISTINCT age) FROM people", "unsupported_sql"),
-        ("SELECT MODE(age) FROM people", "unsupported_function"),
+        ("SELECT MAD(age) FROM people", "unsupported_function"),
         ("SELECT SUM(education) FROM people", "unsupported_type"),
         ("SELECT salary, COUNT(*) FROM people GROUP BY salary", "unsupported_type"),
         ("DELETE FROM people", "not_a_query"),
@@ -176,7 +176,7 @@ def test_refusals_name_their_code(sql: str, code: str) -> None:
 
 def test_independent_findings_come_together() -> None:
     """Shows that four mistakes are told at once, not one after the other."""
-    codes = refusal("SELECT SUM(agee), MODE(age) FROM people WHERE random() > 1 GROUP BY nothing")
+    codes = refusal("SELECT SUM(agee), FIRST(age) FROM people WHERE random() > 1 GROUP BY nothing")
     assert sorted(codes) == ["unknown_column", "unknown_column", "unsupported_function", "volatile_function"]
 
 
