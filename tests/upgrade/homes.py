@@ -66,7 +66,9 @@ def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
     )
 
 
-_RELEASES = {"norms": 2, "weights": 2, "values": 3, "width": 2}
+_RELEASES = {
+    "norms": 2, "weights": 2, "values": 3, "width": 2, "median": 1, "distinct": 1, "within": 1, "levels": 1
+}  # fmt: skip
 """How many releases a question that chooses makes: an average chooses bounds, then a norm."""
 
 LEFT = {
@@ -78,6 +80,9 @@ LEFT = {
     "0.3.0": _left_since_0_2("0008", "q_reserved"),
     "0.4.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values"),
     "0.5.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values", "width"),
+    "0.6.0": _left_since_0_2(
+        "0008", "q_reserved", "norms", "weights", "values", "width", "median", "distinct", "within", "levels"
+    ),
 }
 
 

@@ -15,6 +15,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.4.0 0.4.0 tests/upgrade/home-0.4.0.tar.gz
     git worktree add --detach ../noisegate-0.5.0 c758317
     python tests/upgrade/make_home.py ../noisegate-0.5.0 0.5.0 tests/upgrade/home-0.5.0.tar.gz
+    git worktree add --detach ../noisegate-0.6.0 1f49e7e
+    python tests/upgrade/make_home.py ../noisegate-0.6.0 0.6.0 tests/upgrade/home-0.6.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -23,7 +25,8 @@ client can make an engine fail. That of 0.1.0 has a second account of anna, side
 Those since 0.2 have a release that ben was charged for reading, and a query that was left open: in the ledger's
 state "running" by 0.2.0, reserved by the later ones, which have no such state. Those since 0.4.0 have a third table,
 of which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
-That of 0.5.0 has a width that was bought in two charges: a histogram, and then sums at the price that follows.
+Those since 0.5.0 have a width that was bought in two charges: a histogram, and then sums at the price that follows.
+That of 0.6.0 has a median, a count of different values, an average of what each patient has, and several levels.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -169,13 +172,29 @@ OF_0_4 = replace(
     left_open=RESERVED,
 )
 
+OF_0_5 = replace(OF_0_4, questions=(*OF_0_4.questions, ("anna", "width", WIDTH, None)))
+
+OF_ROWS: tuple[Question, ...] = (
+    ("anna", "median", {"sql": "SELECT MEDIAN(age) AS m FROM patients"}, None),
+    ("anna", "distinct", {"sql": "SELECT COUNT(DISTINCT month) AS n FROM visits WHERE cost > 100"}, None),
+    (
+        "anna",
+        "within",
+        {"sql": "SELECT AVG(n) AS a FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS t"},
+        None,
+    ),
+    ("anna", "levels", {"sql": "SELECT month, COUNT(*) AS n FROM visits GROUP BY ROLLUP (month)"}, None),
+)
+"""Questions that 0.6.0 was the first to answer."""
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
     "0.2.1": replace(OF_0_2, left_open=RESERVED),
     "0.3.0": replace(OF_0_2, left_open=RESERVED),
     "0.4.0": OF_0_4,
-    "0.5.0": replace(OF_0_4, questions=(*OF_0_4.questions, ("anna", "width", WIDTH, None))),
+    "0.5.0": OF_0_5,
+    "0.6.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS)),
 }
 
 
