@@ -12,6 +12,8 @@ The rows are written out twice. Hidden groups have their salt in both, and in th
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.lower_normed import NormSums
@@ -45,20 +47,20 @@ def places_summed(
     (item,) = bounded.statistics
     name = item.statistic.name
     place, weight = f"{name}t", f"{name}w"
-    contribution = bounded.contribution
-    if isinstance(contribution, NormedContribution):
-        units = NormSums(bounded, keys, hidden).weights(rows, weight)
-        weighed: Relation = UnitFactors(rows, units, (weight,))
-    if isinstance(contribution, Contribution):
-        if contribution.choose_groups:
-            rows = ChosenGroups(rows, keys, contribution.groups)
-        if hidden:
-            rows = Salted(rows, hidden)
-        by = ("s", *keys) if hidden else keys
-        weighed = UnitFactors(rows, _cells(rows, bounded, contribution, by, weight), (weight,), by)
-    elif hidden:
-        weighed = Salted(weighed, hidden)
     names = ("s", *keys) if hidden else keys
+    match bounded.contribution:
+        case NormedContribution():
+            units = NormSums(bounded, keys, hidden).weights(rows, weight)
+            joined = UnitFactors(rows, units, (weight,))
+            weighed: Relation = Salted(joined, hidden) if hidden else joined
+        case Contribution() as counted:
+            if counted.choose_groups:
+                rows = ChosenGroups(rows, keys, counted.groups)
+            if hidden:
+                rows = Salted(rows, hidden)
+            weighed = UnitFactors(rows, _cells(rows, bounded, counted, names, weight), (weight,), names)
+        case _:
+            assert_never(bounded.contribution)
     value = under(item, Named(place))
     read = tuple([Output(Named(column), column) for column in (*names, weight)])
     valued = Kept(Extended(weighed, "v", (Output(value, "place"),)), "w", IsNull(Named("place"), negated=True),
