@@ -271,28 +271,28 @@ SELECT COUNT(*) FROM visits a JOIN visits b ON a.patient_id = b.patient_id WHERE
 -- answered
 SELECT a.department, COUNT(*) AS readmissions FROM visits a JOIN visits b ON a.patient_id = b.patient_id AND b.visit_date > a.visit_date AND date_diff('day', a.visit_date, b.visit_date) <= 30 GROUP BY a.department
 
--- not yet: private_row_limit
+-- answered
 SELECT department, COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id) AS r FROM visits) t WHERE r = 1 GROUP BY department
 
--- not yet: private_row_limit
+-- answered
 SELECT AVG(gap) FROM (SELECT date_diff('day', LAG(visit_date) OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id), visit_date) AS gap FROM visits) t WHERE gap BETWEEN 0 AND 1000
 
--- not yet: private_row_limit
+-- answered
 SELECT COUNT(*) FROM (SELECT patient_id, visit_date - LAG(visit_date) OVER (PARTITION BY patient_id ORDER BY visit_date, visit_id) AS gap FROM visits) t WHERE gap < 30
 
 -- answered
 SELECT COUNT(*) FROM visits v WHERE visit_date = (SELECT MIN(w.visit_date) FROM visits w WHERE w.patient_id = v.patient_id)
 
--- not yet: private_row_limit
+-- not yet: column_without_bounds
 SELECT AVG(share) FROM (SELECT cost / SUM(cost) OVER (PARTITION BY patient_id) AS share FROM visits) t WHERE share BETWEEN 0 AND 1
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)
 
 -- not yet: correlated_subquery
 SELECT department, COUNT(*) FROM visits v WHERE cost > (SELECT AVG(w.cost) FROM visits w WHERE w.department = v.department) GROUP BY department
 
--- not yet: unsupported_sql
+-- answered
 WITH m AS (SELECT department, AVG(cost) AS mean FROM visits GROUP BY department) SELECT v.department, COUNT(*) FROM visits v JOIN m ON m.department = v.department WHERE v.cost > m.mean GROUP BY v.department
 
 -- not yet: correlated_subquery
@@ -310,7 +310,7 @@ SELECT department, n, n - AVG(n) OVER () AS above FROM (SELECT department, COUNT
 -- answered
 SELECT v.department, v.n, p.total, v.n / p.total AS share FROM (SELECT department, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY department) v CROSS JOIN (SELECT COUNT(*) AS total FROM patients) p
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) AS n, 'patients' AS what FROM patients UNION ALL BY NAME SELECT 'visits' AS what, COUNT(*) AS n FROM visits
 
 -- answered
@@ -457,7 +457,7 @@ SELECT SUM(cost) AS total FROM visits WHERE patient_id IN (SELECT patient_id FRO
 -- answered
 SELECT department, SUM(cost) AS total FROM visits WHERE EXISTS (SELECT * FROM patients p WHERE p.patient_id = visits.patient_id AND p.sex = 'female') GROUP BY department
 
--- not yet: unsupported_sql
+-- answered
 SELECT DISTINCT ON (y) y, department, n FROM (SELECT YEAR(visit_date) AS y, department, COUNT(*) AS n FROM visits GROUP BY ALL) t ORDER BY y, n DESC
 
 -- answered

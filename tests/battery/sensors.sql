@@ -262,16 +262,16 @@ SELECT MEDIAN(v) FROM (SELECT home, AVG(value) AS v FROM readings GROUP BY home)
 -- answered
 SELECT city, QUANTILE_CONT(peak, 0.9) FROM (SELECT home, MAX(value) AS peak FROM readings GROUP BY home) t JOIN homes USING (home) GROUP BY city
 
--- not yet: correlated_subquery
+-- answered
 SELECT kind, COUNT(*) FROM readings WHERE value > (SELECT AVG(value) + 2 * STDDEV(value) FROM readings) GROUP BY kind
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) FROM readings r JOIN (SELECT kind, AVG(value) AS mean FROM readings GROUP BY kind) m ON m.kind = r.kind WHERE r.value > m.mean
 
 -- not yet: unsupported_sql
 SELECT k.kind, COUNT(r.value) FROM (VALUES ('heat'), ('power'), ('gas')) k(kind) LEFT JOIN readings r ON r.kind = k.kind GROUP BY k.kind
 
--- not yet: unsupported_sql
+-- answered
 SELECT t.low, COUNT(*) FROM readings r JOIN (VALUES (0, 50), (50, 80), (80, 100)) t(low, high) ON r.value >= t.low AND r.value < t.high GROUP BY t.low
 
 -- not yet: parse_error

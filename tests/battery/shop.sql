@@ -295,7 +295,7 @@ SELECT COUNT(*) FROM customers WHERE joined + INTERVAL '1' YEAR < DATE '2024-06-
 SELECT AVG(date_diff('day', c.joined, o.ordered)) FROM orders o JOIN customers c ON o.customer_id =
 c.customer_id WHERE date_diff('day', c.joined, o.ordered) BETWEEN 0 AND 800
 
--- not yet: volatile_function
+-- answered
 SELECT COUNT(*) FROM orders WHERE ordered > CURRENT_DATE
 
 -- answered

@@ -19,7 +19,7 @@ from tests.battery.questions import Question, questions
 from tests.battery.worlds import WORLDS, open_world
 from tests.plain_clinic import Clinic
 
-SHARE = 0.8
+SHARE = 0.93
 """The least part of the questions that may be asked and are answered; issue E asks for 0.97."""
 
 
@@ -60,7 +60,7 @@ def test_most_of_what_may_be_asked_is_answered() -> None:
     for world in WORLDS:
         counts = Counter(question.outcome for question in questions(world))
         here = counts["answered"] + counts["other"]
-        assert here >= 0.7 * (here + counts["not yet"]), world
+        assert here >= 0.9 * (here + counts["not yet"]), world
         answered, asked = answered + here, asked + here + counts["not yet"]
         refused += counts["refused"]
     assert asked >= 400
