@@ -83,10 +83,15 @@ def _bucket(about: About) -> str:
 
 
 def _best(about: About | None, given: Sequence[Operand] = ()) -> str:
-    key, table = ("k", "t") if about is None else (about.column, about.table)
+    said = "the value beside an extreme one is one person's"
+    if about is None:
+        return f"{said}; the best of groups, by a count: group by it, ORDER BY COUNT(*) DESC, LIMIT 1"
+    key = about.column
+    if about.type is ColumnType.NUMBER:
+        return f"{said}; the best of groups, by a count: {listed(about)} ORDER BY n DESC LIMIT 1"
     return (
-        "the value beside an extreme one is one person's; the best of groups, by a count: "
-        f"SELECT {key} FROM {table} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT 1"
+        f"{said}; the best of groups, by a count: "
+        f"SELECT {key} FROM {about.table} GROUP BY {key} ORDER BY COUNT(*) DESC LIMIT 1"
     )
 
 
