@@ -31,6 +31,7 @@ def sql_matrix() -> Mapping[str, object]:
             "FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN",
             "windows and QUALIFY within a privacy unit, in nested queries", "DISTINCT ON the privacy unit",
             "released numbers in expressions", "JOIN and IN over released public groups",
+            "FULL JOIN on the privacy unit",
         ],
         "functions": sorted(name for name in REGISTRY if name not in INTERNAL),
         "shell": [

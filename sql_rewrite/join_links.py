@@ -213,7 +213,8 @@ def link_of(
         raise refuse(
             "unsupported_sql",
             f"a {(side + ' ' + kind).strip().lower()} join is refused",
-            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to.",
+            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to; two of them alone "
+            "with FULL JOIN too, on the key of the privacy unit.",
             position=place(),
         )
     joined = visible[-1]

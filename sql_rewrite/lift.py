@@ -29,6 +29,8 @@ from sql_rewrite.constant_rows import rows_of_constants
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
 from sql_rewrite.expressions import Expression
+from sql_rewrite.full_joins import Side, full_join
+from sql_rewrite.full_joins import write_out as write_full
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import SOURCES_MAX, resolve_sources
 from sql_rewrite.keys import cells_most
@@ -38,7 +40,7 @@ from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.membership import Membership
 from sql_rewrite.outer_keys import by_outer_keys
 from sql_rewrite.plain_spelling import spell_plainly
-from sql_rewrite.plan import Arrangement, Core, Plan, Shell, ShellOutput, Simulation
+from sql_rewrite.plan import Arrangement, Core, Plan, Shell, ShellOutput, Simulation, Source, names_unit
 from sql_rewrite.plan_key import canonical_core
 from sql_rewrite.public import PublicRelations, is_constant_relation
 from sql_rewrite.quantile_lists import spread
@@ -52,7 +54,7 @@ from sql_rewrite.shell import ShellNodes, generate, output_name
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
-from sql_rewrite.sources import SourceNames, base_table
+from sql_rewrite.sources import SourceNames, base_table, reference
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.stages import Stages, kept_cores
 from sql_rewrite.syntax import consume, parse, populated
@@ -606,6 +608,8 @@ class _Lift:
             )
         if node.args.get("from_") is not None:
             consume(node.args["from_"], "this", text=self.text, what="FROM")
+        if people and full_join(node) is not None:
+            self._write_full(node, scope)
         for item in listed(node):
             found = self._relation(item, scope, first, people=people)
             if isinstance(found, tuple):
@@ -614,6 +618,25 @@ class _Lift:
                 tables.append((item, found))
                 first += len(found.sources) if isinstance(found, Rows) else 1
         return tables, released
+
+    def _write_full(self, node: exp.Select, scope: Scope) -> None:
+        """Writes out a FULL JOIN of rows about people; any other one is refused as it stands."""
+        sides = []
+        for item in listed(node):
+            found = self._relation(item, scope, 0, people=True)
+            if isinstance(found, Table):
+                source = Source("r0", found)
+                columns = [(c.name, reference(source, c, self.dataset)) for c in found.columns]
+                rows = Rows((source,), None, tuple(columns))
+            elif isinstance(found, Rows):
+                rows = found
+            else:
+                return
+            if not rows.sources[0].table.protected:
+                return
+            units = tuple(name for name, column in rows.columns if names_unit(column, rows.sources))
+            sides.append(Side(item, tuple(name for name, _ in rows.columns), units))
+        write_full(node, (sides[0], sides[1]), self.text)
 
     def _relation(
         self, item: exp.Expr, scope: Scope, first: int, *, people: bool

@@ -22,7 +22,7 @@ public keys, NULL where some branch has it. A sum clips to the hull of the decla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -34,6 +34,7 @@ from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Refere
 from privacy.refusal import Refused
 from sql_rewrite.cost import characters
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, form_of, interval_of
+from sql_rewrite.full_joins import APART
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.functions.harmony import harmonise
 from sql_rewrite.plan import (
@@ -223,16 +224,20 @@ class _SetOperation:
         unit = next((name for name, ref in union.columns if ref.is_unit), None)
         known = self._dataset.unit
         references = () if unit is None or known.key is None else (Reference(unit, known.table, known.key),)
-        stored = sum(rows_of_unit(branch.sources) for branch in union.branches)
+        # Of a full join a unit has rows in one branch alone (full_joins.py).
+        apart = bool(self._node.meta.get(APART)) and len(union.branches) == 2
+        together: Callable[[list[int]], int] = max if apart else sum
+        stored = together([rows_of_unit(branch.sources) for branch in union.branches])
+        one_row = apart and stored == 1 and unit is not None
         if stored > ROWS_STORED_MOST:
             raise self._refusal("too_large", f"A person may have {stored:,} rows in it.", "use fewer branches")
         expected = [branch.sources[0].table.rows_expected for branch in union.branches]
         columns = [Column(name, r.type, nullable=r.nullable, description=shown[name]) for name, r in union.columns]
         read = dict.fromkeys(branch.sources[0].table.name for branch in union.branches)
         return replace(
-            root, name=" and ".join(read), columns=tuple(columns), key=None, references=references,
+            root, name=" and ".join(read), columns=tuple(columns), key=unit if one_row else None, references=references,
             unit_column=unit or "", unit_path=(),
-            rows_stored_per_unit=stored, contribution=_added([b.sources for b in union.branches]),
+            rows_stored_per_unit=stored, contribution=_added([b.sources for b in union.branches], together),
             rows_expected=None if None in expected else sum(rows for rows in expected if rows is not None),
         )  # fmt: skip
 
@@ -373,13 +378,15 @@ def _hull(one: Interval, other: Interval) -> Interval:
     return Interval(low, high)
 
 
-def _added(branches: Sequence[tuple[Source, ...]]) -> ContributionBound | AutomaticContribution:
-    """How much a unit may take part with the rows of all branches: the sums of what it may with those of each."""
+def _added(
+    branches: Sequence[tuple[Source, ...]], together: Callable[[list[int]], int] = sum
+) -> ContributionBound | AutomaticContribution:
+    """How much a unit may take part with the rows of all branches: what it may with those of each, put together."""
     found = [contribution_bound(sources) or ContributionBound(1, 1, 1) for sources in branches]
     counted = [bound.counted if isinstance(bound, AutomaticContribution) else bound for bound in found]
     added = ContributionBound(
-        min(BOUND_MAX, sum(bound.rows_per_unit for bound in counted)),
-        min(BOUND_MAX, sum(bound.groups_per_unit for bound in counted)),
-        min(BOUND_MAX, sum(bound.rows_per_unit_and_group for bound in counted)),
+        min(BOUND_MAX, together([bound.rows_per_unit for bound in counted])),
+        min(BOUND_MAX, together([bound.groups_per_unit for bound in counted])),
+        min(BOUND_MAX, together([bound.rows_per_unit_and_group for bound in counted])),
     )
     return AutomaticContribution(added) if any(isinstance(b, AutomaticContribution) for b in found) else added

@@ -332,3 +332,7 @@ ORDER BY value) AS part FROM readings) t WHERE quarter = 1 AND part > 0.1
 -- answered
 SELECT COUNT(*) FROM (SELECT COUNT(*) FILTER (WHERE fault) OVER (PARTITION BY home ORDER BY moment) AS faults FROM readings) t
 WHERE faults BETWEEN 1 AND 3
+
+-- answered
+SELECT COUNT(*), AVG(COALESCE(a.v, 0) - COALESCE(b.v, 0)) FROM (SELECT home, MAX(value) AS v FROM readings WHERE kind = 'heat' GROUP BY home) a
+FULL JOIN (SELECT home, MAX(value) AS v FROM readings WHERE kind = 'water' GROUP BY home) b USING (home)

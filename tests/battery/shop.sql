@@ -762,3 +762,25 @@ SELECT o.status, COUNT(*) AS above FROM orders o JOIN m ON o.status = m.status W
 
 -- answered
 SELECT status, COUNT(*) FROM orders WHERE status IN (SELECT status FROM orders GROUP BY status ORDER BY SUM(total) DESC LIMIT 2) GROUP BY status ORDER BY status
+
+-- answered
+SELECT segment, COUNT(*), AVG(total) FROM customers c FULL JOIN orders o ON c.customer_id = o.customer_id GROUP BY segment
+
+-- answered
+SELECT COUNT(DISTINCT COALESCE(a.customer_id, b.customer_id)) AS people, COUNT(a.n) AS paid, COUNT(b.n) AS open, SUM(COALESCE(a.n, 0) - COALESCE(b.n, 0))
+FROM (SELECT customer_id, COUNT(*) AS n FROM orders WHERE status = 'paid' GROUP BY customer_id) a
+FULL OUTER JOIN (SELECT customer_id, COUNT(*) AS n FROM orders WHERE status = 'open' GROUP BY customer_id) b ON a.customer_id = b.customer_id
+
+-- answered
+SELECT a.n IS NULL AS without, COUNT(*) FROM (SELECT customer_id, COUNT(*) AS n FROM orders WHERE total > 500 GROUP BY customer_id) a
+FULL JOIN customers c USING (customer_id) GROUP BY without
+
+-- answered
+SELECT region_id, AVG(spent) FROM (SELECT customer_id, region_id, SUM(total) AS spent FROM customers FULL JOIN orders USING (customer_id)
+GROUP BY customer_id, region_id) t GROUP BY region_id
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM orders o FULL JOIN products p ON o.order_id = p.product_id
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM orders o FULL JOIN customers c ON o.customer_id = c.customer_id AND o.total > 5

@@ -823,3 +823,9 @@ SELECT * REPLACE (1 AS n) FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY s
 
 -- answered: another spelling of what is answered
 SELECT COUNT(*) FROM people FETCH FIRST 1 ROW ONLY
+
+-- answered: a full join on the unit
+SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id
+
+-- answered: a full join on the unit
+SELECT COUNT(*) FROM visits v FULL OUTER JOIN people p USING (person_id)

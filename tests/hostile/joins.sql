@@ -118,11 +118,14 @@ SELECT COUNT(*) FROM people p ANTI JOIN visits v ON v.person_id = p.person_id
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people p SEMI JOIN visits v USING (person_id)
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id OR v.cost = p.income
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM visits v FULL OUTER JOIN people p ON TRUE
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM visits v FULL OUTER JOIN people p USING (person_id)
+SELECT COUNT(*) FROM visits v FULL JOIN people p USING (person_id) JOIN hospitals h USING (hospital_id)
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM visits v RIGHT OUTER JOIN hospitals h ON v.hospital_id = h.hospital_id
