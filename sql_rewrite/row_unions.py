@@ -351,7 +351,8 @@ def _facts(name: str, shown: str, place: int, branches: Sequence[UnitBranch]) ->
     domain = None
     if all(part.domain is not None for part in given) and len(others) == 1:
         values = dict.fromkeys(chain.from_iterable(part.domain or () for part in given))
-        domain = (*(value for value in values if value is not None), *((None,) if nullable else ()))
+        missing = nullable or None in values  # other values may be gathered as NULL, where no stored value is
+        domain = (*(value for value in values if value is not None), *((None,) if missing else ()))
     return ColumnRef(
         first.relation,
         name,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from privacy.bounds import ContributionBound
+from privacy.policy import Other, PublicKeys
 from privacy.refusal import Refused
 from sql_rewrite import lower_unit_groups, row_unions
 from sql_rewrite.lift import lift
@@ -20,6 +21,7 @@ from tests.audit import harness, unions
 from tests.audit.generate import make_scene, owner_of
 from tests.audit.harness import Tally, audit_scene
 from tests.audit.promises import check_promises
+from tests.audit.smallest import audited, scene
 from tests.audit.unions import make_union
 from tests.audit.violation import Violation
 from tests.sql_rewrite.datasets import CLINIC
@@ -101,3 +103,16 @@ def test_what_is_known_of_unions_is_true() -> None:
                 continue
             checked += sum(check_promises(core.sources, scene.dataset, scene.rows, owners) for core in cores)
     assert checked > 200
+
+
+def test_values_that_are_gathered_as_null_have_a_group() -> None:
+    """Shows that other values of a column without NULL are in a cell of a union, whoever has some."""
+    made = scene([{}, {}], [{"person_id": 0, "k": "a"}, {"person_id": 1, "k": "elsewhere"}])
+    visits = made.table("visits")
+    other = PublicKeys(("a", "b"), Other(None))
+    columns = tuple(replace(c, keys=other, nullable=False) if c.name == "k" else c for c in visits.columns)
+    tables = tuple(replace(t, columns=columns) if t is visits else t for t in made.dataset.tables)
+    world = replace(made, dataset=replace(made.dataset, tables=tables))
+    for operation in ("UNION ALL", "UNION", "INTERSECT", "EXCEPT"):
+        select = "SELECT person_id, k FROM visits"
+        audited(world, f"SELECT k, COUNT(*) FROM ({select} {operation} {select}) AS t GROUP BY k", 1)
