@@ -762,7 +762,7 @@ class _Lift:
     ) -> CoreBlock:
         """A block over tables, whose keys are those of one level. Errors: Refused."""
         spread(node, self.text)
-        write_out(node)
+        write_out(node, self.text.sql)
         if distinct_keys(node):
             node.set("distinct", None)
             node.set("group", exp.Group(all=True))

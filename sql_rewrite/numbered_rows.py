@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, floor
+from typing import assert_never
 
 from privacy.bounds import AutomaticContribution, ContributionBound
 from privacy.policy import Table
@@ -99,3 +100,5 @@ def _held(
             return AutomaticContribution(held)
         case None:
             return None
+        case _:
+            assert_never(bound)

@@ -46,6 +46,8 @@ def spell_plainly(tree: exp.Expr, sql: str) -> None:
                 _by_name(node)
             case exp.Select():
                 _distinct_on(node)
+            case _:
+                raise AssertionError("another kind was looked for")
 
 
 def _like(node: exp.Expr, old: exp.Expr) -> exp.Expr:

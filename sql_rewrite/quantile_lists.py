@@ -8,6 +8,8 @@ Answers have no column of lists.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from sql_rewrite.aggregate_calls import NESTED
@@ -24,6 +26,7 @@ _SLOTS: dict[type[exp.Expr], str] = {
     exp.Quantile: "quantile",
     exp.ApproxQuantile: "quantile",
 }
+_NAMED = re.compile("quantile|percentile", re.IGNORECASE)
 _CLAUSES = ("having", "qualify", "order")
 
 _Calls = list[exp.Expr]
@@ -31,7 +34,7 @@ _Calls = list[exp.Expr]
 
 def spread(node: exp.Select, text: Text) -> None:
     """Writes out a block in place, with a call for each quantile. Errors: Refused."""
-    if not any(_asks_for_several(part) for part in _own(node)):
+    if _NAMED.search(text.sql) is None or not any(_asks_for_several(part) for part in _own(node)):
         return
     _check_places(node, text)
     node.set("expressions", [part for projection in node.expressions for part in _projections(projection, text)])

@@ -119,13 +119,8 @@ class UnitWindow:
             return not self.order if frame is None else (frame.start, frame.end) == (None, None)
         first = frame is not None and frame.start is None and (frame.end is None or frame.end >= 0)
         last = frame is not None and frame.end is None and (frame.start is None or frame.start <= 0)
-        match self.value.function:
-            case Placement.FIRST_VALUE:
-                return first
-            case Placement.LAST_VALUE:
-                return last
-            case _:
-                return self.value.function is Placement.NTH_VALUE and first and last
+        reads = {Placement.FIRST_VALUE: first, Placement.LAST_VALUE: last, Placement.NTH_VALUE: first and last}
+        return reads.get(self.value.function, False)
 
 
 _OF_EQUALS = (Placement.RANK, Placement.DENSE_RANK, Placement.PERCENT_RANK, Placement.CUME_DIST)

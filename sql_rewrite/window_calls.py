@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from sqlglot import exp
 
@@ -152,9 +153,17 @@ class WindowReader:
             case Placement.FIRST_VALUE | Placement.LAST_VALUE:
                 consume(call, "this", text=text, what=what)
                 return UnitPlace(function, self._lifter.lift(call.this))
-            case _:
+            case (
+                Placement.ROW_NUMBER
+                | Placement.RANK
+                | Placement.DENSE_RANK
+                | Placement.PERCENT_RANK
+                | Placement.CUME_DIST
+            ):
                 consume(call, text=text, what=what)
                 return UnitPlace(function)
+            case _:
+                assert_never(function)
 
     def _neighbour(self, function: Placement, call: exp.Expr, number: int) -> UnitPlace:
         default = call.args.get("default")

@@ -267,7 +267,7 @@ _STATEMENTS = (
     "INSERT INTO people VALUES (1)", "UPDATE people SET age = 1", "DELETE FROM people", "TRUNCATE people",
     "DROP TABLE people", "ALTER TABLE people ADD COLUMN x INTEGER", "CREATE TABLE t AS SELECT * FROM people",
     "CREATE VIEW v AS SELECT * FROM people", "CREATE MACRO f(x) AS (SELECT COUNT(*) FROM people)",
-    "CREATE INDEX i ON people(age)", "COPY people TO '/tmp/x.csv'", "COPY people FROM '/tmp/x.csv'",
+    "CREATE INDEX i ON people(age)", "COPY people TO 'x.csv'", "COPY people FROM 'x.csv'",
     "ATTACH 'x.db' AS x", "DETACH x", "USE x", "SET threads = 100", "RESET threads", "PRAGMA database_list",
     "INSTALL httpfs", "LOAD httpfs", "EXPORT DATABASE 'x'", "IMPORT DATABASE 'x'", "VACUUM", "ANALYZE people",
     "CHECKPOINT", "BEGIN", "COMMIT", "ROLLBACK", "CALL pragma_version()", "EXECUTE q",
