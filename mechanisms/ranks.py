@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ WEIGHT_MAX = 2.0
 _ROUNDING_PART = 0.05
 """The part of the chance of a miss that is kept for the rounding of the noise."""
 
+_Number = TypeVar("_Number", np.int64, np.float64)
+
 _TILTS = np.linspace(0.02, 0.98, 49)
 
 
@@ -33,8 +35,7 @@ def nodes_of(tree: RankTree, places: npt.NDArray[np.int64]) -> npt.NDArray[np.in
     """Exact counts on all nodes, level by level, from those of the places (cells x places)."""
     levels = [places]
     for _ in range(tree.levels - 1):
-        below = levels[0]
-        levels.insert(0, below.reshape(len(below), -1, tree.branching).sum(axis=2))
+        levels.insert(0, _added(levels[0], tree.branching))
     return np.concatenate(levels, axis=1)
 
 
@@ -148,6 +149,8 @@ def _variances(branching: int, levels: int) -> npt.NDArray[np.float64]:
     return np.array(found)
 
 
-def _added(values: Floats, branching: int) -> Floats:
-    result: Floats = values.reshape(*values.shape[:-1], -1, branching).sum(axis=-1)
+def _added(values: npt.NDArray[_Number], branching: int) -> npt.NDArray[_Number]:
+    """The sums of as many neighbours each. There may be no group: of nothing no length can be left open."""
+    *others, last = values.shape
+    result: npt.NDArray[_Number] = values.reshape(*others, last // branching, branching).sum(axis=-1)
     return result

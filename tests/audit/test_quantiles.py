@@ -104,6 +104,14 @@ def test_a_person_with_several_rows_moves_no_more_than_its_allotted_rows(sql: st
         assert any(kind.startswith("ranks") for kind in tally.kinds)
 
 
+@pytest.mark.parametrize("gaussian", [True, False])
+def test_where_no_group_is_shown_no_quantile_is(*, gaussian: bool) -> None:
+    """Shows that hidden groups are answered where there is none, where one is not shown, and with all aggregates."""
+    world = scene([{"w": "one", "x": 3, "y": 1.0}, {}])
+    sql = "SELECT w, MEDIAN(y), QUANTILE_DISC(x, 0.9), MIN(x), COUNT(*) FROM people WHERE x = 3 GROUP BY w"
+    audit(world, sql, 0, gaussian=gaussian)
+
+
 @pytest.mark.parametrize("without", [0, 1])
 def test_the_bound_of_several_rows_is_attained(without: int) -> None:
     """Many rows of one value move a tree by all of its sensitivity, whether or not they are too many."""
