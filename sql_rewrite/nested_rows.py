@@ -1,0 +1,162 @@
+"""Nested blocks that select rows about people: what a block around them, or a private expression, reads of them.
+
+    SELECT AVG(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) AS t
+    rows:  those of a source that groups by the unit (unit_groups.py)
+
+Filters, unions, windows and groups within the unit have a reader each; this one chooses among them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlglot import exp
+
+from privacy.policy import Table
+from privacy.refusal import Refused
+from sql_rewrite.expressions import Expression
+from sql_rewrite.from_items import mixed
+from sql_rewrite.joins import resolve_sources
+from sql_rewrite.lift_expression import ExpressionLift, Member
+from sql_rewrite.lifting import SELECT_SLOTS, Lifting
+from sql_rewrite.membership import Membership
+from sql_rewrite.refuse import refuse
+from sql_rewrite.row_unions import united
+from sql_rewrite.rows import Rows
+from sql_rewrite.rows_block import RowsBlock, listed
+from sql_rewrite.scope import Scope
+from sql_rewrite.sources import SourceNames, base_table
+from sql_rewrite.syntax import consume
+from sql_rewrite.unit_groups import UnitBlock
+from sql_rewrite.unit_windows import windowed
+from sql_rewrite.window_blocks import window_block
+
+__all__ = ["NestedRows"]
+
+NESTED_MAX = 200
+"""Most nested blocks of rows that are read, each as often as it is used."""
+
+
+class NestedRows:
+    """Reads the nested blocks of one text that select rows about people."""
+
+    def __init__(self, lift: Lifting) -> None:
+        self._lift = lift
+        self._unit_blocks: dict[int, UnitBlock | None] = {}
+        self._nested = 0
+
+    def by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
+        """The block as one that groups rows within each unit, None for any other block. Each block is read once."""
+        distinct = node.args.get("distinct")
+        if node.args.get("group") is None and (distinct is None or distinct.args.get("on") is not None):
+            return None
+        if id(node) not in self._unit_blocks:
+            self._unit_blocks[id(node)] = self._read_by_unit(node, scope)
+        return self._unit_blocks[id(node)]
+
+    def _read_by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
+        if not all(
+            self._lift.seeker.reads_rows(item, scope) or self._lift.seeker.constants(item, scope) is not None
+            for item in listed(node)
+        ):
+            return None
+        try:
+            tables, _ = self._lift.listed(node, scope, 0, people=True)
+            names = resolve_sources(node, tables, self._lift.dataset, self._lift.text)
+        except Refused:
+            return None  # read as any other block it is refused for the same reason
+        block = UnitBlock(
+            node,
+            dataset=self._lift.dataset,
+            names=names,
+            text=self._lift.text,
+            parameters=self._lift.parameters,
+            member=self.member(names, scope),
+            scalar=partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names),
+        )
+        return block if block.by_unit() else None
+
+    def rows(self, node: exp.Expr, scope: Scope, first: int) -> Rows:
+        """The rows of a nested query; its tables are called r and a number, from `first` on. Errors: Refused."""
+        if isinstance(node, exp.Subquery):
+            consume(node, "this", "alias", "with_", text=self._lift.text, what="a bracketed query")
+            return self.rows(node.this, self._lift.with_(node, scope), first)
+        if isinstance(node, exp.SetOperation):
+            scope = self._lift.with_(node, scope)
+            left, right = self.rows(node.this, scope, 0), self.rows(node.expression, scope, 0)
+            return united(node, left, right, f"r{first}", self._lift.dataset, self._lift.text)
+        assert isinstance(node, exp.Select)
+        # A CTE is read at every use, and what it reads as well: without a limit their number doubles with each of them.
+        self._nested += 1
+        if self._nested > NESTED_MAX:
+            raise refuse(
+                "too_large",
+                "the query is refused",
+                f"Written out it has more than {NESTED_MAX} nested queries.",
+                "use fewer CTEs, or each of them once",
+                position=self._lift.text.position(node),
+            )
+        consume(node, *SELECT_SLOTS, text=self._lift.text, what="SELECT")
+        scope = self._lift.with_(node, scope)
+        # What windows compute is a source of its own, in which tables have names of their own.
+        own = windowed(node)
+        grouped = None if own else self.by_unit(node, scope)
+        if grouped is not None:
+            rows = grouped.rows(f"r{first}")
+            self._lift.warnings.extend(grouped.warnings)
+            return rows
+        tables, released = self._lift.listed(node, scope, 0 if own else first, people=True)
+        if released:
+            raise mixed(node, self._lift.text)
+        names = resolve_sources(node, tables, self._lift.dataset, self._lift.text, first=0 if own else first)
+        made = window_block if own else RowsBlock
+        block = made(
+            node,
+            dataset=self._lift.dataset,
+            names=names,
+            text=self._lift.text,
+            parameters=self._lift.parameters,
+            member=self.member(names, scope),
+        )
+        rows = block.rows() if isinstance(block, RowsBlock) else block.rows(f"r{first}")
+        self._lift.warnings.extend(block.warnings)
+        return rows
+
+    def member(self, names: SourceNames, scope: Scope) -> Member:
+        """What reads nested queries in the private expressions of a block with these names."""
+        inside = Scope(scope.ctes)
+
+        def rows(node: exp.Expr) -> Rows | None:
+            return self.rows(node, inside, 0) if self._lift.seeker.of_rows(node, inside) else None
+
+        def public(item: exp.Table) -> Table | None:
+            if not item.args.get("db") and item.name.lower() in inside.ctes:
+                return None
+            table = base_table(item, self._lift.dataset, self._lift.text)
+            return None if table.protected else table
+
+        def inner(node: exp.Select) -> SourceNames | None:
+            items = listed(node)
+            if not all(self._lift.seeker.reads_rows(item, inside) for item in items):
+                return None
+            if not any(self._lift.seeker.reads_people(item, inside) for item in items):
+                return None
+            tables, _ = self._lift.listed(node, inside, 0, people=True)
+            return resolve_sources(node, tables, self._lift.dataset, self._lift.text)
+
+        def scalar(node: exp.Subquery) -> Expression | None:
+            return self._lift.stages.scalar(node, inside, names)
+
+        def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
+            return None if self._lift.nonempty else self._lift.stages.member(lifter, node, inside)
+
+        return Membership(
+            names,
+            self._lift.dataset,
+            self._lift.text,
+            rows=rows,
+            inner=inner,
+            public=public,
+            scalar=scalar,
+            listed=keys,
+        ).read
