@@ -55,7 +55,8 @@ _UNREADABLE = (
 """Malformed texts that the parser reads and DuckDB does not."""
 _UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _GENERATED = re.compile(
-    r"(?:main|[a-z]{1,2}|[rkabsnmp]\d+|s\d+[tfhnxyvklas]?\d*_?\d*(?:_high|_low)?|rank|unit\$id|unit\$draw)\Z"
+    r"(?:main|[a-z]{1,2}|[a-z]\d+|s\d+[tfhnxyvklas]?\d*_?\d*(?:_high|_low)?|rank|[a-z]_[0-9a-f]{16}(?:[a-z]\d*)?|"
+    r"unit\$id|unit\$draw|[a-z]{1,6}\$\d*)\Z"
 )
 
 
