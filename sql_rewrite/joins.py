@@ -67,116 +67,148 @@ def resolve_sources(
     Tables are called r and a number, from `first` on; those of nested blocks are called so already.
     Errors: Refused (join_not_on_key, join_multiplies, too_large, unsupported_sql).
     """
-    aliases: dict[str, str] = {}
-    released: list[tuple[int, str, StageTable]] = []
-    drafts: list[Entry] = []
-    rows: list[View] = []
-    """Released rows, one each: they join nothing, and every row meets them."""
-    before: list[int] = []
+    found = _From(node, dataset, text)
     for item, table in tables:
-        before.append(len(drafts))
         if first >= SOURCES_MAX:
             raise refuse("too_large", "FROM is refused", f"It joins more than {SOURCES_MAX} tables.")
-        name = (item.alias or item.name).lower() or f"nested {len(drafts)}"
-        if name in aliases or any(name == other for _, other, _ in released):
+        first += found.place(item, table, first)
+    for place, join in enumerate(node.args.get("joins") or [], start=1):
+        found.join(place, join)
+    return found.names()
+
+
+class _From:
+    """What FROM lists, item by item and then join by join."""
+
+    def __init__(self, node: exp.Select, dataset: Dataset, text: Text) -> None:
+        self._node = node
+        self._dataset = dataset
+        self._text = text
+        self._aliases: dict[str, str] = {}
+        self._drafts: list[Entry] = []
+        self._rows: list[View] = []
+        """Released rows, one each: they join nothing, and every row meets them."""
+        self._released: list[tuple[int, str, StageTable]] = []
+        self._single: set[int] = set()
+        """The places of released rows among the items."""
+        self._before: list[int] = []
+        """How many drafts there are before each item."""
+        self._links: list[Link] = []
+        self._using: set[str] = set()
+        self._conditions: list[exp.Expr] = []
+        self._compared: list[exp.Expr] = []
+        """Conditions with released rows: of all rows that meet them."""
+        self._inside: list[tuple[str, exp.Expr]] = []
+        self._without: list[tuple[str, list[exp.Expr]]] = []
+        self._kept: set[str] = set()
+        self._apart = False
+        """Whether WHERE says how some of them are joined."""
+
+    def place(self, item: exp.Expr, table: Table | Rows, first: int) -> int:
+        """Takes the next item, whose first table is called by that number. Returns how many numbers it takes."""
+        self._before.append(len(self._drafts))
+        name = (item.alias or item.name).lower() or f"nested {len(self._drafts)}"
+        if name in self._aliases or any(name == other for _, other, _ in self._released):
             raise refuse(
                 "ambiguous_column",
                 f'table "{name[:63]}" is read twice under one name',
                 "The columns could not be distinguished.",
                 "give each its own alias",
-                position=text.position(item),
+                position=self._text.position(item),
             )
         if _is_row(table) and table.released is not None:
-            released.append((len(before) - 1, name, table.released))
-            continue
+            self._released.append((len(self._before) - 1, name, table.released))
+            return 0
         if _is_row(table):
-            rows.append(View(f"s{len(rows)}", table))
-            aliases[name] = rows[-1].relation
-            continue
-        if isinstance(table, Rows):
-            drafts.append(View(f"q{first}", table))
-            first += len(table.sources)
+            self._single.add(len(self._before) - 1)
+            self._rows.append(View(f"s{len(self._rows)}", table))
+            self._aliases[name] = self._rows[-1].relation
+            return 0
+        self._drafts.append(View(f"q{first}", table) if isinstance(table, Rows) else Source(f"r{first}", table))
+        self._aliases[name] = self._drafts[-1].relation
+        return len(table.sources) if isinstance(table, Rows) else 1
+
+    def join(self, place: int, said: exp.Join) -> None:
+        """Reads the join of the item at that place."""
+        at = self._before[place]
+        if any(place == of for of, _, _ in self._released):
+            return
+        if place in self._single or not at:
+            self._compared += _beside(said, self._text)
+            return
+        met = self._compared or any(of < place for of, _, _ in self._released)
+        if met and str(said.args.get("side") or "").upper() in ("RIGHT", "FULL"):
+            raise _keeps_left_out(said, self._text)
+        visible = self._seen((*self._rows, *self._drafts[: at + 1]))
+        join = natural(said, visible, self._text)
+        check_order(said, [*self._rows, *self._drafts[:at]], self._text)
+        using = {identifier.name.lower() for identifier in join.args.get("using") or []}
+        if of_constants(self._drafts[at]) or all(map(of_constants, self._drafts[:at])):
+            self._meet_constants(at, join, visible)
+            self._using |= using
+        elif listed(join, self._node):
+            self._apart = True
         else:
-            drafts.append(Source(f"r{first}", table))
-            first += 1
-        aliases[name] = drafts[-1].relation
-    links: list[Link] = []
-    using: set[str] = set()
-    conditions: list[exp.Expr] = []
-    inside: list[tuple[str, exp.Expr]] = []
-    apart = False
-    kept: set[str] = set()
-    without: list[tuple[str, list[exp.Expr]]] = []
-    compared: list[exp.Expr] = []
-    for place, said in enumerate(node.args.get("joins") or [], start=1):
-        at = before[place]
-        if any(place == of for of, _, _ in released):
-            continue
-        if _is_row(tables[place][1]) or not at:
-            compared += _beside(said, text)
-            continue
-        if (compared or any(of < place for of, _, _ in released)) and str(said.args.get("side") or "").upper() in (
-            "RIGHT",
-            "FULL",
-        ):
-            raise _keeps_left_out(said, text)
-        visible = SourceNames((*rows, *drafts[: at + 1]), aliases, text, dataset, frozenset(using))
-        join = natural(said, visible, text)
-        check_order(said, [*rows, *drafts[:at]], text)
-        if of_constants(drafts[at]) or all(map(of_constants, drafts[:at])):
-            outer: list[str] = []
-            parts = meeting(join, visible, text, kept, outer)
-            if outer:
-                view = drafts[at]
-                assert isinstance(view, View)
-                drafts[at] = with_nobody(view)
-                without.append((tables_of(view)[0].relation, parts))
-            else:
-                conditions += parts
-            using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-            continue
-        if listed(join, node):
-            apart = True
-            continue
-        links.append(link_of(join, visible, dataset, text, conditions, inside))
-        using.update(identifier.name.lower() for identifier in join.args.get("using") or [])
-    conditions += compared
-    written: set[int] = set()
-    if apart:
-        everything = SourceNames((*drafts, *rows), aliases, text, dataset, frozenset(using))
-        found, written = linked(node, everything, {link.right.entry.relation for link in links}, dataset, text)
-        links += found
-        if len(links) < sum(not of_constants(entry) for entry in drafts) - 1:
+            self._links.append(link_of(join, visible, self._dataset, self._text, self._conditions, self._inside))
+            self._using |= using
+
+    def _seen(self, entries: tuple[Entry, ...]) -> SourceNames:
+        return SourceNames(entries, self._aliases, self._text, self._dataset, frozenset(self._using))
+
+    def _meet_constants(self, at: int, join: exp.Join, visible: SourceNames) -> None:
+        outer: list[str] = []
+        parts = meeting(join, visible, self._text, self._kept, outer)
+        if not outer:
+            self._conditions += parts
+            return
+        view = self._drafts[at]
+        assert isinstance(view, View)
+        self._drafts[at] = with_nobody(view)
+        self._without.append((tables_of(view)[0].relation, parts))
+
+    def _linked_in_where(self) -> set[int]:
+        """Adds the links that WHERE says. Returns the conditions that say them."""
+        node, drafts = self._node, self._drafts
+        everything = self._seen((*drafts, *self._rows))
+        known = {link.right.entry.relation for link in self._links}
+        found, written = linked(node, everything, known, self._dataset, self._text)
+        self._links += found
+        if len(self._links) < sum(not of_constants(entry) for entry in drafts) - 1:
             raise refuse(
                 "join_not_on_key",
                 "a join without a condition is refused",
                 "WHERE does not say for each of the tables which declared reference joins it by the key that it names.",
-                *declared(dataset, *everything.sources),
-                position=text.position(node),
+                *declared(self._dataset, *everything.sources),
+                position=self._text.position(node),
             )
-    joins, preserved = _joins(links, dataset)
-    preserved |= kept
-    entries = _ordered(drafts, joins, dataset, partial(text.position, node))
-    if released:
-        known = SourceNames((*entries, *rows), aliases, text, dataset, using)
-        met = [
-            join_released(node, place, name, f"t{number}", table, known, conditions, text)
-            for number, (place, name, table) in enumerate(released)
-        ]
-        aliases |= {name: view.relation for (_, name, _), view in zip(released, met, strict=True)}
-        rows = [*rows, *met]
-    return SourceNames(
-        (*entries, *rows),
-        aliases,
-        text,
-        dataset,
-        using,
-        linked=written,
-        conditions=conditions,
-        preserved=_kept(entries, preserved),
-        inside=inside,
-        without=without,
-    )
+        return written
+
+    def names(self) -> SourceNames:
+        """The names of all that was read."""
+        conditions = [*self._conditions, *self._compared]
+        written = self._linked_in_where() if self._apart else set()
+        joins, preserved = _joins(self._links, self._dataset)
+        entries = _ordered(self._drafts, joins, self._dataset, partial(self._text.position, self._node))
+        if self._released:
+            known = SourceNames((*entries, *self._rows), self._aliases, self._text, self._dataset, self._using)
+            met = [
+                join_released(self._node, place, name, f"t{number}", table, known, conditions, self._text)
+                for number, (place, name, table) in enumerate(self._released)
+            ]
+            self._aliases |= {name: view.relation for (_, name, _), view in zip(self._released, met, strict=True)}
+            self._rows += met
+        return SourceNames(
+            (*entries, *self._rows),
+            self._aliases,
+            self._text,
+            self._dataset,
+            self._using,
+            linked=written,
+            conditions=conditions,
+            preserved=_kept(entries, preserved | self._kept),
+            inside=self._inside,
+            without=self._without,
+        )
 
 
 def _is_row(table: Table | Rows) -> TypeGuard[Rows]:
