@@ -87,7 +87,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
     domains, cells = key_domain(core, dataset)
     if core.choice is not None:
         if cells is None:
-            raise hidden_candidates(core.choice)
+            raise hidden_candidates(core)
         return _bound_choice(core, dataset, domains, cells)
     contribution = contribution_of(core, None if cells is None else len(cells), power)
     builder: _Builder | NormedBuilder

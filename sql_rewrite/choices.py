@@ -22,6 +22,7 @@ from privacy.policy import Dataset
 from privacy.refusal import Refused
 from privacy.statistic import Choice, CoreStatistics, Keys, Statistic
 from sql_rewrite.contribution import Contribution, contribution_of, parts_of_unit
+from sql_rewrite.expressions import describe
 from sql_rewrite.keys import cells_most
 from sql_rewrite.plan import Chosen, Core, contribution_bound
 from sql_rewrite.refuse import refuse
@@ -138,13 +139,16 @@ def mode_of_stage(chosen: Chosen) -> Refused:
     )
 
 
-def hidden_candidates(chosen: Chosen) -> Refused:
-    """The refusal of a choice among values that are not public."""
+def hidden_candidates(core: Core) -> Refused:
+    """The refusal of a core's choice among values that are not public."""
+    chosen = core.choice
+    assert chosen is not None
+    values = ", ".join(describe(key) for name, key in core.keys if name not in chosen.within)
     return refuse(
         "unsupported_sql",
         "a choice among values that are not public is refused",
         "Which values there are would be revealed by the one that is chosen.",
-        "group by x, and COUNT(*), ORDER BY it and LIMIT 1: of the groups that enough people share",
+        f"group by {values}, and COUNT(*), ORDER BY it and LIMIT 1: of the groups that enough people share",
         "ask an administrator to declare the column's keys, or its bounds where it is a whole number",
         position=chosen.score.position,
     )

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from privacy.bounds import BOUND_MAX, AutomaticContribution
+from privacy.bounds import BOUND_MAX, AskedContribution, AutomaticContribution
+from privacy.policy import Dataset
 from privacy.refusal import Finding
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.plan import Plan
 
-__all__ = ["bounds_assumed", "groups_beyond_bound", "no_group_shown", "shown_groups_beyond_bound"]
+__all__ = [
+    "bounds_assumed",
+    "bounds_partly_asked",
+    "groups_beyond_bound",
+    "no_group_shown",
+    "shown_groups_beyond_bound",
+]
 
 
 def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]:
@@ -35,6 +42,55 @@ def bounds_assumed(_: Plan, cores: tuple[BoundedCore, ...]) -> Iterator[Finding]
                     "(or --rows-per-unit 200 --groups-per-unit 10)",
                 ),
             )
+
+
+def bounds_partly_asked(
+    asked: AskedContribution | None, dataset: Dataset, cores: tuple[BoundedCore, ...]
+) -> Iterator[Finding]:
+    """A warning where a request names some bounds of tables for which the question would choose, and not others.
+
+    `dataset` is the declared one, without the bounds of the request.
+    """
+    if asked is None or asked.automatic or asked == AskedContribution():
+        return
+    for core in cores:
+        bound = core.contribution
+        if not isinstance(bound, Contribution) or bound.one_row or not _was_automatic(core, dataset):
+            continue
+        # What bounds the rows of a unit in one group, and over all groups, although nobody named it.
+        choice = core.core.choice is not None
+        each = asked.rows_per_unit_and_group is None and (choice or (bool(core.core.keys) and bound.rows < bound.total))
+        over_all = asked.rows_per_unit is None and not choice
+        if not each and not over_all:
+            continue
+        named = {
+            "rows_per_unit": asked.rows_per_unit or 200,
+            "groups_per_unit": asked.groups_per_unit,
+            "rows_per_unit_and_group": asked.rows_per_unit_and_group or min(200, asked.rows_per_unit or 200),
+        }
+        wanted = ", ".join(f'"{name}": {number}' for name, number in named.items() if number is not None)
+        options = " ".join(
+            f"--{name.replace('_', '-')} {number}" for name, number in named.items() if number is not None
+        )
+        held = f"{bound.total:,} rows over all groups" if over_all else f"{bound.rows:,} rows in each group"
+        yield Finding(
+            code="bounds_assumed",
+            what="counts and sums may be far too low",
+            why="Where a request names one contribution bound, the question chooses none of the others: a unit counts "
+            f"with at most {held}, which nobody declared or asked for.",
+            instead=(
+                f'name the others too: "contribution": {{{wanted}}} (or {options})',
+                'name none: the question then chooses how much of a unit counts ("contribution": "auto")',
+            ),
+        )
+        return
+
+
+def _was_automatic(core: BoundedCore, dataset: Dataset) -> bool:
+    """Whether a table of a core is declared so that questions choose; unions and computed rows may be of any table."""
+    tables = [dataset.table(source.table.name) for source in core.core.sources]
+    possible = dataset.tables if None in tables else [table for table in tables if table is not None]
+    return any(isinstance(table.contribution, AutomaticContribution) for table in possible)
 
 
 def _distinct_assumed(core: BoundedCore, bound: Contribution) -> Finding:

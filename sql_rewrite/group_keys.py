@@ -17,6 +17,7 @@ from sql_rewrite.gather import gathered
 from sql_rewrite.identifying import identifying_column
 from sql_rewrite.keys import fits, whole
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.plan import UnitGroups
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
 from sql_rewrite.sources import SourceNames
@@ -162,17 +163,30 @@ class GroupKeyReader:
 
     def _warn_of_moments(self, node: exp.Expr, key: Expression) -> None:
         """Warns of a key that is a timestamp as it is stored, in microseconds: hardly two rows share one."""
-        if isinstance(key, ColumnRef) and key.type is ColumnType.TIMESTAMP and key.domain is None:
+        moment = isinstance(key, ColumnRef) and key.type is ColumnType.TIMESTAMP and key.domain is None
+        if moment and isinstance(self._computed_as(key), ColumnRef):
             self._lifter.warnings.append(
                 Finding(
                     code="groups_nearly_unique",
-                    what=f'grouping by "{key.name}" may show no group',
+                    what=f'grouping by "{self._written(node, key)}" may show no group',
                     why="A timestamp has microseconds, so hardly two rows share one, and a group is shown only when "
                     "enough units are in it.",
                     instead=tuple(f"GROUP BY date_trunc('{unit}', {self._written(node, key)})" for unit in _UNITS),
                     position=self._text.position(node),
                 )
             )
+
+    def _computed_as(self, key: Expression) -> Expression:
+        """What a column of rows that are computed within each unit is of their own rows; any other key as it is."""
+        if not isinstance(key, ColumnRef):
+            return key
+        source = next((one for one in self._names.sources if one.relation == key.relation), None)
+        computed = None if source is None else source.windows or source.groups
+        if computed is None:
+            return key
+        column = dict(computed.columns).get(key.name, key)
+        cells = dict(computed.keys if isinstance(computed, UnitGroups) else computed.cells)
+        return cells.get(column.name, column) if isinstance(column, ColumnRef) else column
 
     def _written(self, node: exp.Expr, key: Expression) -> str:
         """The key as the analyst wrote it, with the tables of its columns."""

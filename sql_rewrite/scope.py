@@ -144,6 +144,17 @@ class Names:
                 if len(found) > 1:
                     raise ambiguous_column(identifier, found, text)
 
+    def owner_of_using(self, name: str, last: int | None = None) -> str | None:
+        """The relation whose column an unqualified name of USING is, of those up to a place; None for other names.
+
+        It is the first one: inner and left joins show its value.
+        """
+        name = name.lower()
+        if not any(name == i.name.lower() for join in self.joins for i in join.args.get("using") or ()):
+            return None
+        relations = list(self.relations.items())[: None if last is None else last + 1]
+        return next((alias for alias, columns in relations if name in columns), None)
+
     def _holding(self, name: str, last: int) -> list[str]:
         """The relations that an unqualified name may mean, of those up to a place; one where USING joins them by it."""
         found = [alias for alias, columns in list(self.relations.items())[: last + 1] if name in columns]

@@ -96,7 +96,9 @@ class NodeWriter:
     def _copy(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             self.names.check(node, self.nodes.text)
-            return column(node.name, node.table)
+            # Simulated joins have ON in place of USING (`_join`), and two columns of that name.
+            simulated = self.form is Form.SIMULATED and not node.table
+            return column(node.name, (self.names.owner_of_using(node.name) if simulated else None) or node.table)
         if isinstance(node, exp.Placeholder):
             return self.nodes.literal(node)
         if isinstance(node, _QUERIES):
@@ -307,9 +309,11 @@ class _BlockWriter:
         condition = None if on is None else self.read.copy(on)
         new = exp.Join(this=self._relation(place), side=join.args.get("side"), kind=join.args.get("kind"))
         if self.simulated:
-            same: exp.Expr = self._equal(REPLICATE, alias)
+            same: exp.Expr = self._equal(REPLICATE, alias, self.driver)
             for identifier in using:
-                same = exp.and_(same, self._equal(identifier.name, alias))
+                before = names.owner_of_using(identifier.name, place - 1)
+                assert before is not None, "its relations were checked"
+                same = exp.and_(same, self._equal(identifier.name, alias, before))
             condition = same if condition is None else exp.and_(same, exp.paren(condition))
             using = []
             new.set("kind", None)
@@ -319,5 +323,5 @@ class _BlockWriter:
             new.set("using", using)
         return new
 
-    def _equal(self, name: str, alias: str) -> exp.EQ:
-        return exp.EQ(this=column(name, alias), expression=column(name, self.driver))
+    def _equal(self, name: str, alias: str, before: str) -> exp.EQ:
+        return exp.EQ(this=column(name, alias), expression=column(name, before))

@@ -87,7 +87,9 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
             raise _parameter(text.token_position(token))
         # The parser drops a plus sign, and ORDER BY +1 (a constant) would become ORDER BY 1 (a position). It reads
         # UNKNOWN as NULL, which is right beside IS only: everywhere else it is a name.
-        if kind is Kind.UNKNOWN or (kind is Kind.PLUS and before not in _LEFT):
+        if kind is Kind.UNKNOWN:
+            raise _unknown(text.token_position(token))
+        if kind is Kind.PLUS and before not in _LEFT:
             raise _misread(text.token_position(token))
         before = kind
 
@@ -134,6 +136,17 @@ def _parameter(position: Position) -> Refused:
         f'the text could not be read as SQL near "{position.text[:40]}"',
         'Parameters are named with a dollar sign and get their value in "parameters" of the request.',
         "age > $age",
+        position=position,
+    )
+
+
+def _unknown(position: Position) -> Refused:
+    return refuse(
+        "parse_error",
+        f'the text could not be read as SQL near "{position.text[:40]}"',
+        "It is read as a truth value that is missing, and not as a name.",
+        f'write a name in double quotes: "{position.text[:40]}"',
+        "write IS NULL for IS UNKNOWN",
         position=position,
     )
 

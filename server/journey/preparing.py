@@ -36,6 +36,7 @@ from server.public_tables import public_shapes
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.cost import check_work
+from sql_rewrite.cut_groups import bounds_partly_asked
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.foreign import foreign_text, place_of_value
 from sql_rewrite.lift import lift
@@ -78,6 +79,8 @@ class Preparing:
                 self._kept.move_to_end(key)
                 return known
         prepared = self._prepared(question, dataset.bounded_by(question.contribution), power)
+        partly = tuple(bounds_partly_asked(question.contribution, dataset, prepared.cores))
+        prepared = replace(prepared, warnings=(*prepared.warnings, *partly))
         with self._lock:
             self._kept[key] = prepared
             while len(self._kept) > PLANS_KEPT:

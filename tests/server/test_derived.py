@@ -73,6 +73,24 @@ def counted(
     return release(described, calibration, exact, bits=SeededBits(seed), confidence=Fraction(confidence))
 
 
+def by_two_keys() -> ReleasedTable:
+    """A fresh release of counts by two keys, the second of which has the values of the first."""
+    statistic = count("s0")
+    columns = (KeyColumn("k0", ColumnType.TEXT), KeyColumn("k1", ColumnType.TEXT))
+    cells = [(key(i), key(j)) for i in range(2) for j in range(2)]
+    described = CoreStatistics(
+        "c1",
+        Keys(columns, tuple(cells), 1, None),
+        (statistic,),
+        (Estimate("a0", AggregateFunction.ROWS, "s0", integer=True),),
+    )
+    exact = Exact(
+        keys={"k0": [one for one, _ in cells], "k1": [two for _, two in cells]}, sums={"s0_0": [500] * 4}, rows=4
+    )
+    calibration = calibrate([described], PRICES["laplace"])
+    return release(described, calibration, exact, bits=SeededBits(8), confidence=Fraction("0.95"))
+
+
 def answer(
     shell: ShellEngine, sql: str, tables: Sequence[ReleasedTable], confidence: str = "0.95", engine: Any = None
 ) -> AnswerRows:
@@ -346,6 +364,21 @@ def test_union_all_keeps_the_intervals_of_its_cells(shell: ShellEngine) -> None:
     summed = answer(shell, f"SELECT SUM(v) FROM ({both})", [first, second])
     assert summed.methods == ("linear",)
     assert hits(summed, 0, lambda row: 3060.0) == (1, 1)
+
+
+@pytest.mark.parametrize("shown", ["sex", "a.sex", "b.sex"])
+def test_a_column_of_using_leaves_computed_columns_their_intervals(shell: ShellEngine, shown: str) -> None:
+    """Simulated joins have ON in place of USING: the column without its relation was ambiguous there."""
+    tables = [counted(core(2, name=name), [1000, 2000], "laplace", seed=6) for name in ("c0", "c1", "c2")]
+    others = f"({BY_TOWN}) a JOIN (SELECT sex, smoker, COUNT(*) AS m FROM people GROUP BY sex, smoker) b USING (sex)"
+    tables[1] = by_two_keys()
+    told = answer(shell, f"SELECT {shown}, n / m AS part FROM {others}", tables[:2])
+    assert told.methods[1] == "simulated"
+    assert all(low[1] is not None for low in told.lows)
+    chain = f"{others} LEFT JOIN (SELECT smoker, COUNT(*) AS o FROM people GROUP BY smoker) c USING (smoker)"
+    told = answer(shell, f"SELECT {shown}, smoker, n / m + o AS part FROM {chain} WHERE sex <> 'x'", tables)
+    assert told.rows
+    assert all(low[2] is not None for low in told.lows), told.reasons
 
 
 @pytest.mark.parametrize(

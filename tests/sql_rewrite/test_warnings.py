@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from privacy.bounds import AskedContribution
 from privacy.norms import NormPower
 from privacy.policy import Column, ColumnType, Other, PublicKeys
 from privacy.refusal import Finding
 from sql_rewrite.bound import bound
+from sql_rewrite.cut_groups import bounds_partly_asked
 from sql_rewrite.lift import lift
 from sql_rewrite.plan_warnings import plan_warnings
 from tests.sql_rewrite.datasets import AUTOMATIC, CLINIC, PEOPLE
@@ -95,6 +98,15 @@ def test_a_timestamp_as_key_is_warned_about_where_it_stands() -> None:
     assert found("date_trunc('day', entered)") == []
     assert found("YEAR(entered)") == []
     assert found("born") == []
+    for nested, warned_of in (
+        ("SELECT DISTINCT person_id, date_trunc('month', entered) AS m FROM people", False),
+        ("SELECT DISTINCT person_id, entered AS m FROM people", True),
+        ("SELECT person_id, MAX(entered) AS m FROM people GROUP BY person_id", True),
+        ("SELECT date_trunc('day', entered) AS m, ROW_NUMBER() OVER (PARTITION BY person_id) AS k FROM people", False),
+    ):
+        plan = lift(f"SELECT m, COUNT(*) FROM ({nested}) GROUP BY m", dataset)
+        warnings = [w.what for w in plan_warnings(plan, bound(plan))]
+        assert warnings == ['grouping by "m" may show no group'] * warned_of
 
 
 @pytest.mark.parametrize(("power", "codes"), [(NormPower.L1, ["bounds_assumed"]), (NormPower.L2, [])])
@@ -124,3 +136,30 @@ def test_the_name_of_the_gathered_group_is_no_stored_value(condition: str, warne
     found = plan_warnings(plan, bound(plan))
     assert [warning.code for warning in found] == ["literal_outside_declaration"] * warned_of
     assert all("sex NOT IN ('female', 'male')" in warning.instead[0] for warning in found)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked", "held"),
+    [
+        ("SELECT hospital_id, COUNT(*) FROM visits GROUP BY hospital_id", {"groups_per_unit": 8}, "20 rows over all"),
+        ("SELECT COUNT(*) FROM visits", {"rows_per_unit_and_group": 100}, "20 rows over all"),
+        ("SELECT hospital_id, COUNT(*) FROM visits GROUP BY hospital_id", {"rows_per_unit": 400}, "20 rows in each"),
+        ("SELECT COUNT(*) FROM visits", {"rows_per_unit": 400}, None),
+        ("SELECT hospital_id, COUNT(*) FROM visits GROUP BY hospital_id", {"rows_per_unit": 10}, None),
+        (
+            "SELECT hospital_id, COUNT(*) FROM visits GROUP BY hospital_id",
+            {"rows_per_unit": 400, "rows_per_unit_and_group": 100},
+            None,
+        ),
+        ("SELECT COUNT(*) FROM people", {"groups_per_unit": 8}, None),
+        ("SELECT COUNT(*) FROM visits", {"automatic": True}, None),
+    ],
+)
+def test_bounds_that_a_request_leaves_out_are_not_silent(sql: str, asked: dict[str, Any], held: str | None) -> None:
+    """Shows that a bound of nobody is said where the request names another one: a count was a third of the truth."""
+    contribution = AskedContribution(**asked)
+    plan = lift(sql, AUTOMATIC.bounded_by(contribution))
+    found = list(bounds_partly_asked(contribution, AUTOMATIC, bound(plan)))
+    assert [(finding.code, held in finding.why) for finding in found if held] == [("bounds_assumed", True)] * bool(held)
+    assert len(found) == bool(held)
+    assert not list(bounds_partly_asked(contribution, CLINIC, bound(plan)))
