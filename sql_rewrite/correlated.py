@@ -36,7 +36,7 @@ from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
 from sql_rewrite.functions import build
-from sql_rewrite.join_links import conjuncts
+from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import GROUPS, Join, Source, UnitFunction
 from sql_rewrite.refuse import refuse
@@ -263,7 +263,7 @@ class Correlated:
         select = query.copy()
         named = [exp.alias_(part.copy(), f"correlated{i}") for i, part in enumerate([*keys, *values])]
         select.set("expressions", named)
-        select.set("where", exp.Where(this=_together(parts.own)) if parts.own else None)
+        select.set("where", exp.Where(this=conjunction([part.copy() for part in parts.own])) if parts.own else None)
         select.set("group", exp.Group(expressions=[key.copy() for key in keys]))
         self._kept.append(select)
         rows = self._rows(select)
@@ -356,10 +356,3 @@ def is_outer(column: exp.Column, inner: SourceNames, outer: SourceNames) -> bool
     """Whether a column of a nested query is of the row outside: no name inside is it, not even an ambiguous one."""
     inside = inner.relation_of(column.table) is not None if column.table else inner.knows(column.name)
     return not inside and outer.is_source(column)
-
-
-def _together(parts: Sequence[exp.Expr]) -> exp.Expr:
-    whole = parts[0].copy()
-    for part in parts[1:]:
-        whole = exp.And(this=whole, expression=part.copy())
-    return whole

@@ -5,7 +5,7 @@ What an equality compares are stored columns of two entries of FROM. Whether it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -28,6 +28,7 @@ __all__ = [
     "Outer",
     "Place",
     "both_units",
+    "conjunction",
     "conjuncts",
     "is_unit",
     "keyed",
@@ -73,6 +74,14 @@ def listed(join: exp.Join, node: exp.Select) -> bool:
 def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
     """The conditions that AND connects, brackets apart, in order."""
     return _connected(node, exp.And)
+
+
+def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
+    """The conditions connected by AND, as a tree of these very nodes. Requires: at least one."""
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = exp.And(this=whole, expression=part)
+    return whole
 
 
 def _connected(node: exp.Expr, connector: type[exp.Connector]) -> Iterator[exp.Expr]:

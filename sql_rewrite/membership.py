@@ -30,7 +30,7 @@ from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.correlated import Correlated, is_outer
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
-from sql_rewrite.join_links import conjuncts
+from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Join, Source, UnitGroups, leaves, names_unit
 from sql_rewrite.refuse import refuse
@@ -195,7 +195,7 @@ class Membership:
         selected = query.copy()
         selected.set("expressions", [own.copy()])
         rest = [part for place, part in enumerate(conjuncts(selected.args["where"].this)) if place != at]
-        selected.set("where", exp.Where(this=_together(rest)) if rest else None)
+        selected.set("where", exp.Where(this=conjunction(rest)) if rest else None)
         self._kept.append(selected)
         rows = self._rows(selected)
         child = self._names.resolve(other)
@@ -272,10 +272,3 @@ def _leaves_out(node: exp.Expr) -> bool:
     while isinstance(above, exp.And | exp.Or | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where)
-
-
-def _together(parts: list[exp.Expr]) -> exp.Expr:
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = exp.And(this=whole, expression=part)
-    return whole

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from privacy.refusal import Finding, Position, Refused
 from privacy.wording import nearest
 
-__all__ = ["did_you_mean", "refuse"]
+__all__ = ["did_you_mean", "refuse", "rows_chosen"]
 
 
 def refuse(
@@ -19,6 +19,18 @@ def refuse(
 ) -> Refused:
     """A refusal with one finding."""
     return Refused([Finding(code=code, what=what, why=why, instead=instead, position=position)])
+
+
+def rows_chosen(clause: str, *instead: str, position: Position | None) -> Refused:
+    """The refusal of a clause that sorts or chooses rows about people."""
+    return refuse(
+        "private_row_limit",
+        f"{clause} on private rows is refused",
+        "The rows that it chooses, or puts in order, belong to more than one person.",
+        *instead,
+        "leave it out, or write it in the query that aggregates",
+        position=position,
+    )
 
 
 def did_you_mean(name: str, known: Collection[str]) -> tuple[str, ...]:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
 
 from sqlglot import exp
@@ -33,10 +32,11 @@ from privacy.bounds import BOUND_MAX, AutomaticContribution, ContributionBound
 from privacy.policy import ROWS_STORED_MOST, Column, ColumnType, Dataset, Reference, Table
 from privacy.refusal import Refused
 from sql_rewrite.cost import characters
-from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal, form_of, interval_of
+from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of, interval_of
 from sql_rewrite.full_joins import APART
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.functions.harmony import harmonise
+from sql_rewrite.functions.ranges import hull
 from sql_rewrite.plan import (
     Source,
     UnitBranch,
@@ -51,7 +51,7 @@ from sql_rewrite.plan import (
     rows_of_unit,
 )
 from sql_rewrite.plan_key import canonical_branch
-from sql_rewrite.refuse import refuse
+from sql_rewrite.refuse import refuse, rows_chosen
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import reference
 from sql_rewrite.spelling import named
@@ -116,13 +116,7 @@ class _SetOperation:
         word = {exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}.get(type(node), "UNION")
         for clause, name in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
             if node.args.get(clause):
-                raise refuse(
-                    "private_row_limit",
-                    f"{name} on private rows is refused",
-                    "The rows that it chooses, or puts in order, belong to more than one person.",
-                    "leave it out, or write it in the query that aggregates",
-                    position=self._text.position(node),
-                )
+                raise rows_chosen(name, position=self._text.position(node))
         consume(
             node, "this", "expression", "distinct", "by_name", "with_", "order", "limit", "offset",
             text=self._text, what="a set operation",
@@ -338,13 +332,13 @@ def _facts(name: str, shown: str, place: int, branches: Sequence[UnitBranch]) ->
     given = [part for part, b in zip(parts, branches, strict=True) if not _missing(b.columns[place])] or parts
     interval = declared = length = None
     if kind in _NUMBERS:
-        interval = reduce(_hull, map(interval_of, given))
+        interval = hull(map(interval_of, given))
         if kind is ColumnType.NUMBER and not interval.bounded:
             interval = None
     bounds = [part.declared for part in given]
     known = [bound for bound in bounds if bound is not None]
     if len(known) == len(bounds):
-        declared = reduce(_hull, known)
+        declared = hull(known)
     if kind is ColumnType.TEXT:
         length = max(1, *(characters(part) for part in given))
     others = {part.other for part in given}
@@ -371,12 +365,6 @@ def _facts(name: str, shown: str, place: int, branches: Sequence[UnitBranch]) ->
 
 def _missing(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value is None
-
-
-def _hull(one: Interval, other: Interval) -> Interval:
-    low = None if one.lower is None or other.lower is None else min(one.lower, other.lower)
-    high = None if one.upper is None or other.upper is None else max(one.upper, other.upper)
-    return Interval(low, high)
 
 
 def _added(

@@ -37,7 +37,7 @@ from sql_rewrite.plan import (
     rows_bound,
     rows_of_unit,
 )
-from sql_rewrite.refuse import refuse
+from sql_rewrite.refuse import refuse, rows_chosen
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.select_list import SelectList
@@ -104,13 +104,7 @@ class UnitBlock:
         """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""
         for clause, word in _REFUSED.items():
             if self._node.args.get(clause):
-                raise refuse(
-                    "private_row_limit",
-                    f"{word} on private rows is refused",
-                    "The rows that it chooses, or puts in order, belong to more than one person.",
-                    "leave it out, or write it in the query that aggregates",
-                    position=self._text.position(self._node),
-                )
+                raise rows_chosen(word, position=self._text.position(self._node))
         self._check()
         if self._names.preserved:
             raise refuse(

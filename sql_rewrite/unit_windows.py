@@ -44,7 +44,7 @@ from sql_rewrite.plan import (
     rows_of_unit,
 )
 from sql_rewrite.reachable import conjuncts
-from sql_rewrite.refuse import refuse
+from sql_rewrite.refuse import refuse, rows_chosen
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import COLUMNS_MAX, star_relation
@@ -155,12 +155,9 @@ class WindowBlock:
         place = self._text.position(self._node)
         for clause, word in _REFUSED.items():
             if self._node.args.get(clause) and not (clause == "order" and on is not None):
-                raise refuse(
-                    "private_row_limit",
-                    f"{word} on private rows is refused",
-                    "The rows that it chooses, or puts in order, belong to more than one person.",
+                raise rows_chosen(
+                    word,
                     "of each person's rows: QUALIFY ROW_NUMBER() OVER (PARTITION BY <key of the unit> ORDER BY x) <= 3",
-                    "leave it out, or write it in the query that aggregates",
                     position=place,
                 )
         if on is not None and self._node.args.get("qualify") is not None:
