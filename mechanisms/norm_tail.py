@@ -21,7 +21,8 @@ SEEN = 5.0
 """A count is seen from this many standard deviations on: one histogram in 20,000 shows one that is not there."""
 
 _SEEN_LAPLACE = {1: 8.0, 2: 6.7, BINS_PER_OCTAVE: 5.2, 8: 5.2, 16: 4.9}
-"""The same of so many bins together, where their noise is Laplace noise: one histogram in 1,000, by its exact tails.
+"""The same of so many bins together, where their noise is Laplace noise: one histogram in 1,000 for each,
+by its exact tails, and so one in 500 for single bins and octaves together.
 
 At five deviations one in fifteen showed a bin of nobody, and its norm was a hundred times too large.
 """

@@ -276,7 +276,7 @@ class Choice:
     parts_per_unit: int
     """The most parts in which one unit changes a sum."""
     one_way: bool
-    """Whether adding a unit moves no two sums of a part in opposite directions."""
+    """Whether adding a unit moves no two sums of a part in opposite directions: of no use where units are replaced."""
 
     def __post_init__(self) -> None:
         assert self.count >= 1
