@@ -224,7 +224,10 @@ class OwnFile:
         lines = [f"reading {self.path.name}: columns {self.columns}", *renamed_lines(self.tables)]
         if self.left_out:
             names = ", ".join(self.left_out)
-            lines.append(f"left out: table {names} (only its owner can say how its rows belong to the units)")
+            lines += [
+                f"left out: table {names} (only its owner can say how its rows belong to the units)",
+                '  Where anyone may know its rows, say "public: true" in the dataset file (docs/datasets.md)',
+            ]
         if self.decided:
             keyed = f"{printable(self.unit_table)}, whose key the database says {printable(self.unit)} is"
             lines.append(f"units: one row for each in table {keyed} (another one: --table NAME)")
