@@ -6,6 +6,7 @@ What one unit adds is the same beside any others, in whatever order the rows are
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.relations import WithinUnit
 from tests.audit import harness
 from tests.audit.harness import Tally, audit_scene
+from tests.audit.smallest import audited, scene
 from tests.audit.violation import Violation
 from tests.audit.windows import make_windows
 
@@ -41,6 +43,26 @@ def test_a_unit_adds_the_same_beside_any_others_in_many_windows(monkeypatch: pyt
     tally = _audited(monkeypatch, range(6_100, 6_150), queries=20)
     assert tally.triples == 2_000
     assert sum(tally.refused.values()) <= 700, tally.refused
+
+
+@pytest.mark.parametrize("value", ["SUM(income)", "AVG(income) OVER (PARTITION BY person_id ORDER BY big)"])
+def test_numbers_of_any_size_are_held_to_the_greatest_that_is_summed(value: str) -> None:
+    """Shows that sums within a unit are what the definition says where a number in steps is beyond all doubles."""
+    world = scene([{}, {}], [{"person_id": 0, "y": y} for y in (1e308, -1e308, 3.5)] + [{"person_id": 1, "y": 1e308}])
+    tables = tuple(
+        replace(table, columns=tuple(replace(c, name="income", bounds=None) if c.name == "y" else
+                                     replace(c, name="big") if c.name == "x" else c for c in table.columns))
+        for table in world.dataset.tables
+    )  # fmt: skip
+    rows = {
+        name: [{{"y": "income", "x": "big"}.get(key, key): cell for key, cell in row.items()} for row in of_table]
+        for name, of_table in world.rows.items()
+    }
+    unbounded = replace(world, dataset=replace(world.dataset, tables=tables), rows=rows)
+    group = "" if "OVER" in value else " GROUP BY person_id"
+    sql = f"SELECT SUM(GREATEST(0, LEAST(s, 9))), COUNT(s) FROM (SELECT {value} AS s FROM visits{group}) AS t"
+    for without in (0, 1):
+        audited(unbounded, sql, without)
 
 
 def _caught(monkeypatch: pytest.MonkeyPatch) -> str:

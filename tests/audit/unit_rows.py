@@ -75,7 +75,7 @@ def _sum(value: UnitValue, found: Sequence[Any]) -> int | float:
     step = float(value.encoding.step)
     whole = 0
     for x in found:
-        size = abs(x) / step
+        size = min(abs(x) / step, float(value.encoding.highest))  # beyond the greatest double it is that, too
         rounded = math.floor(size)
         rounded += size - rounded >= 0.5
         whole += min(rounded, value.encoding.highest) * (1 if x >= 0 else -1)
