@@ -47,6 +47,7 @@ DOORS = {
     "sql_rewrite/bound.py": "step 3",
     "sql_rewrite/bounded.py": "which columns a core clips",
     "sql_rewrite/cost.py": "what the engine will do at worst, refused where that is too much",
+    "sql_rewrite/cut_groups.py": "the warning of bounds that a request leaves out",
     "sql_rewrite/google_clause.py": "options that a text has in GoogleSQL's spelling, before step 2",
     "sql_rewrite/lift.py": "step 2",
     "sql_rewrite/lift_clock.py": "whether a text reads the clock",
