@@ -31,6 +31,7 @@ from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.lifting import SELECT_SLOTS
 from sql_rewrite.nested_rows import NestedRows
 from sql_rewrite.outer_keys import by_outer_keys
+from sql_rewrite.plain_calls import spell_calls
 from sql_rewrite.plain_spelling import spell_plainly
 from sql_rewrite.plan import Core, Plan, Shell, ShellOutput, Simulation
 from sql_rewrite.public import PublicRelations
@@ -170,6 +171,7 @@ class _Lift:
         self._check_parameters()
         self._fill_limits(tree)
         spell_plainly(tree, self.text.sql)
+        spell_calls(tree, self.text.sql)
         top = self.query(tree, Scope({}))
         outputs = top.outputs
         if not self.cores:

@@ -113,14 +113,26 @@ def _anonymous(lifter: Lifter, node: exp.Expr) -> Expression:
     return _read_as(lifter, node, _NAMED[name])
 
 
+_FIRM = (exp.Column, exp.Paren, exp.Literal)
+_AROUND = (
+    exp.Paren, exp.Alias, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.EQ, exp.NEQ, exp.LT, exp.LTE,
+    exp.GT, exp.GTE, exp.And, exp.Or, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Select, exp.Where,
+)  # fmt: skip
+
+
+def _clear(node: exp.Expr) -> bool:
+    """Whether a power is read alike wherever ** binds tighter than *: names, numbers and brackets beside it."""
+    return isinstance(node.this, _FIRM) and isinstance(node.expression, _FIRM) and isinstance(node.parent, _AROUND)
+
+
 def _power(lifter: Lifter, node: exp.Expr) -> Expression:
     consume(node, "this", "expression", text=lifter.text, what="POWER")
     position = lifter.text.position(node)
-    if position is not None and not position.text.lower().startswith(("pow", "(pow")):
+    if position is not None and not position.text.lower().startswith(("pow", "(pow")) and not _clear(node):
         raise refuse(
             "unsupported_sql",
             "the operators ^ and ** are refused",
-            "Their precedence differs between parsers.",
+            "Their precedence differs between parsers, beside a sign, a cast and one another.",
             fill("POWER({x}, {y})", operands_of(lifter, node)),
             position=position,
         )

@@ -106,7 +106,7 @@ class Membership:
         if not isinstance(child, ColumnRef):
             return None
         if key_space(child, self._names.sources) is None:
-            return self._of_public(lifter, child, node)
+            return self._of_public(lifter, child, query.unnest(), node)
         consume(node, "this", "query", text=self._text, what="IN")
         rows = self._rows(query)
         return None if rows is None else self._present(child, rows, node)
@@ -135,9 +135,10 @@ class Membership:
             )
         return self._correlated.exists(lifter, query, node, member=(selected, node.this))
 
-    def _of_public(self, lifter: ExpressionLift, child: ColumnRef, node: exp.In) -> Expression | None:
+    def _of_public(
+        self, lifter: ExpressionLift, child: ColumnRef, query: exp.Expr, node: exp.Expr
+    ) -> Expression | None:
         """Whether a column that refers to a public table's key is among those of some of its rows."""
-        query = node.args["query"].unnest()
         if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "where"}:
             return None
         item = query.args["from_"].this if query.args.get("from_") is not None else None
@@ -154,7 +155,7 @@ class Membership:
         holder = next(one for one in self._names.sources if one.relation == child.relation)
         if not isinstance(found, ColumnRef) or not _refers(holder, child, source, found):
             return None
-        if child.nullable and not _leaves_out(node):
+        if isinstance(node, exp.In) and child.nullable and not _leaves_out(node):
             raise refuse(
                 "correlated_subquery",
                 "IN over a public table is refused here",
@@ -162,7 +163,8 @@ class Membership:
                 "use it in WHERE, beside AND and OR alone",
                 position=self._text.position(node),
             )
-        consume(node, "this", "query", text=self._text, what="IN")
+        if isinstance(node, exp.In):
+            consume(node, "this", "query", text=self._text, what="IN")
         added = self._names.add(
             lambda relation: replace(source, join=Join(child, replace(found, relation=relation), outer=True)), node
         )
@@ -182,8 +184,13 @@ class Membership:
         query = node.this.this if isinstance(node.this, exp.Subquery) else node.this
         if not isinstance(query, exp.Select) or populated(query) - {"expressions", "from_", "joins", "where"}:
             return None
+        if query.args.get("where") is None:
+            return None
+        found_there = self._exists_public(lifter, query, node)
+        if found_there is not None:
+            return found_there
         names = self._inner(query)
-        if names is None or query.args.get("where") is None:
+        if names is None:
             return None
         parts = list(conjuncts(query.args["where"].this))
         found = [(place, self._link(part, names)) for place, part in enumerate(parts)]
@@ -201,6 +208,36 @@ class Membership:
         child = self._names.resolve(other)
         assert isinstance(child, ColumnRef)
         return None if rows is None else self._present(child, rows, node)
+
+    def _exists_public(self, lifter: ExpressionLift, query: exp.Select, node: exp.Expr) -> Expression | None:
+        """EXISTS over a public table whose key a column outside refers to: it is false where that column is NULL."""
+        item = query.args["from_"].this if query.args.get("from_") is not None else None
+        table = self._public(item) if isinstance(item, exp.Table) else None
+        if table is None or item is None:
+            return None
+        alias = item.alias_or_name.lower()
+
+        def inside(column: exp.Column) -> bool:
+            return column.table.lower() == alias if column.table else table.column(column.name) is not None
+
+        parts = list(conjuncts(query.args["where"].this))
+        others = [part for part in parts if not all(map(inside, part.find_all(exp.Column)))]
+        link = others[0] if len(others) == 1 else None
+        if not isinstance(link, exp.EQ):
+            return None
+        sides = sorted((link.this, link.expression), key=lambda side: isinstance(side, exp.Column) and inside(side))
+        outer, own = sides
+        if not isinstance(outer, exp.Column) or not isinstance(own, exp.Column) or not inside(own):
+            return None
+        child = self._names.resolve(outer) if self._names.is_source(outer) else None
+        if not isinstance(child, ColumnRef):
+            return None
+        selected = query.copy()
+        rest = [part.copy() for part in parts if part is not link]
+        selected.set("expressions", [own.copy()])
+        selected.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+        self._kept.append(selected)
+        return self._of_public(lifter, child, selected, node)
 
     def _link(self, part: exp.Expr, names: SourceNames) -> tuple[exp.Column, exp.Column] | None:
         """The column inside and that outside, of an equality of units."""

@@ -491,7 +491,10 @@ class DatePart(Scalar):
 
 @node
 class DateTrunc(Scalar):
-    """The start of the year, quarter, month, week (Monday), day, hour, minute or second, of the value's own type."""
+    """The start of the year, quarter, month, week (Monday), day, hour, minute or second, of the value's own type.
+
+    Or of the century or decade, whose first one starts with the year 1.
+    """
 
     unit: str
     value: Scalar

@@ -17,6 +17,7 @@ from sql_rewrite.lift_refusal import is_volatile
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, column
+from sql_rewrite.shell_names import check_format
 from sql_rewrite.syntax import DUCKDB, UNFORESEEN, consume, rendered
 from sql_rewrite.text import Text
 from sql_rewrite.trace import FOLLOWED
@@ -89,6 +90,8 @@ class ShellNodes:
             consume(node, text=self.text, what="*")
             if not isinstance(node.parent, exp.Count):
                 raise self.refusal(node)
+        if isinstance(node, exp.Format):
+            check_format(node, self.text)
         if isinstance(node, exp.First | exp.Last) and not isinstance(node.this, exp.Order):
             raise refuse(
                 "unsupported_function",

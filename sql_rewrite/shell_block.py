@@ -20,6 +20,7 @@ from sql_rewrite.released import Form, Released, aliased, check_name, column
 from sql_rewrite.scope import Names, Scope, unknown_column
 from sql_rewrite.shell import ShellNodes, has_aggregate, output_name
 from sql_rewrite.shell_form import Block, NestedQueries, write_block
+from sql_rewrite.shell_names import matching
 from sql_rewrite.shell_trace import shifted, trace_block
 from sql_rewrite.syntax import clauses, consume, populated, select_place
 
@@ -128,6 +129,10 @@ class ShellBlocks:
         """The select list with stars written out and every column named."""
         result: list[exp.Expr] = []
         for projection in node.expressions:
+            if isinstance(projection, exp.Columns):
+                read = [(alias, o.name) for alias, released in sources for o in released.outputs]
+                result += [aliased(column(name, alias), name) for alias, name in matching(projection, read, self.text)]
+                continue
             star = projection.this if isinstance(projection, exp.Column) else projection
             if isinstance(star, exp.Star):
                 left_out = self._left_out(star)

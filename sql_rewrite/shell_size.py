@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sql_rewrite.plain_calls import REPEATED_MAX
 from sql_rewrite.refuse import refuse
+from sql_rewrite.shell_names import FORMATTED_MAX
 from sql_rewrite.text import Text
 
 __all__ = ["GROWING", "check_sizes"]
 
-GROWING = (exp.Replace, exp.Concat, exp.DPipe)
+GROWING = (exp.Replace, exp.Concat, exp.DPipe, exp.Repeat, exp.Format)
 """Functions of the outer query whose strings can be longer than their arguments."""
 
 _STARTS = (*GROWING, exp.Literal)
@@ -48,7 +50,7 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
             "too_large",
             "the part above the aggregates is refused",
             f"Its strings could have more than {LENGTH_MAX:,} characters, or {WORK_MAX:,} together.",
-            "use fewer or shorter strings in REPLACE, CONCAT and ||",
+            "use fewer or shorter strings in REPLACE, REPEAT, FORMAT, CONCAT and ||",
             position=text.position(original.find(*GROWING)),
         )
 
@@ -91,6 +93,10 @@ class _Sizes:
         if isinstance(node, exp.Replace):
             longer = known.get(id(node.args.get("replacement")), 1)
             return known[id(node.this)] * max(longer, 1)
+        if isinstance(node, exp.Repeat):
+            return known[id(node.this)] * REPEATED_MAX
+        if isinstance(node, exp.Format):
+            return sum(parts) + FORMATTED_MAX * len(parts)
         if isinstance(node, exp.Concat | exp.DPipe):
             return sum(parts)
         return max(parts, default=_NUMBER)

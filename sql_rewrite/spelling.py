@@ -86,7 +86,7 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
         if kind is Kind.PLACEHOLDER or (kind is Kind.COLON and before in _OPERATORS):
             raise _parameter(text.token_position(token))
         # The parser drops a plus sign, and ORDER BY +1 (a constant) would become ORDER BY 1 (a position). It reads
-        # UNKNOWN as NULL, which is right beside IS only: everywhere else it is a name.
+        # UNKNOWN as NULL behind IS and NOT; everywhere else it has been made a name.
         if kind is Kind.UNKNOWN:
             raise _unknown(text.token_position(token))
         if kind is Kind.PLUS and before not in _LEFT:

@@ -178,6 +178,7 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
             "A quote, a comment or a name is not closed, or a character is not known.",
             "check quotes and comments",
         ) from None
+    _name_unknown(tokens)
     text.tokens = tokens
     check_statement(sql, tokens, text)
     _check_tokens(tokens, text)
@@ -201,6 +202,15 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
     except RecursionError:
         raise _too_deep() from None
     return tree, text
+
+
+def _name_unknown(tokens: Sequence[Token]) -> None:
+    """Makes UNKNOWN the name that it is, except behind IS and NOT, where it may be a truth value."""
+    before = None
+    for token in tokens:
+        if token.token_type is Kind.UNKNOWN and before not in (Kind.IS, Kind.NOT):
+            token.token_type = Kind.VAR
+        before = token.token_type
 
 
 def _check_tokens(tokens: Sequence[Token], text: Text) -> None:

@@ -84,7 +84,7 @@ _STEPS = (
     exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Week,
     exp.WeekOfYear, exp.Hour, exp.Minute, exp.Second, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff,
     exp.IgnoreNulls, exp.RespectNulls,
-    exp.Reverse, exp.ConcatWs, exp.TimeToStr, exp.Monthname, exp.Dayname, exp.LastDay, exp.Pi,
+    exp.Reverse, exp.ConcatWs, exp.TimeToStr, exp.Monthname, exp.Dayname, exp.LastDay, exp.Pi, exp.Repeat, exp.Format,
 )  # fmt: skip
 """Functions of one row that go in steps, or whose direction is not known, and nothing worse."""
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import Copies, Cost, EngineCosts
-from sql_rewrite.expressions import Expression
+from sql_rewrite.expressions import Expression, Literal
 
 __all__ = ["DUCKDB_COSTS"]
 
@@ -79,7 +79,7 @@ _OPERATORS = MappingProxyType(
         "hour": Cost(row=8),
         "minute": Cost(row=16),
         "second": Cost(row=19),
-        "date_trunc": Cost(row=32, vector=2100),
+        "date_trunc": Cost(row=48, vector=4500),
         "date_diff": Cost(row=20),
         "add_interval": Cost(row=100, vector=8000),
         "add_days": Cost(row=60, vector=8000, wide=60),
@@ -106,6 +106,11 @@ def _round_copies(arguments: Sequence[Expression]) -> tuple[int, ...]:
     return (3 if arguments[0].type is ColumnType.INTEGER else 1, 1)
 
 
+def _trunc_copies(arguments: Sequence[Expression]) -> tuple[int, ...]:
+    unit = arguments[0]
+    return (1, 2 if isinstance(unit, Literal) and str(unit.value).lower() in ("century", "decade") else 1)
+
+
 _COPIES: Mapping[str, Copies] = MappingProxyType(
     {
         "least": (2,),
@@ -117,6 +122,7 @@ _COPIES: Mapping[str, Copies] = MappingProxyType(
         "integer_divide": (1, 2),
         "modulo": (1, 2),
         "round": _round_copies,
+        "date_trunc": _trunc_copies,
         "sqrt": (2,),
         "ln": (2,),
         "log10": (2,),

@@ -76,6 +76,7 @@ _COMPARISONS = {"distinct": "IS DISTINCT FROM", "not distinct": "IS NOT DISTINCT
 _FUNCTIONS = {"position": "strpos"}
 _NARROW = frozenset({"lpad", "rpad"})
 """Functions whose numbers have 32 bits: constants, which fit."""
+
 _DATE_PARTS = {
     "day_of_week": "dayofweek",
     "day_of_week_iso": "isodow",
@@ -345,7 +346,12 @@ class DuckDBScalars(Dialect, part=True):
 
     @writes(DateTrunc)
     def _date_trunc(self, node: DateTrunc) -> str:
-        return f"CAST(date_trunc('{node.unit}', {self.write(node.value)}) AS {_TYPES[node.type]})"
+        start = f"date_trunc('{node.unit}', {self.write(node.value)})"
+        if node.unit in ("century", "decade"):
+            # The first one would start with the year 0. greatest() would leave NULL out.
+            second = "TIMESTAMP '0100-01-01'" if node.unit == "century" else "TIMESTAMP '0010-01-01'"
+            start = f"CASE WHEN {self.write(node.value)} < {second} THEN TIMESTAMP '0001-01-01' ELSE {start} END"
+        return f"CAST({start} AS {_TYPES[node.type]})"
 
     @writes(UnitsBetween)
     def _units_between(self, node: UnitsBetween) -> str:

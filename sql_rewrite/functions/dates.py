@@ -37,16 +37,17 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 _DAY_UNITS = ("year", "quarter", "month", "week", "day")
 _CLOCK_UNITS = ("hour", "minute", "second")
+_LONG_UNITS = ("century", "decade")
 
 
-def _unit(forms: str, argument: Expression, kind: ColumnType) -> str:
+def _unit(forms: str, argument: Expression, kind: ColumnType, also: tuple[str, ...] = ()) -> str:
     unit = constant_text(forms, argument, "unit", most=20).lower()
     allowed = _DAY_UNITS if kind is DATE else _DAY_UNITS + _CLOCK_UNITS
     if unit not in allowed:
         raise TypeRefused(
             "unsupported_function",
             f'"{forms}" with this unit is refused for a {kind.value}',
-            f"The units are {', '.join(allowed)}.",
+            f"The units are {', '.join(also + allowed)}.",
         )
     return unit
 
@@ -55,7 +56,8 @@ def _resolve_trunc(arguments: tuple[Expression, ...]) -> Resolved:
     forms = "date_trunc"
     arity(forms, arguments, 2)
     value = expect(forms, arguments[1], DATE, TIMESTAMP)
-    _unit(forms, arguments[0], value.type)
+    if constant_text(forms, arguments[0], "unit", most=20).lower() not in _LONG_UNITS:
+        _unit(forms, arguments[0], value.type, _LONG_UNITS)
     return Resolved((arguments[0], value), value.type)
 
 
@@ -145,8 +147,9 @@ OPERATORS: tuple[Operator, ...] = (
         name="date_trunc",
         forms="date_trunc('unit', d)",
         signature="constant unit, DATE -> DATE; constant unit, TIMESTAMP -> TIMESTAMP",
-        meaning="The start of the year, quarter, month, week (Monday), day, hour, minute or second.",
-        totality="The year 1 begins on a Monday, so no truncation leaves the years 1 to 9999.",
+        meaning="The start of the century (a year that ends in 00), decade, year, quarter, month, week (Monday), day, "
+        "hour, minute or second.",
+        totality="The year 1 begins on a Monday, and stands for the year 0 as the start of a century or decade.",
         resolve=_resolve_trunc,
         lower=_trunc_lower,
         reference=lambda call, values: start_of(unit_of(call), day(values[1])),

@@ -35,6 +35,9 @@ def start_of(unit: str, value: datetime.date) -> datetime.date:
             return midnight(value).replace(microsecond=0)
     first = datetime.date(value.year, value.month, value.day)
     match unit:
+        case "century" | "decade":
+            years = 100 if unit == "century" else 10
+            first = datetime.date(max(first.year // years * years, 1), 1, 1)
         case "year":
             first = first.replace(month=1, day=1)
         case "quarter":

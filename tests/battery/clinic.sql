@@ -181,7 +181,7 @@ SELECT department, MAX(length_of_stay_days) FROM visits GROUP BY department
 -- answered
 SELECT MIN(visit_date), MAX(visit_date) FROM visits
 
--- not yet: unsupported_function
+-- answered
 SELECT MODE(department) FROM visits
 
 -- answered
@@ -217,7 +217,7 @@ SELECT p.region, AVG(COALESCE(t.n, 0)) AS visits_per_patient FROM patients p LEF
 -- answered
 SELECT COUNT(*) FROM patients p LEFT JOIN visits v USING (patient_id) WHERE v.patient_id IS NULL
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) FROM patients ANTI JOIN visits USING (patient_id)
 
 -- answered
@@ -442,7 +442,7 @@ SELECT COUNT(*) AS visits, COUNT(DISTINCT v.patient_id) AS patients, SUM(v.cost)
 -- answered
 SELECT department, COUNT(*) AS n, SUM(cost) AS total, AVG(cost) AS mean, AVG(length_of_stay_days) AS stay, COUNT(DISTINCT patient_id) AS patients FROM visits WHERE visit_date >= '2024-01-01' GROUP BY department ORDER BY total DESC
 
--- not yet: unsupported_function
+-- answered
 SELECT ENTROPY(department) FROM visits
 
 -- answered

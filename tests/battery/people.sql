@@ -58,7 +58,7 @@ SELECT MIN(age), MAX(age), MAX(age) - MIN(age) AS span FROM people
 -- answered
 SELECT sex, MIN(age), MAX(age) FROM people GROUP BY sex
 
--- not yet: unsupported_function
+-- answered
 SELECT MODE(education) FROM people
 
 -- answered
@@ -136,7 +136,7 @@ SELECT (age // 10) * 10 || 's' AS decade, COUNT(*) AS n FROM people GROUP BY ALL
 -- refused: unsupported_function
 SELECT WIDTH_BUCKET(income, 0, 200000, 10) AS bucket, COUNT(*) FROM people GROUP BY bucket ORDER BY bucket
 
--- not yet: unsupported_function
+-- answered
 SELECT FLOOR(income / 20000) AS bin, COUNT(*) AS n, REPEAT('*', CAST(COUNT(*) AS INTEGER) // 10) AS bar FROM people WHERE income IS NOT NULL GROUP BY bin ORDER BY bin
 
 -- not yet: unsupported_function
@@ -175,7 +175,7 @@ SELECT AVG(weight / ((height / 100) * (height / 100))) AS bmi FROM people
 -- answered
 SELECT AVG(weight / POWER(height / 100, 2)) AS bmi FROM people
 
--- not yet: unsupported_sql
+-- answered
 SELECT CASE WHEN weight / (height / 100) ** 2 < 18.5 THEN 'under' WHEN weight / (height / 100) ** 2 < 25 THEN 'normal' ELSE 'over' END AS class, COUNT(*) FROM people GROUP BY class
 
 -- answered
@@ -226,7 +226,7 @@ SELECT COALESCE(CAST(insured AS VARCHAR), 'unknown') AS insured, COUNT(*) FROM p
 -- answered
 SELECT CASE insured WHEN TRUE THEN 'yes' WHEN FALSE THEN 'no' ELSE 'unknown' END AS answer, COUNT(*) FROM people GROUP BY answer
 
--- not yet: parse_error
+-- answered
 SELECT insured IS NULL AS unknown, COUNT(*) FROM people GROUP BY unknown
 
 -- answered
@@ -262,10 +262,10 @@ SELECT s.coast, AVG(p.income) FROM people p JOIN states s USING (state_code) GRO
 -- answered
 SELECT COUNT(*) FROM people WHERE state_code IN (SELECT state_code FROM states WHERE coast)
 
--- not yet: correlated_subquery
+-- answered
 SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM states s WHERE s.state_code = p.state_code AND s.coast)
 
--- not yet: unsupported_sql
+-- answered
 SELECT COUNT(*) FROM people SEMI JOIN states USING (state_code)
 
 -- answered
@@ -358,7 +358,7 @@ SELECT * EXCLUDE (n), n * 2 AS twice FROM (SELECT sex, education, COUNT(*) AS n 
 -- answered
 SELECT * REPLACE (ROUND(m, -2) AS m) FROM (SELECT sex, AVG(income) AS m FROM people GROUP BY sex) t
 
--- not yet: unsupported_function
+-- answered
 SELECT COLUMNS('m.*') FROM (SELECT sex, AVG(income) AS mean, MAX(age) AS most FROM people GROUP BY sex) t
 
 -- answered
@@ -367,7 +367,7 @@ SELECT YEAR(born) AS y, COUNT(*) FROM people WHERE born BETWEEN DATE '1960-01-01
 -- answered
 SELECT EXTRACT(YEAR FROM born) // 10 * 10 AS decade, COUNT(*) FROM people WHERE born >= '1950-01-01' AND born < '2000-01-01' GROUP BY decade
 
--- not yet: unsupported_function
+-- answered
 SELECT date_trunc('decade', born) AS decade, COUNT(*) FROM people WHERE born >= DATE '1950-01-01' AND born < DATE '2000-01-01' GROUP BY decade
 
 -- answered
@@ -472,7 +472,7 @@ SELECT SUM(income) FILTER (WHERE age >= 65) / SUM(income) AS share_of_old FROM p
 -- answered
 SELECT education, SUM(income) AS total, SUM(income) / (SELECT SUM(income) FROM people) AS share FROM people GROUP BY education ORDER BY share DESC
 
--- not yet: unsupported_function
+-- answered
 SELECT ROUND(AVG(income)::DECIMAL(12, 2), 1) AS mean, FORMAT('{:.1f}', AVG(income)) AS said FROM people
 
 -- answered

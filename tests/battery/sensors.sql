@@ -176,7 +176,7 @@ SELECT SEM(value) FROM readings
 -- not yet: unsupported_function
 SELECT MAD(value) FROM readings
 
--- not yet: unsupported_function
+-- answered
 SELECT ENTROPY(kind) FROM readings
 
 -- answered
@@ -274,7 +274,7 @@ SELECT k.kind, COUNT(r.value) FROM (VALUES ('heat'), ('power'), ('gas')) k(kind)
 -- answered
 SELECT t.low, COUNT(*) FROM readings r JOIN (VALUES (0, 50), (50, 80), (80, 100)) t(low, high) ON r.value >= t.low AND r.value < t.high GROUP BY t.low
 
--- not yet: parse_error
+-- answered
 SELECT kind, SUM(CASE WHEN quality_opt IS NULL THEN 1 ELSE 0 END) AS unknown, SUM(CASE WHEN quality_opt = 0 THEN 1 ELSE 0 END) AS bad FROM readings GROUP BY kind
 
 -- answered

@@ -20,6 +20,6 @@ CALLS = frozenset(
         "regexp_replace regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy "
         "replace right round row_number rpad rtrim second sign sin skewness split_part sqrt starts_with strftime "
         "string_agg strpos substr substring suffix tan time_bucket translate trim trunc try_cast ucase unicode "
-        "upper week weekday weekofyear year yearweek"
+        "upper week weekday weekofyear year yearweek repeat entropy format"
     ).split()
 ) | {name for function in AggregateFunction for name in (*function.described.names, "count")}

@@ -82,6 +82,7 @@ _DATES = [(D,), (M,)]
 _PATTERNS = ["", "%", "_", "a%", "%b", "%a%", "a_%", "%a_%b%", "a\\%b", "%%", "_%_", "é", "%日_"]
 _UNITS = ["year", "quarter", "month", "week", "day"]
 _CLOCK = ["hour", "minute", "second"]
+_LONG = ["decade", "century"]
 _POWERS = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 1 / 3, -0.5, 100.0, 400.0]
 _KNOWN = build("greatest", (integer(0), build("least", (J, integer(200)))))
 _SMALL = build("greatest", (number(-3.0), build("least", (Y, number(4.0)))))
@@ -324,7 +325,9 @@ CASES: dict[str, list[tuple[Expression, ...]]] = {
     **{name: [(M,)] for name in ("millisecond", "microsecond")},
     **{name: list(_DATES) for name in ("week", "iso_year", "dayname", "monthname", "epoch")},
     **{name: [(M,)] for name in ("hour", "minute", "second")},
-    "date_trunc": [(text(u), D) for u in _UNITS] + [(text(u), M) for u in _UNITS + _CLOCK] + [(text("MONTH"), D)],
+    "date_trunc": [(text(u), D) for u in [*_UNITS, *_LONG]]
+    + [(text(u), M) for u in [*_UNITS, *_LONG, *_CLOCK]]
+    + [(text("MONTH"), D)],
     "date_diff": [(text(u), D, E) for u in _UNITS]
     + [(text(u), M, N) for u in _UNITS + _CLOCK]
     + [(text("day"), D, N), (text("hour"), M, E), (text("year"), D, text("2024-02-29"))],
@@ -761,7 +764,7 @@ _REFUSED: list[tuple[str, tuple[Expression, ...], str]] = [
     ("hour", (D,), "unsupported_type"),
     ("year", (S,), "unsupported_type"),
     ("date_trunc", (text("hour"), D), "unsupported_function"),
-    ("date_trunc", (text("century"), D), "unsupported_function"),
+    ("date_trunc", (text("millennium"), D), "unsupported_function"),
     ("date_trunc", (S, D), "unsupported_function"),
     ("date_diff", (text("day"), J, K), "unsupported_type"),
     ("cast_text", (Y,), "unsupported_type"),

@@ -40,7 +40,7 @@ FIRST_STEPS = (
     "SELECT salary, COUNT(*) FROM people GROUP BY salary",
     "SELECT age / 2, COUNT(*) FROM people GROUP BY 1",
     "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
-    "SELECT COUNT(*) FROM people WHERE age ^ 2 > 4",
+    "SELECT COUNT(*) FROM people WHERE ABS(age) ^ 2 > 4",
     "SELECT COUNT(*) FROM hospitals LEFT JOIN visits ON visits.hospital_id = hospitals.hospital_id",
 )
 

@@ -158,7 +158,7 @@ def test_operands_stand_in_advice_as_they_were_written() -> None:
             "SELECT COUNT(*) FROM people WHERE to_char(age, 'x') = '1'",
             "for a date d: STRFTIME(d, '%Y-%m-%d')",
         ),
-        ("SELECT COUNT(*) FROM people WHERE age ^ 2 > 1", "POWER(age, 2)"),
+        ("SELECT COUNT(*) FROM people WHERE ABS(age) ^ 2 > 1", "POWER(ABS(age), 2)"),
         ("SELECT std_dev(income) FROM people",
          "STDDEV(GREATEST(<lowest>, LEAST(income, <highest>))) or "
          "STDDEV_POP(GREATEST(<lowest>, LEAST(income, <highest>)))"),

@@ -1,0 +1,174 @@
+"""Joins and calls that mean what the language says in other words: written out in the tree before anything is lifted.
+
+    FROM a SEMI JOIN b USING (k)              FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)
+    FROM a ANTI JOIN b ON a.k = b.k           FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k)
+    SELECT ENTROPY(k) FROM t                  the entropy of the numbers of SELECT k, COUNT(*) FROM t GROUP BY k
+    REPEAT(x, n)                              REPEAT(x, NULLIF(LEAST(n, 1001), 1001)), so that no text gets too long
+    FORMAT('{:.1f}', x)                       FORMAT('{:.1f}', TRY_CAST(x AS DOUBLE))
+
+As in plain_spelling.py, what is written out is lifted, judged and bounded like any other text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from sql_rewrite.shell_names import PLACE
+from sql_rewrite.syntax import populated, rendered
+
+__all__ = ["REPEATED_MAX", "spell_calls"]
+
+REPEATED_MAX = 1_000
+"""How often REPEAT writes a text at most; more often, it is NULL."""
+
+_SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format)\b", re.IGNORECASE)
+
+
+def spell_calls(tree: exp.Expr, sql: str) -> None:
+    """Writes such joins and calls of a text out in its tree, in place."""
+    if _SPELLED.search(sql) is None:
+        return
+    for node in list(tree.find_all(exp.Select, exp.Repeat, exp.Format)):
+        if isinstance(node, exp.Repeat):
+            _repeat(node)
+        elif isinstance(node, exp.Format):
+            _format(node)
+        elif isinstance(node, exp.Select):
+            _half_join(node)
+            _entropy(node)
+
+
+def _like(node: exp.Expr, old: exp.Expr) -> exp.Expr:
+    """The node with the place of another in the text, for refusals."""
+    for part in node.walk():
+        if not part.meta:
+            part.meta.update(old.meta)
+    return node
+
+
+def _repeat(node: exp.Repeat) -> None:
+    """LEAST leaves NULL out, and NULLIF then gives it back."""
+    times = node.args["times"]
+    number = str(REPEATED_MAX + 1)
+    held = exp.Least(this=times.copy(), expressions=[exp.Literal.number(number)], ignore_nulls=True)
+    node.set("times", _like(exp.Nullif(this=held, expression=exp.Literal.number(number)), node))
+
+
+def _format(node: exp.Format) -> None:
+    """Digits of a fraction are those of a double: the engine would fail where a value is something else."""
+    places = PLACE.findall(str(node.this.name))
+    for place, value in zip(places, list(node.expressions), strict=False):
+        if place.endswith("f}"):
+            double = exp.DataType(this=exp.DataType.Type.DOUBLE)
+            value.replace(_like(exp.TryCast(this=value.copy(), to=double), value))
+
+
+# --- joins that add no column ----------------------------------------------------------------------------------------
+
+
+def _half_join(node: exp.Select) -> None:
+    """The one join of a query, of two relations with different names. Its condition reads each as EXISTS does."""
+    joins, from_ = node.args.get("joins") or [], node.args.get("from_")
+    if len(joins) != 1 or from_ is None:
+        return
+    join, left = joins[0], from_.this
+    kind = str(join.args.get("kind") or "").upper()
+    if kind not in ("SEMI", "ANTI") or populated(join) - {"this", "kind", "using", "on"}:
+        return
+    right = join.this
+    if any(not isinstance(side, exp.Table | exp.Subquery) or not side.alias_or_name for side in (left, right)):
+        return
+    if left.alias_or_name.lower() == right.alias_or_name.lower():
+        return
+    condition = join.args.get("on")
+    if join.args.get("using"):
+        same = [
+            exp.EQ(
+                this=exp.column(key.copy(), table=right.alias_or_name, quoted=None),
+                expression=exp.column(key.copy(), table=left.alias_or_name, quoted=None),
+            )
+            for key in join.args["using"]
+        ]
+        condition = exp.and_(*same, copy=False)
+    if condition is None:
+        return
+    nested = exp.Select(
+        expressions=[exp.Literal.number(1)], from_=exp.From(this=right.copy()), where=exp.Where(this=condition.copy())
+    )
+    there: exp.Expr = exp.Exists(this=nested)
+    if kind == "ANTI":
+        there = exp.Not(this=there)
+    where = node.args.get("where")
+    if where is not None:
+        there = exp.And(this=exp.Paren(this=where.this.copy()), expression=there)
+    node.set("joins", None)
+    node.set("where", _like(exp.Where(this=there), join))
+
+
+# --- aggregates ------------------------------------------------------------------------------------------------------
+
+
+def _rows_of(node: exp.Select) -> exp.Select | None:
+    """The rows that a query without groups aggregates, with an empty select list; None for other queries."""
+    if populated(node) - {"expressions", "from_", "joins", "where", "with_"} or node.args.get("from_") is None:
+        return None
+    rows = exp.Select()
+    for slot in ("from_", "where"):
+        if node.args.get(slot) is not None:
+            rows.set(slot, node.args[slot].copy())
+    rows.set("joins", [join.copy() for join in node.args.get("joins") or []])
+    return rows
+
+
+def _called(node: exp.Expr, name: str) -> bool:
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == name and len(node.expressions) == 1
+
+
+def _entropy(node: exp.Select) -> None:
+    """In bits, of a query that selects nothing else: of n rows, log2(n) less the mean of the logarithm of a group."""
+    if len(node.expressions) != 1:
+        return
+    projection = node.expressions[0]
+    call = projection.unalias()
+    rows = _rows_of(node) if _called(call, "entropy") else None
+    if rows is None or call.expressions[0].find(exp.Query, exp.AggFunc) is not None:
+        return
+    key = exp.Alias(this=call.expressions[0].copy(), alias=exp.to_identifier("entropy_key"))
+    number = exp.Alias(this=exp.Count(this=exp.Star(), big_int=True), alias=exp.to_identifier("entropy_rows"))
+    rows.set("expressions", [key, number])
+    rows.set("group", exp.Group(expressions=[exp.Literal.number(1)]))
+    written = _ENTROPY.copy()
+    value = exp.Alias(
+        this=written.expressions[0], alias=exp.to_identifier(projection.alias or rendered(call)[:60], quoted=True)
+    )
+    node.set("expressions", [value])
+    node.set("joins", None)
+    node.set("from_", exp.From(this=_named(rows)))
+    node.set("where", written.args["where"])
+
+
+def _named(query: exp.Select) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("entropy_groups")))
+
+
+def _written() -> exp.Select:
+    rows, key = exp.column("entropy_rows"), exp.column("entropy_key")
+    all_rows = exp.Sum(this=rows.copy())
+    weighted = exp.Sum(this=exp.Mul(this=rows.copy(), expression=exp.Ln(this=rows.copy())))
+    mean = exp.Div(this=weighted, expression=all_rows.copy(), typed=False, safe=False)
+    nats = exp.Paren(this=exp.Sub(this=exp.Ln(this=all_rows), expression=mean))
+    two = exp.Ln(this=exp.Literal.number(2))
+    bits = exp.Coalesce(this=exp.Div(this=nats, expression=two, typed=False, safe=False), expressions=[_zero()])
+    there = exp.Not(this=exp.Is(this=key, expression=exp.Null()))
+    some = exp.GT(this=rows.copy(), expression=_zero())
+    return exp.Select(expressions=[bits], where=exp.Where(this=exp.And(this=some, expression=there)))
+
+
+def _zero() -> exp.Expr:
+    return exp.Literal.number(0)
+
+
+_ENTROPY = _written()
+"""Over the released numbers of the groups: a number of rows that noise takes below zero counts as none."""
