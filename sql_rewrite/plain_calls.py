@@ -49,8 +49,11 @@ def _like(node: exp.Expr, old: exp.Expr) -> exp.Expr:
 
 
 def _repeat(node: exp.Repeat) -> None:
-    """LEAST leaves NULL out, and NULLIF then gives it back."""
+    """LEAST leaves NULL out, and NULLIF then gives it back. A constant that is too large is refused by its name."""
     times = node.args["times"]
+    if isinstance(times, exp.Literal) and not times.is_string and float(times.this) > REPEATED_MAX:
+        node.replace(_like(exp.Anonymous(this="repeat", expressions=[node.this.copy(), times.copy()]), node))
+        return
     number = str(REPEATED_MAX + 1)
     held = exp.Least(this=times.copy(), expressions=[exp.Literal.number(number)], ignore_nulls=True)
     node.set("times", _like(exp.Nullif(this=held, expression=exp.Literal.number(number)), node))

@@ -170,7 +170,7 @@ def test_c18_a_person_with_one_group_is_released_with_probability_delta() -> Non
         ("SELECT COUNT(*) FROM people p JOIN visits v ON p.x = v.x", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people a JOIN people b ON a.k = b.k", "join_not_on_key"),
         ("SELECT COUNT(*) FROM people, visits", "join_not_on_key"),
-        ("SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id", "unsupported_sql"),
+        ("SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.x = p.x", "join_not_on_key"),
         ("SELECT COUNT(*) FROM (SELECT * FROM people ORDER BY x LIMIT 10)", "private_row_limit"),
         ("SELECT COUNT(*) FROM people USING SAMPLE 10", "unsupported_sql"),
     ],

@@ -39,7 +39,7 @@ _VALUES = Family(
             "getenv('HOME')", "session_user", "error('x')", "hash(1)", "md5('a')", "sha256('a')", "typeof(1)",
             "pg_typeof(1)", "stats(1)", "[1, 2]", "{'a': 1}", "MAP {'a': 1}", "json('1')", "to_json(1)",
             "list_transform([1], x -> x)", "range(10)", "unnest([1, 2])", "'a' COLLATE NOCASE",
-            "repeat('a', 1000000000)", "printf('%d', 1)", "format('{}', 1)", "TRY(1)", "pg_sleep(10)",
+            "repeat('a', 1000000000)", "printf('%d', 1)", "format('{:d}', 1)", "TRY(1)", "pg_sleep(10)",
             "read_text('/etc/passwd')", "parse_path('/etc/passwd')", "system('ls')", "enum_range(NULL::mood)",
             "write_log('x')", "string_split('a,b', ',')", "levenshtein('a', 'b')", "strptime('2020', '%Y')",
             "to_base64('a')", "url_encode('a')", "bar(1, 0, 10)",

@@ -41,16 +41,16 @@ SELECT COUNT(*) FROM people WHERE ~age + 5 > 1
 SELECT ~5 + 5
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people WHERE age ^ 2 > 1
+SELECT COUNT(*) FROM people WHERE ABS(age) ^ 2 > 1
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people WHERE age ** 2 > 1
+SELECT COUNT(*) FROM people WHERE 2 ** -age > 1
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE -age ^ 2 > 1
 
 -- refused: unsupported_sql
-SELECT SUM(age ^ 2) FROM people
+SELECT SUM(-age ^ 2) FROM people
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM people WHERE age ^ ~2 + 5 > 1

@@ -615,7 +615,7 @@ SELECT KURTOSIS(education) FROM people
 SELECT SKEWNESS(education) FROM people
 
 -- refused: unsupported_function
-SELECT ENTROPY(age) FROM people
+SELECT ENTROPY(age, 2) FROM people
 
 -- refused: unsupported_function
 SELECT MAD(age) FROM people

@@ -109,14 +109,14 @@ SELECT COUNT(*) FROM visits ASOF JOIN people ON visits.person_id >= people.perso
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM visits v ASOF JOIN people p USING (person_id)
 
--- refused: unsupported_sql
-SELECT COUNT(*) FROM visits v SEMI JOIN people p ON v.person_id = p.person_id
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM visits v SEMI JOIN people p ON v.person_id > p.person_id
+
+-- refused: correlated_subquery
+SELECT COUNT(*) FROM people p ANTI JOIN visits v ON v.ward = p.sex
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM people p ANTI JOIN visits v ON v.person_id = p.person_id
-
--- refused: unsupported_sql
-SELECT COUNT(*) FROM people p SEMI JOIN visits v USING (person_id)
+SELECT COUNT(*) FROM people p NATURAL SEMI JOIN visits v
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM visits v FULL JOIN people p ON v.person_id = p.person_id OR v.cost = p.income
@@ -161,10 +161,10 @@ SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x NATURAL JOIN (SELECT COUNT(
 SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x ASOF JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n >= y.n
 
 -- refused: unsupported_sql
-SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x SEMI JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n = y.n
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x NATURAL SEMI JOIN (SELECT COUNT(*) AS n FROM visits) y
 
 -- refused: unsupported_sql
-SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x ANTI JOIN (SELECT COUNT(*) AS n FROM visits) y ON x.n = y.n
+SELECT x.n FROM (SELECT COUNT(*) AS n FROM people) x NATURAL ANTI JOIN (SELECT COUNT(*) AS n FROM visits) y
 
 -- refused: ambiguous_column
 SELECT COUNT(*) FROM people, people

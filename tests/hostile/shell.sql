@@ -47,7 +47,7 @@ SELECT regexp_matches(sex, '(a+)+$') AS x FROM (SELECT sex, COUNT(*) AS n FROM p
 SELECT regexp_replace(sex, 'a', 'b') AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
-SELECT format('{}', n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+SELECT format('{:d}', n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
 SELECT printf('%d', n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
@@ -188,7 +188,7 @@ SELECT product(n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex)
 SELECT bit_xor(n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
-SELECT entropy(n) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
+SELECT entropy(n, 2) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
 
 -- refused: unsupported_function
 SELECT mod(n, 2, 3) AS x FROM (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex) t
