@@ -104,7 +104,7 @@ def test_error_and_interval_hold(price: Price, shape: str) -> None:
 
 
 def test_other_names_are_refused_with_the_hint() -> None:
-    """`STDERR(x)` of another system leads to SEM(x)."""
+    """`STDERR(age)` of another system leads to SEM(age)."""
     with pytest.raises(Refused) as refused:
         lift("SELECT STDERR(age) FROM people", CLINIC)
-    assert any("SEM(x)" in instead for finding in refused.value.findings for instead in finding.instead)
+    assert any("SEM(age)" in instead for finding in refused.value.findings for instead in finding.instead)
