@@ -17,6 +17,7 @@ WARNINGS: dict[str, str] = {
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",
     "empty_groups_left_out": "Public groups were left out by their noisy counts, as the request asked.",
     "levels_apart": "Each level of ROLLUP, CUBE or GROUPING SETS has noise of its own, and they share the price.",
+    "entropy_of_counts": "ENTROPY is that of noisy counts of the groups that are shown.",
     "no_group_shown": "The list of groups is not public, and none has enough units to be shown.",
     "groups_chosen": "Noise chose which groups are shown, by a score that is not released; it says how well it chose.",
     "groups_declared": "The groups are those of the declarations: nothing was counted, and nobody need be in them.",

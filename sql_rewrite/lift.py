@@ -171,8 +171,9 @@ class _Lift:
         self._check_parameters()
         self._fill_limits(tree)
         spell_plainly(tree, self.text.sql)
-        spell_calls(tree, self.text.sql)
+        of_calls = spell_calls(tree, self.text)
         top = self.query(tree, Scope({}))
+        self.warnings.extend(of_calls if self.cores else ())
         outputs = top.outputs
         if not self.cores:
             # Nothing in it is noisy: every column is as public as a key.

@@ -15,8 +15,11 @@ import re
 
 from sqlglot import exp
 
+from privacy.refusal import Finding, Position
+from sql_rewrite.refuse import refuse
 from sql_rewrite.shell_names import PLACE
-from sql_rewrite.syntax import populated, rendered
+from sql_rewrite.syntax import placed_like, populated, rendered
+from sql_rewrite.text import Text
 
 __all__ = ["REPEATED_MAX", "spell_calls"]
 
@@ -26,37 +29,52 @@ REPEATED_MAX = 1_000
 _SPELLED = re.compile(r"\b(semi|anti|entropy|repeat|format)\b", re.IGNORECASE)
 
 
-def spell_calls(tree: exp.Expr, sql: str) -> None:
-    """Writes such joins and calls of a text out in its tree, in place."""
-    if _SPELLED.search(sql) is None:
-        return
+def spell_calls(tree: exp.Expr, text: Text) -> list[Finding]:
+    """Writes such joins and calls of a text out in its tree, in place.
+
+    Returns what an answer about people has to say of them. Errors: Refused.
+    """
+    found: list[Finding] = []
+    if _SPELLED.search(text.sql) is None:
+        return found
     for node in list(tree.find_all(exp.Select, exp.Repeat, exp.Format)):
         if isinstance(node, exp.Repeat):
-            _repeat(node)
+            _repeat(node, text)
         elif isinstance(node, exp.Format):
             _format(node)
         elif isinstance(node, exp.Select):
             _half_join(node)
-            _entropy(node)
+            position = text.position(node.expressions[0]) if node.expressions else None
+            if _entropy(node):
+                found.append(_of_noisy_counts(position))
+    return found
 
 
-def _like(node: exp.Expr, old: exp.Expr) -> exp.Expr:
-    """The node with the place of another in the text, for refusals."""
-    for part in node.walk():
-        if not part.meta:
-            part.meta.update(old.meta)
-    return node
+def _of_noisy_counts(position: Position | None) -> Finding:
+    return Finding(
+        code="entropy_of_counts",
+        what="ENTROPY is that of noisy counts",
+        why="Groups that are not shown are not in it, which makes it too low, and noise on groups of few makes it too "
+        "high. Its interval is that of the noise alone.",
+        instead=("ask for the counts of the groups, and look at them",),
+        position=position,
+    )
 
 
-def _repeat(node: exp.Repeat) -> None:
-    """LEAST leaves NULL out, and NULLIF then gives it back. A constant that is too large is refused by its name."""
+def _repeat(node: exp.Repeat, text: Text) -> None:
+    """LEAST leaves NULL out, and NULLIF then gives it back. Errors: Refused, of a constant that is too large."""
     times = node.args["times"]
     if isinstance(times, exp.Literal) and not times.is_string and float(times.this) > REPEATED_MAX:
-        node.replace(_like(exp.Anonymous(this="repeat", expressions=[node.this.copy(), times.copy()]), node))
-        return
+        raise refuse(
+            "unsupported_function",
+            f"{text.spelled(node) or 'REPEAT'} is refused",
+            f"A text is written at most {REPEATED_MAX:,} times.",
+            "write a smaller number",
+            position=text.position(node),
+        )
     number = str(REPEATED_MAX + 1)
     held = exp.Least(this=times.copy(), expressions=[exp.Literal.number(number)], ignore_nulls=True)
-    node.set("times", _like(exp.Nullif(this=held, expression=exp.Literal.number(number)), node))
+    node.set("times", placed_like(exp.Nullif(this=held, expression=exp.Literal.number(number)), node))
 
 
 def _format(node: exp.Format) -> None:
@@ -65,7 +83,7 @@ def _format(node: exp.Format) -> None:
     for place, value in zip(places, list(node.expressions), strict=False):
         if place.endswith("f}"):
             double = exp.DataType(this=exp.DataType.Type.DOUBLE)
-            value.replace(_like(exp.TryCast(this=value.copy(), to=double), value))
+            value.replace(placed_like(exp.TryCast(this=value.copy(), to=double), value))
 
 
 # --- joins that add no column ----------------------------------------------------------------------------------------
@@ -107,7 +125,7 @@ def _half_join(node: exp.Select) -> None:
     if where is not None:
         there = exp.And(this=exp.Paren(this=where.this.copy()), expression=there)
     node.set("joins", None)
-    node.set("where", _like(exp.Where(this=there), join))
+    node.set("where", placed_like(exp.Where(this=there), join))
 
 
 # --- aggregates ------------------------------------------------------------------------------------------------------
@@ -129,15 +147,15 @@ def _called(node: exp.Expr, name: str) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.this).lower() == name and len(node.expressions) == 1
 
 
-def _entropy(node: exp.Select) -> None:
+def _entropy(node: exp.Select) -> bool:
     """In bits, of a query that selects nothing else: of n rows, log2(n) less the mean of the logarithm of a group."""
     if len(node.expressions) != 1:
-        return
+        return False
     projection = node.expressions[0]
     call = projection.unalias()
     rows = _rows_of(node) if _called(call, "entropy") else None
     if rows is None or call.expressions[0].find(exp.Query, exp.AggFunc) is not None:
-        return
+        return False
     key = exp.Alias(this=call.expressions[0].copy(), alias=exp.to_identifier("entropy_key"))
     number = exp.Alias(this=exp.Count(this=exp.Star(), big_int=True), alias=exp.to_identifier("entropy_rows"))
     rows.set("expressions", [key, number])
@@ -150,6 +168,7 @@ def _entropy(node: exp.Select) -> None:
     node.set("joins", None)
     node.set("from_", exp.From(this=_named(rows)))
     node.set("where", written.args["where"])
+    return True
 
 
 def _named(query: exp.Select) -> exp.Subquery:

@@ -21,7 +21,7 @@ import re
 
 from sqlglot import exp
 
-from sql_rewrite.syntax import populated, whole_number
+from sql_rewrite.syntax import placed_like, populated, whole_number
 
 __all__ = ["spell_plainly"]
 
@@ -50,21 +50,13 @@ def spell_plainly(tree: exp.Expr, sql: str) -> None:
                 raise AssertionError("another kind was looked for")
 
 
-def _like(node: exp.Expr, old: exp.Expr) -> exp.Expr:
-    """The node with the place of another in the text, for refusals."""
-    for part in node.walk():
-        if not part.meta:
-            part.meta.update(old.meta)
-    return node
-
-
 def _fetch(node: exp.Fetch) -> None:
     options = node.args.get("limit_options")
     count = node.args.get("count")
     plain = options is None or not (options.args.get("percent") or options.args.get("with_ties"))
     if plain and whole_number(count) is not None and node.parent is not None:
         assert isinstance(count, exp.Literal)
-        node.replace(_like(exp.Limit(expression=count.copy()), node))
+        node.replace(placed_like(exp.Limit(expression=count.copy()), node))
 
 
 def _tuples(node: exp.In) -> None:
@@ -83,7 +75,7 @@ def _tuples(node: exp.In) -> None:
         pairs = zip(row.expressions, one.expressions, strict=True)
         same = [exp.NullSafeEQ(this=value.copy(), expression=wanted.copy()) for value, wanted in pairs]
         met.append(exp.Paren(this=exp.and_(*same, copy=False)))
-    node.replace(_like(exp.Paren(this=exp.or_(*met, copy=False)), node))
+    node.replace(placed_like(exp.Paren(this=exp.or_(*met, copy=False)), node))
 
 
 def _pivot(node: exp.Subquery) -> None:
@@ -105,7 +97,7 @@ def _pivot(node: exp.Subquery) -> None:
     if written is not None:
         alias = pivot.args.get("alias") or node.args.get("alias")
         node.set("pivots", None)
-        node.set("this", _like(written, node))
+        node.set("this", placed_like(written, node))
         if alias is not None:
             node.set("alias", alias)
 
@@ -180,7 +172,7 @@ def _by_name(node: exp.SetOperation) -> None:
             expressions=[exp.column(name) for name in first], from_=exp.From(this=_nested(right, "named"))
         )
         node.set("by_name", None)
-        node.set("expression", _like(ordered, right))
+        node.set("expression", placed_like(ordered, right))
 
 
 def _distinct_on(node: exp.Select) -> None:
@@ -205,7 +197,7 @@ def _distinct_on(node: exp.Select) -> None:
     )
     first = exp.EQ(this=window, expression=exp.Literal.number(1))
     node.set("distinct", None)
-    node.set("qualify", _like(exp.Qualify(this=first), node))
+    node.set("qualify", placed_like(exp.Qualify(this=first), node))
 
 
 def _aggregates(query: exp.Select) -> bool:

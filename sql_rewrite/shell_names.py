@@ -57,7 +57,7 @@ def check_format(node: exp.Format, text: Text) -> None:
             node,
             text,
             "It takes a constant text, with {}, {:.1f} or {:,.1f} (up to 15 digits) for each of the values.",
-            "FORMAT('{:.1f}', x)",
+            "write {} or {:.1f} for each of the values",
         )
 
 

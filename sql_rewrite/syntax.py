@@ -34,6 +34,7 @@ __all__ = [
     "clauses",
     "consume",
     "parse",
+    "placed_like",
     "populated",
     "rebuilt",
     "rendered",
@@ -202,6 +203,14 @@ def parse(sql: str) -> tuple[exp.Expr, Text]:
     except RecursionError:
         raise _too_deep() from None
     return tree, text
+
+
+def placed_like(node: exp.Expr, old: exp.Expr) -> exp.Expr:
+    """The node, with the place in the text of the one that it stands for, for refusals."""
+    for part in node.walk():
+        if not part.meta:
+            part.meta.update(old.meta)
+    return node
 
 
 def _name_unknown(tokens: Sequence[Token]) -> None:

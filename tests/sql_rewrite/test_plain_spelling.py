@@ -111,3 +111,10 @@ def test_what_means_something_else_is_refused(text: str, code: str) -> None:
     with pytest.raises(Refused) as caught:
         lift(text, CLINIC)
     assert caught.value.findings[0].code == code
+
+
+def test_entropy_of_people_is_warned_of() -> None:
+    """Shows that ENTROPY of people says what its groups leave out, and that of a public table, which is exact, not."""
+    private = lift("SELECT ENTROPY(education) FROM people", CLINIC)
+    assert [warning.code for warning in private.warnings] == ["entropy_of_counts"]
+    assert lift("SELECT ENTROPY(region) FROM hospitals", CLINIC).warnings == ()
