@@ -11,8 +11,8 @@ from migrations.upgrade import upgrade
 from tests.databases import EmptyDatabase, postgresql_server  # noqa: F401 - fixtures are found by their names
 from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 
-ON_SQLITE = ("0.2.1", "0.3.0", "0.4.0", "0.5.0")
-"""Their databases have the revision of that of 0.6.0, whose home was asked what theirs were and more: on PostgreSQL
+ON_SQLITE = ("0.2.1", "0.3.0", "0.4.0", "0.5.0", "0.6.0")
+"""Their databases have the revision of that of 0.7.0, whose home was asked what theirs were and more: on PostgreSQL
 they are upgraded at night."""
 
 DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))

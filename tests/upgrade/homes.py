@@ -67,9 +67,10 @@ def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
 
 
 _RELEASES = {
-    "norms": 2, "weights": 2, "values": 3, "width": 2, "median": 1, "distinct": 1, "within": 1, "levels": 1
+    "norms": 2, "weights": 2, "values": 3, "width": 2, "median": 1, "distinct": 1, "within": 1, "levels": 1,
+    "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2
 }  # fmt: skip
-"""How many releases a question that chooses makes: an average chooses bounds, then a norm."""
+"""How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
 
 LEFT = {
     "0.1.0": Left(
@@ -82,6 +83,23 @@ LEFT = {
     "0.5.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values", "width"),
     "0.6.0": _left_since_0_2(
         "0008", "q_reserved", "norms", "weights", "values", "width", "median", "distinct", "within", "levels"
+    ),
+    "0.7.0": _left_since_0_2(
+        "0008",
+        "q_reserved",
+        "norms",
+        "weights",
+        "values",
+        "width",
+        "median",
+        "distinct",
+        "within",
+        "levels",
+        "stages",
+        "choice",
+        "quantiles",
+        "first",
+        "rows",
     ),
 }
 

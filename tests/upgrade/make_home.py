@@ -17,6 +17,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.5.0 0.5.0 tests/upgrade/home-0.5.0.tar.gz
     git worktree add --detach ../noisegate-0.6.0 1f49e7e
     python tests/upgrade/make_home.py ../noisegate-0.6.0 0.6.0 tests/upgrade/home-0.6.0.tar.gz
+    git worktree add --detach ../noisegate-0.7.0 973ab72
+    python tests/upgrade/make_home.py ../noisegate-0.7.0 0.7.0 tests/upgrade/home-0.7.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -26,7 +28,8 @@ Those since 0.2 have a release that ben was charged for reading, and a query tha
 state "running" by 0.2.0, reserved by the later ones, which have no such state. Those since 0.4.0 have a third table,
 of which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
 Those since 0.5.0 have a width that was bought in two charges: a histogram, and then sums at the price that follows.
-That of 0.6.0 has a median, a count of different values, an average of what each patient has, and several levels.
+Those since 0.6.0 have a median, a count of different values, an average of what each patient has, and several levels.
+That of 0.7.0 has a question in two stages, a choice of groups, several quantiles, first visits, and rows of two tables.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -187,6 +190,29 @@ OF_ROWS: tuple[Question, ...] = (
 )
 """Questions that 0.6.0 was the first to answer."""
 
+FIRST = "SELECT patient_id, month FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY month) = 1"
+
+BOTH = "SELECT patient_id, month FROM visits UNION ALL SELECT patient_id, month FROM stays WHERE days > 20"
+
+OF_STAGES: tuple[Question, ...] = (
+    (
+        "anna",
+        "stages",
+        {"sql": "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"},
+        None,
+    ),
+    (
+        "anna",
+        "choice",
+        {"sql": "SELECT month FROM visits WHERE cost > 200 GROUP BY month ORDER BY COUNT(*) DESC LIMIT 2"},
+        None,
+    ),
+    ("anna", "quantiles", {"sql": "SELECT QUANTILE_CONT(age, [0.25, 0.75]) AS q FROM patients"}, None),
+    ("anna", "first", {"sql": f"SELECT month, COUNT(*) AS n FROM ({FIRST}) AS f GROUP BY month"}, None),
+    ("anna", "rows", {"sql": f"SELECT COUNT(*) AS n FROM ({BOTH}) AS b"}, None),
+)
+"""Questions that 0.7.0 was the first to answer."""
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
@@ -195,6 +221,7 @@ RECIPES = {
     "0.4.0": OF_0_4,
     "0.5.0": OF_0_5,
     "0.6.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS)),
+    "0.7.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES)),
 }
 
 
