@@ -33,7 +33,7 @@ from sqlglot import exp
 from privacy.policy import Column, ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
-from sql_rewrite.evaluate import evaluate
+from sql_rewrite.evaluate import evaluate, is_quick
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
@@ -154,7 +154,7 @@ class Correlated:
             raise self._pairs(parts.ordered[0].node)
         source, columns = self._joined(lifter, select, parts, [selected[0].unalias()], node)
         value = self._column(source, columns[-1])
-        empty = self._of_no_rows(source, columns[-1])
+        empty = self._of_no_rows(source, columns[-1], node)
         outside = self._outside(lifter, parts)
         if empty.value is None and not outside:
             return value
@@ -322,10 +322,18 @@ class Correlated:
             found.append(build("coalesce", (condition, _FALSE)) if condition.nullable else condition)
         return found
 
-    def _of_no_rows(self, source: Source, column: Column) -> Literal:
-        """What the aggregates of no rows make: counts are 0 there, and all others NULL."""
+    def _of_no_rows(self, source: Source, column: Column, node: exp.Expr) -> Literal:
+        """What the aggregates of no rows make: counts are 0 there, and all others NULL. Errors: Refused."""
         assert source.groups is not None
         expression = dict(source.groups.columns)[column.name]
+        if not is_quick(expression):
+            raise refuse(
+                "correlated_subquery",
+                "a pattern inside a nested query is refused",
+                "What it is without rows is computed beforehand, and a pattern may take too long for that.",
+                "write the pattern outside, over the value of the nested query",
+                position=self._text.position(node),
+            )
         functions = {value.name: value.function for value in source.groups.values}
         row = {(GROUPS, ref.name): 0 if functions.get(ref.name) in _COUNTS else None for ref in columns_of(expression)}
         return Literal(evaluate(expression, row), expression.type)

@@ -15,7 +15,7 @@ from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
 from sql_rewrite.functions import REGISTRY
 
-__all__ = ["as_key", "closed_domain", "evaluate", "is_exact", "map_domain", "open_reads"]
+__all__ = ["as_key", "closed_domain", "evaluate", "is_exact", "is_quick", "map_domain", "open_reads"]
 
 WORK_MAX = 500_000
 """Most operators that are evaluated for the public keys of one expression (about a second): an estimate is free, and
@@ -174,6 +174,11 @@ def is_exact(expression: Expression) -> bool:
     """Whether the evaluator's result is the engine's on every value of the columns. Requires: closed columns."""
     domains = [closed_domain(column) for column in columns_of(expression)]
     return _is_exact(expression, [domain for domain in domains if domain is not None])
+
+
+def is_quick(expression: Expression) -> bool:
+    """Whether Python computes the expression in a time that its length bounds: of patterns it may not."""
+    return all(REGISTRY[node.operator].quick for node in walk(expression) if isinstance(node, Call))
 
 
 def _is_exact(expression: Expression, domains: Sequence[Sequence[KeyValue]]) -> bool:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
-from sql_rewrite.evaluate import evaluate
+from sql_rewrite.evaluate import evaluate, is_quick
 from sql_rewrite.expressions import Expression, Literal, columns_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Placement, UnitFunction, UnitPlace, UnitValue, UnitWindow, WindowFrame, WindowTerm
@@ -170,7 +170,7 @@ class WindowReader:
         if default is None or isinstance(default, exp.Null):
             return UnitPlace(function, self._lifter.lift(call.this), number)
         argument, otherwise = self._lifter.siblings([call.this, default])
-        value = None if columns_of(otherwise) else evaluate(otherwise, {})
+        value = None if columns_of(otherwise) or not is_quick(otherwise) else evaluate(otherwise, {})
         if argument.type is ColumnType.NUMBER and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         elif otherwise.type is not argument.type:

@@ -134,6 +134,9 @@ class Operator:
     arguments whether the result may be NULL. `finite`: finite arguments give a finite number or NULL. `loose`: an
     infinity or NaN of an argument stays visible in the result, so that one guard above the whole chain is enough.
     `exact`: Python's result is the engine's, bit for bit; or, as a function, whether it is so for a text.
+
+    `quick` is disclaimed by what Python may take exponential time for, which is never computed while a question is
+    planned.
     """
 
     name: str
@@ -158,6 +161,7 @@ class Operator:
     finite: bool = False
     loose: bool = False
     exact: bool | Callable[[str], bool] = False
+    quick: bool = True
     cost: Cost | None = None
     chained: bool = False
 

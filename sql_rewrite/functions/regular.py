@@ -364,6 +364,7 @@ def _operator(
         strict=True,
         # Never computed while a question is planned: Python may take exponential time for what RE2 does in linear.
         exact=False,
+        quick=False,
         section="Text",
     )
 

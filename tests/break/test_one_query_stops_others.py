@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -14,8 +16,9 @@ from mechanisms.randomness import SystemBits
 from mechanisms.release import release
 from mechanisms.replicates import NUMBERS_MAX, simulate
 from privacy.exact import Exact
+from privacy.refusal import Refused
 from server.services import Services
-from sql_rewrite import evaluate
+from sql_rewrite import evaluate, shell_names
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
 
@@ -74,3 +77,43 @@ def _released(core: Any, epsilon: Fraction) -> Any:
     )
     calibration = calibrate([core], Price(NoiseFamily.LAPLACE, epsilon, Fraction(0)))
     return release(core, calibration, exact, bits=SystemBits(), confidence=Fraction(95, 100))
+
+
+def test_a_pattern_of_names_is_looked_for_once(services: Services) -> None:
+    """Python tried every way to spread a name over `.*.*.*`: eight of them took minutes, of every other caller too."""
+    dataset = services.catalogue.get("clinic")
+    assert dataset is not None
+    with pytest.raises(Refused, match="COLUMNS"):
+        lift(f"SELECT COLUMNS('{'.*' * 49}z') FROM (SELECT COUNT(*) AS {'a' * 60} FROM people) AS t", dataset)
+
+
+def test_patterns_of_names_mean_what_they_meant() -> None:
+    """Shows that looking once finds what looking everywhere does, over lines, ends and alternatives."""
+    drawn, found = random.Random(3), 0
+    for _ in range(3_000):
+        pattern = "".join(drawn.choice(("a", "b", "A", ".", ".*", ".+", "|", "_")) for _ in range(drawn.randint(1, 7)))
+        pattern = drawn.choice(("", "^")) + pattern + drawn.choice(("", "$"))
+        name = "".join(drawn.choice("abAB_\n") for _ in range(drawn.randint(1, 9)))
+        plain = re.search(pattern.removesuffix("$") + (r"\Z" if pattern.endswith("$") else ""), name) is not None
+        assert shell_names._fitting(pattern)(name) == plain, (pattern, name)
+        found += plain
+    assert 500 < found < 2_500
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("SELECT COUNT(*) FROM visits AS v WHERE (SELECT {} OR COUNT(*) > 3 FROM visits AS w "
+         "WHERE w.person_id = v.person_id)", "a pattern"),
+        ("SELECT COUNT(*) FROM visits AS v WHERE cost > (SELECT CASE WHEN {} THEN 3 ELSE COUNT(*) END "
+         "FROM visits AS w WHERE w.person_id = v.person_id)", "a pattern"),
+        ("SELECT COUNT(b) FROM (SELECT LAG(cost > 3, 1, {}) OVER (PARTITION BY person_id ORDER BY cost) AS b "
+         "FROM visits) AS t", "LAG"),
+    ],
+)  # fmt: skip
+def test_a_pattern_over_constants_is_not_computed_beforehand(services: Services, sql: str, what: str) -> None:
+    """What a nested query is without rows, and what LAG is before the first one, took Python hours: for an estimate."""
+    dataset = services.catalogue.get("clinic")
+    assert dataset is not None
+    with pytest.raises(Refused, match=what):
+        lift(sql.format(f"REGEXP_MATCHES('{'a' * 60}', '(a+)+b')"), dataset)
