@@ -77,6 +77,7 @@ def companies() -> Iterator[tuple[str, ...]]:
     yield (*CALLS, "STDDEV(cost)", "VAR_POP(days - 20)")
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(4)
 @pytest.mark.parametrize("grouped", [False, True], ids=["all", "groups"])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)

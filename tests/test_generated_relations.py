@@ -54,6 +54,7 @@ def _by_key(rows: Sequence[Sequence[Any]], *, grouped: bool) -> dict[Any, Sequen
     return {row[0]: row[1:] for row in rows} if grouped else {None: rows[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", range(5))
 @pytest.mark.sparse(5)
 @pytest.mark.timeout(600)
@@ -71,6 +72,7 @@ def test_every_tree_means_what_it_says(small: Clinic, run: int) -> None:
     assert sum(refused.values()) <= TREES * REFUSED_MOST, refused
 
 
+@pytest.mark.slow
 def test_a_wrong_end_is_found(small: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the greatest value where the least one decides a comparison."""
     monkeypatch.setattr(correlated, "_ENDS", {**correlated._ENDS, exp.LT: (exp.Max,), exp.LTE: (exp.Max,)})

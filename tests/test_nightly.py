@@ -9,6 +9,8 @@ import ast
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 HELPERS = {"tests.journey.real", "tests.journey.timing"}
 """Modules without tests that are made for nightly ones."""
@@ -27,12 +29,14 @@ def nightly() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_nightly_test_is_read_by_mypy() -> None:
     """Lint checks the types of what they call, and of the helpers that no other test calls."""
     checked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["mypy"]["modules"]
     assert sorted(nightly() | HELPERS) == checked
 
 
+@pytest.mark.slow
 def test_no_nightly_test_hides_the_journey_from_mypy() -> None:
     """`journey: Any = services.journey` made two of them rot: mypy believed whatever they called."""
     for module in nightly() | HELPERS:

@@ -10,6 +10,7 @@ from tests.words import ROOT, breaches, main, never
 FORBIDDEN = never((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_no_file_says_what_is_never_written(capsys: pytest.CaptureFixture[str]) -> None:
     """Every tracked page and module keeps to the list."""
     assert main() == 0, capsys.readouterr().out

@@ -179,6 +179,7 @@ def test_the_journey_without_a_crash(url: str, tmp_path: Path) -> None:
     check_after_crash(url, mark, diary)
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment(url: str, tmp_path: Path) -> None:
     """Killed at random moments under load: every answer that was told is stored and charged, again and again."""
     chance = random.Random(20)

@@ -137,6 +137,7 @@ def audit(seed: int, counted: Counter[str], *, queries: int = 10) -> None:
                     raise Violation(said) from None
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.sparse(PARTS)
 @pytest.mark.parametrize("part", range(PARTS))

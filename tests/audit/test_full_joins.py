@@ -35,6 +35,7 @@ def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> 
     return tally
 
 
+@pytest.mark.slow
 def test_a_unit_adds_the_same_beside_any_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows unit-locality, sensitivities and totality of a few full joins."""
     tally = _audited(monkeypatch, range(5_200, 5_202), queries=6)

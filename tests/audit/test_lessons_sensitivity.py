@@ -296,6 +296,7 @@ def test_b11_a_text_column_is_never_summed() -> None:
     assert ["unsupported_type"] == codes(scene([{"w": "12"}]), "SELECT SUM(w) FROM people")
 
 
+@pytest.mark.slow
 def test_b12_names_of_the_data_cannot_meet_generated_names() -> None:
     """Columns named like every helper column of the generated SQL are read as themselves."""
     names = ["u", "d", "rank", "k0", "a0", "s0", "s0t", "s0f", "s0p0", "s0_0", "g", "r0", "b", "p", "w"]

@@ -60,6 +60,7 @@ def test_the_declared_bounds_are_reached() -> None:
     assert (alone | together | several) - reached == set()
 
 
+@pytest.mark.slow
 def test_generation_is_deterministic() -> None:
     """A counterexample can be found again from its seed."""
     one, two = make_scene(7), make_scene(7)
@@ -75,6 +76,7 @@ def engine() -> Iterator[PrivateEngine]:
         yield engine
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize("seed", [2_000, 2_001, 2_002])
 def test_neighbours_in_real_snapshots(seed: int, engine: PrivateEngine, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ HIDDEN = [
 """Questions whose groups are not public: selected by weights where a unit may have several, else by units."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.sparse(PARTS)
 @pytest.mark.parametrize(
@@ -96,6 +97,7 @@ def look(scene: Scene, texts: list[str], powers: tuple[NormPower, ...] = tuple(N
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", slow_ones([1, 5, 5_000], [0, 1, 5, 50, 5_000]))
 def test_units_of_any_size(rows: int) -> None:
     """A neighbour with any number of rows moves sums and histograms by no more than is declared."""
@@ -104,6 +106,7 @@ def test_units_of_any_size(rows: int) -> None:
     assert seen.triples > 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", slow_ones([1, 5], [0, 1, 5, 50, 900]))
 def test_hidden_groups_of_units_of_any_size(rows: int) -> None:
     """Weights have norm 1 and sums the norm that was chosen, over all groups of a unit and with nothing left out."""
@@ -245,6 +248,7 @@ def counts_not_scaled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NormSums, "_times", times)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One deliberate bug per rule: the audit finds it and says why."""

@@ -189,6 +189,7 @@ def search(part: int, expressions: float, worlds: Mapping[str, World]) -> Counte
     raise AssertionError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expressions", [SAMPLE, pytest.param(10 * SAMPLE, marks=pytest.mark.slow)])
 def test_a_sample_of_outcomes_does_not_depend_on_one_person(expressions: int, worlds: Mapping[str, World]) -> None:
     """The first questions of the search."""
@@ -226,6 +227,7 @@ def plan(world: World, statement: Statement) -> str:
     return re.sub(r"(?<![\w#])-?\d+(\.\d+)?(e[+-]?\d+)?(?!\w)", "0", text)
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(6)
 @pytest.mark.parametrize("power", list(NormPower), ids=lambda power: power.value)
 @pytest.mark.parametrize("sql", PLANNED)
@@ -256,6 +258,7 @@ def test_plans_are_compared_by_their_types(twin: World) -> None:
     assert plan(twin, least) != plan(twin, greatest)
 
 
+@pytest.mark.slow
 def test_the_tick_does_not_depend_on_what_is_chosen() -> None:
     """The work of a statement is the same at every norm and within all value bounds: moments are set before these."""
     compared = 0

@@ -148,6 +148,7 @@ def test_outcomes_do_not_depend_on_one_person(part: int, worlds: dict[str | None
     ask(part, EXPRESSIONS / PARTS, worlds, twin)
 
 
+@pytest.mark.slow
 def test_a_sample_of_outcomes_does_not_depend_on_one_person(worlds: dict[str | None, World], twin: World) -> None:
     """The first questions of the same search."""
     ask(0, SAMPLE, worlds, twin)

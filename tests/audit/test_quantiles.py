@@ -55,6 +55,7 @@ def audit(world: Scene, sql: str, without: int, *, gaussian: bool, epsilon: Frac
     return tally
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "gaussian"), QUERIES)
 def test_one_person_changes_one_interval_of_each_level(sql: str, gaussian: bool) -> None:
     """Sums are those of the definition, and move by no more than is declared, whoever is left out."""
@@ -122,6 +123,7 @@ def test_the_bound_of_several_rows_is_attained(without: int) -> None:
         assert most["ranks of parts"] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize("sql", [text for text in SEVERAL if "DISTINCT" not in text])
 @pytest.mark.parametrize("power", NormPower)

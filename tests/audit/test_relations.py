@@ -27,6 +27,7 @@ def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> 
     return tally
 
 
+@pytest.mark.slow
 def test_a_unit_adds_the_same_beside_any_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows unit-locality, sensitivities and totality of a few random trees."""
     tally = _audited(monkeypatch, range(5_000, 5_002), queries=10)

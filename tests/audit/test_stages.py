@@ -100,6 +100,7 @@ def side(core: BoundedCore, store: Store, number: float | None, *, gaussian: boo
     return Side((core,), (statement,), calibration, (CoreSide(keys, tuple(recorder.calls)),))
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("sql", TEXTS)
 def test_one_unit_stays_within_its_bound_whatever_was_released(sql: str) -> None:
     """Shows the sums of the reference, and those of each neighbour within the sensitivities, for extremes too."""

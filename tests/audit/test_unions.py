@@ -35,6 +35,7 @@ def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> 
     return tally
 
 
+@pytest.mark.slow
 def test_a_unit_adds_the_same_beside_any_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows unit-locality, sensitivities and totality of a few set operations."""
     tally = _audited(monkeypatch, range(8_000, 8_002), queries=8)
@@ -57,6 +58,7 @@ def _caught(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
         _audited(monkeypatch, range(8_200, 8_210), queries=6)
 
 
+@pytest.mark.slow
 def test_a_bound_of_one_branch_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants one row of a unit where each branch has one, as the first table declares."""
     genuine = row_unions._SetOperation._described
@@ -89,6 +91,7 @@ def test_the_sums_of_bounds_are_those_of_all_branches() -> None:
     assert row_unions._added([people.sources, people.sources]) == ContributionBound(2, 2, 2)
 
 
+@pytest.mark.slow
 def test_what_is_known_of_unions_is_true() -> None:
     """Shows types, NULL, ranges, keys, the unit and numbers of rows of many set operations, on their rows."""
     checked = 0

@@ -29,6 +29,7 @@ def _audited(monkeypatch: pytest.MonkeyPatch, seeds: range, *, queries: int) -> 
     return tally
 
 
+@pytest.mark.slow
 def test_a_unit_adds_the_same_beside_any_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows unit-locality, sensitivities and totality of some windows."""
     tally = _audited(monkeypatch, range(5_100, 5_102), queries=10)
@@ -71,6 +72,7 @@ def _caught(monkeypatch: pytest.MonkeyPatch) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_windows_of_several_units_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants partitions without the unit."""
     genuine = WithinUnit
@@ -82,12 +84,14 @@ def _without_unit(dialect: Any, node: WithinUnit) -> str:
     return DuckDB._within_unit(dialect, node).replace('PARTITION BY "u"', "PARTITION BY 1", 1)
 
 
+@pytest.mark.slow
 def test_equal_rows_in_the_order_of_the_table_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants row numbers that leave rows which are equal in the order as they come."""
     monkeypatch.setattr(lower_unit_windows, "content_keys", lambda computed: ())
     _caught(monkeypatch)
 
 
+@pytest.mark.slow
 def test_fewer_rows_than_are_kept_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants that a unit has one row, however many numbers of rows a condition keeps."""
     genuine = numbered_rows._fewer

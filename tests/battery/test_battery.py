@@ -48,6 +48,7 @@ def test_the_answer_is_the_engines_own(opened: dict[str, Clinic], question: Ques
     assert not difference(opened[question.world], question.text), question.text
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("question", _of("refused"))
 def test_what_is_never_answered_is_refused(opened: dict[str, Clinic], question: Question) -> None:
     """Shows the code."""

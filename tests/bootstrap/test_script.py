@@ -397,6 +397,7 @@ def test_no_network_is_one_clear_message(tmp_path: Path) -> None:
     assert "The package index" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_real_command_takes_over_the_process(ready: Path) -> None:
     """The pid of the script is the pid of the server, so SIGTERM reaches it directly."""
     (ready / "server" / "cli" / "__main__.py").write_text(

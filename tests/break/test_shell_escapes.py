@@ -192,6 +192,7 @@ def test_no_other_way_out_is_answered(text: str) -> None:
     assert outcome(text) != "answered"
 
 
+@pytest.mark.slow
 @thinned(20)
 def test_the_shells_that_run_call_and_read_nothing_else(every: int) -> None:
     """A third opinion on answered texts: DuckDB's own tree of each shell names released tables and known functions."""

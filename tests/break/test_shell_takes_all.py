@@ -360,6 +360,7 @@ def _nothing(_: object) -> None:
     return None
 
 
+@pytest.mark.slow
 def test_joins_of_released_numbers_do_not_make_answers_without_measure(
     services: Services, attacker: Callable[..., str]
 ) -> None:

@@ -163,6 +163,7 @@ def probe_of(
         return seen
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(7)
 @pytest.mark.parametrize(
     ("text", "short", "long", "failure", "recycle_after"),

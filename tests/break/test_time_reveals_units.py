@@ -127,12 +127,14 @@ def test_moments_come_from_the_plan_and_declarations(services: Services, attacke
     """A dear question has later moments before anything ran; a usual one those of the default tick."""
     journey = journey_of(services)
     name = attacker()
-    firsts = []
+    firsts, paces = [], [journey.pace.slowness()]
     for sql in ("SELECT COUNT(*) AS n FROM visits", "SELECT COUNT(*) AS n FROM visits WHERE LOWER(ward) LIKE '%a%'"):
         admitted = admitted_by(services, question(sql, name, reuse="none"))
         firsts.append(journey.running.visible(admitted)._moments)
         journey.abandon(admitted)
-    assert firsts[0].tick == pytest.approx(0.01 * max(1, journey.pace.slowness()), abs=0.01)
+        paces.append(journey.pace.slowness())
+    usual = [0.01 * max(1, pace) for pace in paces]  # other work beside this may change the pace meanwhile
+    assert min(usual) - 0.01 <= firsts[0].tick <= max(usual) + 0.01
     assert firsts[1].tick > 10 * firsts[0].tick
 
 

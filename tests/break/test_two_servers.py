@@ -90,6 +90,7 @@ def at_once(*work: Callable[[], Any]) -> list[Any]:
         return list(threads.map(call, work))
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(2)
 def test_two_servers_do_not_overspend_and_answer_a_key_once(pair: Pair) -> None:
     """Sixteen questions for a budget of five go to both at once; then one key goes to both, six times."""
@@ -118,6 +119,7 @@ def test_two_servers_do_not_overspend_and_answer_a_key_once(pair: Pair) -> None:
         assert services.ledger.audit().findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(2)
 def test_a_recovery_leaves_the_living_alone(pair: Pair) -> None:
     """One server recovers, and one starts anew, while the other one works: its query is answered."""

@@ -266,6 +266,7 @@ def test_upgrade_of_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     refused(cli("dataset", "upgrade", str(tmp_path / "none.yaml")), "none.yaml")
 
 
+@pytest.mark.slow
 def test_a_profile_advises_checks_and_proposals(home: Path, people: Path, tmp_path: Path) -> None:
     """Made by the command, shown by it, and a comment of what is proposed for the same dataset afterwards."""
     rooted = cli("budget", "set", "--dataset", "people", "--epsilon", "2000", "--delta", "0.00001", "--home", str(home))

@@ -139,6 +139,7 @@ def test_help_comes_at_once() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_module_runs(tmp_path: Path) -> None:
     """`python -m server.cli` passes on the exit code, and standard output is free of messages of failure."""
     ran = subprocess.run(

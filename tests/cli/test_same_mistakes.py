@@ -390,6 +390,7 @@ def test_a_dataset_that_somebody_else_replaced_meanwhile(
     assert rooted.state() == before
 
 
+@pytest.mark.slow
 def test_a_key_for_idempotency_stands_for_one_request(rooted: Doors, refusals: list[Refusal]) -> None:
     """Under the same key the same request is carried out once, another one is refused, and a refusal gives it back."""
     body, other = {"principal": "research", "label": "a"}, {"principal": "research", "label": "b"}

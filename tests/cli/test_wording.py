@@ -37,6 +37,7 @@ def texts() -> Iterator[tuple[str, str]]:
                     yield f"{file.name}:{node.lineno}", text
 
 
+@pytest.mark.slow
 def test_no_route_is_advised_on_a_command_line() -> None:
     """Whatever route the advice of a question names, the command line names a command, or leaves the line out."""
     found = dict(texts())

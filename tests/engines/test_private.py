@@ -169,6 +169,7 @@ def test_wide_sums_survive(engine: PrivateEngine, snapshot: Path, values: list[i
     assert isinstance(found, list) == any(abs(value) >= 2**62 for value in values)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("high", "low", "bound"),
     [
@@ -194,6 +195,7 @@ def test_sums_beyond_what_was_proved_fail(
     assert fails(engine, snapshot, statement).started
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [
@@ -394,6 +396,7 @@ def test_bombs_end_and_the_next_query_works(engine: PrivateEngine, snapshot: Pat
 # ------------------------------------------------------------------------------------------------ errors say nothing
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     "clause",
     [
@@ -422,6 +425,7 @@ def test_a01_a02_errors_in_every_clause_are_one_failure(
     ]
 
 
+@pytest.mark.slow
 def test_a05_crash_memory_and_timeout_are_the_same_failure(snapshot: Path) -> None:
     """The caller cannot tell a crash from memory, time or a bad row: same type, same text, same attributes."""
     endless = summed("(SELECT count(*) FROM range(1000000000000))", "")

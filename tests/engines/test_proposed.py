@@ -107,6 +107,7 @@ def test_a_word_for_missing_values_is_not_taken_for_a_text(tmp_path: Path, mark:
     assert [column.count(None) for column in values(tmp_path, path, table)] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_words_for_missing_values_are_found_anywhere(tmp_path: Path) -> None:
     """Several words, one of them behind the rows that the engine guesses from, beside marks of thousands and commas."""
     numbers = [str(number) for number in range(30_000)]

@@ -211,6 +211,7 @@ def test_what_no_value_can_be_read_as_is_invalid_before_it_runs(shell: ShellEngi
         shell.check((RELEASE,), sql, samples=SAMPLES)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -281,6 +282,7 @@ def test_checks_do_not_see_one_another(shell: ShellEngine) -> None:
         assert shell.check((numbers,), "SELECT n FROM other") == (("n", "DOUBLE"),)
 
 
+@pytest.mark.slow
 def test_runs_share_nothing(tmp_path: Path) -> None:
     """A run's tables, changes and temporary objects are gone in the next one, in the same worker."""
     shell = ShellEngine(workers=1)
@@ -359,6 +361,7 @@ def test_bombs_end_and_the_next_run_works(shell: ShellEngine, sql: str) -> None:
     assert run(shell, "SELECT count(*) FROM release").rows == [(3,)]
 
 
+@pytest.mark.slow
 def test_check_is_bounded_too() -> None:
     """A text that takes long to bind is given up after the timeout, not an endless wait."""
     shell = ShellEngine(workers=1)
@@ -375,6 +378,7 @@ def test_check_is_bounded_too() -> None:
         shell.close()
 
 
+@pytest.mark.slow
 def test_errors_say_nothing(shell: ShellEngine, capfd: pytest.CaptureFixture[str]) -> None:
     """A run that fails is the one constant failure, without text, cause or log of values."""
     table = ShellTable("release", (ShellColumn("v", ColumnType.TEXT, (CANARY,)),))

@@ -187,6 +187,7 @@ def test_days_are_read_in_the_declared_order_only(
         assert read(attach(tmp_path, columns, source).path, "SELECT day FROM people") == [(expected,)]
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("values", "kind", "decimal", "dates"),

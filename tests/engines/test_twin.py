@@ -135,6 +135,7 @@ def test_a_worker_asks_for_a_twin_that_it_does_not_know() -> None:
     assert unknown == twins.plan({**header, "twin": "a"})
 
 
+@pytest.mark.slow
 def test_an_engine_error_on_true_data_is_an_incident(snapshot: Path) -> None:
     """Errors, crashes and garbled answers are counted and logged as errors; time and memory are not."""
     incidents = Incidents()

@@ -35,6 +35,7 @@ def codes(tmp_path: Path, columns: tuple[Column, ...], source: TableSource) -> l
     return [finding.code for finding in refused.value.findings]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "windows-1252"])
 def test_letters_are_read_in_the_declared_encoding(tmp_path: Path, encoding: str) -> None:
     """A file in another encoding is refused with its name, and read when the encoding is declared."""
@@ -58,6 +59,7 @@ def test_a_wrong_encoding_is_found(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(4)
 @pytest.mark.parametrize(
     ("mark", "decimal", "texts", "values"),

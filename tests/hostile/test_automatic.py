@@ -65,6 +65,7 @@ def auto() -> Iterator[AutoReader]:
     made.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", list(NormPower), ids=lambda power: power.value)
 def test_choosing_bounds_answers_what_lacked_bounds_and_nothing_else(auto: AutoReader, power: NormPower) -> None:
     """Shows the same code for every text, but for sums that lacked nothing but the bounds of columns."""
@@ -107,6 +108,7 @@ BODIES += [
 """The last one is a wish for which no histogram is stored."""
 
 
+@pytest.mark.slow
 def test_requests_that_name_no_bound_are_refused_and_free(tmp_path: Path) -> None:
     """Shows problem+json, a code, and an untouched ledger for bounds of 0, below it, beyond 2^40, or of other types."""
     with auto_clinic(tmp_path) as (services, _):

@@ -23,6 +23,7 @@ def codes(reader: Reader, text: str) -> list[str]:
     return sorted({finding.code for finding in caught.value.findings})
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_hostile_text_is_refused_with_its_code(reader: Reader, theme: str) -> None:
     """Shows the code of each text of a theme; a text that is answered, or fails otherwise, is named with its line."""
@@ -79,6 +80,7 @@ def read(reader: Reader, text: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_refusals_help(reader: Reader) -> None:
     """Shows that each refusal says what and why in its own words, and marks a piece of the analyst's own text."""
     for entry in refused():

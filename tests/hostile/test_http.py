@@ -300,6 +300,7 @@ def test_texts_that_only_look_hostile_are_estimated(served: Served) -> None:
     assert served.engine.seen[seen:] == []
 
 
+@pytest.mark.slow
 @thinned(5)
 def test_no_text_of_the_corpus_cannot_be_planned(served: Served, every: int) -> None:
     """Shows the place of `cannot_be_planned`: before the charge, by the text alone, and no text of ours earns it.
@@ -314,6 +315,7 @@ def test_no_text_of_the_corpus_cannot_be_planned(served: Served, every: int) -> 
     assert PROBLEMS["cannot_be_planned"].status == 422
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     "text",
     [

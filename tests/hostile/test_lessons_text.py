@@ -91,6 +91,7 @@ def test_a1_the_rows_of_the_test_do_raise_in_sql(clinic: Clinic) -> None:
     assert raised >= 8
 
 
+@pytest.mark.slow
 def test_a2_refusals_are_written_here(caplog: pytest.LogCaptureFixture) -> None:
     """Shows that no refusal carries an exception of a library, and that nothing of a text goes to a log."""
     with caplog.at_level(logging.DEBUG):

@@ -50,6 +50,7 @@ def stored(services: Services, who: str) -> tuple[int, int]:
     return rows, int(size)
 
 
+@pytest.mark.slow
 def test_a_repeat_without_a_key_of_its_own_stores_nothing_more(home: Services) -> None:
     """The second repeat and all later ones are the first, to the letter, until the budget moves."""
     open_account(home.ledger, "anna")

@@ -328,6 +328,7 @@ def test_nonempty_leaves_out_groups_of_nobody(ages: Services) -> None:
     assert all(low[1] >= 0 for low in shown["lows"])
 
 
+@pytest.mark.slow
 def test_nonempty_shows_its_price(ages: Services) -> None:
     """Shows that a question without a count gets one, and that the estimate lists it with its share."""
     sql = "SELECT age, SUM(score) AS s FROM people GROUP BY age"
@@ -341,6 +342,7 @@ def test_nonempty_shows_its_price(ages: Services) -> None:
     assert [column["name"] for column in answer["columns"]] == ["age", "s"]
 
 
+@pytest.mark.slow
 def test_an_answer_without_any_hidden_group_says_why(groups: Services) -> None:
     """Hidden groups that are all too small are not silent, and rows that HAVING left out are no such groups."""
     sql = "SELECT score + 1 AS k, COUNT(*) AS n FROM people WHERE person_id < 3 GROUP BY k"

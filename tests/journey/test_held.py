@@ -54,6 +54,7 @@ def held(services: Services, call: str, place: int) -> tuple[dict[str, Any], lis
     return answer, [one for one in answer["warnings"] if one["code"] in ("held_to_range", "nobody_seen")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["AVG(age)", "STDDEV(age)", "VAR_POP(age)"])
 def test_noise_alone_is_named(few: Services, call: str) -> None:
     """Nobody is of one kind: where that cell has a value, the warning counts it, and no other cell."""

@@ -101,6 +101,7 @@ def asked_in_turn(services: Services) -> tuple[list[str], int]:
     return wrong, looked
 
 
+@pytest.mark.slow
 def test_no_question_reads_the_histogram_of_another(clinic: Services) -> None:
     """Other filters, groups, joins, arguments and steps have histograms of their own; equal shapes share one."""
     wrong, looked = asked_in_turn(clinic)

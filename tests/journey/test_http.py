@@ -94,6 +94,7 @@ def ready(api: Api) -> Api:
     return api
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_document_run(ready: Api) -> None:
     """Shows that every example body of the API document works against the demo data."""
     assert ready.call("analyst", "GET", "/v1/datasets").status_code == 200
@@ -151,6 +152,7 @@ def test_a_real_answer_in_every_format(ready: Api) -> None:
     assert {(row[0], int(row[1])) for row in released} == {(row[0], row[1]) for row in answer["rows"]}
 
 
+@pytest.mark.slow
 def test_refusals_over_http_are_problems_and_free(ready: Api) -> None:
     """Shows a refusal as problem+json with code, place and advice, and that it is not charged."""
     refused = ready.call("analyst", "POST", "/v1/queries", {"dataset": "demo", "sql": "SELECT * FROM patients"})

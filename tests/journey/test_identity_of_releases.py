@@ -35,6 +35,7 @@ def edited(services: Services, path: Path, before: str, after: str) -> None:
     attach(services, path)
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -59,6 +60,7 @@ def test_an_edit_elsewhere_does_not_sell_the_same_answer_again(
         assert again["rows"] == before_it["rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("sql", "before", "after"),
@@ -79,6 +81,7 @@ def test_an_edit_of_what_was_read_is_another_question(
     assert asked(services, sql)["provenance"]["releases"] != first["provenance"]["releases"]
 
 
+@pytest.mark.slow
 def test_an_estimate_shows_the_error_of_the_stored_release(home: tuple[Services, Path]) -> None:
     """Whoever asked at epsilon 4 and now asks at 1 gets the better release: the estimate says how exact that one is."""
     services, _ = home

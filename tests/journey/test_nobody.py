@@ -89,6 +89,7 @@ def test_what_is_all_null_is_null(served: tuple[Api, Services], call: str) -> No
     assert abs(computed["rows"][0][1] - PEOPLE) < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["AVG(nothing)", "SUM(nothing)"])
 def test_groups_of_what_is_all_null(served: tuple[Api, Services], call: str) -> None:
     """Each group is null, and the warning counts them."""

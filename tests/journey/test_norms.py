@@ -357,6 +357,7 @@ def test_sums_at_the_time_limit_keep_their_histogram(clinic: Services, monkeypat
     assert not clinic.ledger.audit().findings
 
 
+@pytest.mark.slow
 def test_a_failure_of_the_first_statement_before_it_starts_is_given_back(
     clinic: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +384,7 @@ def test_what_was_not_charged_is_not_released(clinic: Services) -> None:
         clinic.journey.complete(short)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "free"), [("free", True), ("no", False)])
 def test_a_histogram_is_shared_as_releases_are(tmp_path: Path, shared: str, free: bool) -> None:
     """Shows that another analyst's histogram chooses only where the policy lets it be read."""
@@ -393,6 +395,7 @@ def test_a_histogram_is_shared_as_releases_are(tmp_path: Path, shared: str, free
         assert (other["provenance"]["norms"][0]["source"] == "stored") == free
 
 
+@pytest.mark.slow
 def test_a_shared_histogram_is_charged_to_its_reader(tmp_path: Path) -> None:
     """Shows the policy `charged`: the histogram of another analyst costs the reader what it cost there."""
     with auto_clinic(tmp_path, shared="charged") as (services, _):
@@ -404,6 +407,7 @@ def test_a_shared_histogram_is_charged_to_its_reader(tmp_path: Path) -> None:
         assert abs(charged_mu(services, two) / charged_mu(services, one) - 2 + HISTOGRAM_SHARE) < Fraction(1, 10**6)
 
 
+@pytest.mark.slow
 def test_sums_at_anothers_norm_are_not_read_without_its_histogram(tmp_path: Path) -> None:
     """Forbids, under `charged`, to show a norm and a cut of a histogram that the reader's account never paid for.
 
@@ -426,6 +430,7 @@ def test_sums_at_anothers_norm_are_not_read_without_its_histogram(tmp_path: Path
         assert charged_mu(services, two) > spent
 
 
+@pytest.mark.slow
 def test_new_data_need_a_new_histogram_and_an_old_one_may_choose(tmp_path: Path) -> None:
     """Shows that a histogram of other data never says what is cut, and chooses only where a width is promised."""
     with auto_clinic(tmp_path) as (services, _):

@@ -107,6 +107,7 @@ def test_questions_at_once_are_charged_what_they_ask_for(
     assert services.ledger.audit().ok
 
 
+@pytest.mark.slow
 def test_a_profile_is_charged_no_more_than_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that the root pays for between price and reservation of a profile has it priced anew."""
     with clinic_in(tmp_path) as (services, _):

@@ -132,6 +132,7 @@ def profile_root(services: Services) -> str:
     return root.id
 
 
+@pytest.mark.slow
 def test_a_second_one_is_refused(made: tuple[Services, dict[str, Any], Account]) -> None:
     """With what stands there, and no charge."""
     services, profile, _ = made
@@ -178,6 +179,7 @@ def small(tmp_path: Path) -> Iterator[Callable[[str], Services]]:
         yield start
 
 
+@pytest.mark.slow
 def test_no_units_and_nothing_but_null(small: Callable[[str], Services]) -> None:
     """Nobody, or columns without a value: numbers near zero, and null for what nothing can be said of."""
     services = small("1,,,,\n")
@@ -192,6 +194,7 @@ def test_no_units_and_nothing_but_null(small: Callable[[str], Services]) -> None
         assert column["null"] is None
 
 
+@pytest.mark.slow
 def test_a_pure_account_pays_in_epsilon(small: Callable[[str], Services]) -> None:
     """With Laplace noise, whose sums have longer tails; the charge is the epsilon that was asked for."""
     services = small("".join(f"{n},{n % 90},{n}.5,a,2020-01-01\n" for n in range(500)))
@@ -201,6 +204,7 @@ def test_a_pure_account_pays_in_epsilon(small: Callable[[str], Services]) -> Non
     assert services.ledger.standing(root).remaining_epsilon() == 199
 
 
+@pytest.mark.slow
 def test_refusals_before_a_charge(small: Callable[[str], Services], monkeypatch: pytest.MonkeyPatch) -> None:
     """No dataset, no root, more than the policy allows or than is left: nothing is charged."""
     services = small("1,2,3,a,2020-01-01\n")
@@ -224,6 +228,7 @@ def test_refusals_before_a_charge(small: Callable[[str], Services], monkeypatch:
     assert services.ledger.standing(root).remaining_epsilon() == Fraction(1, 2)
 
 
+@pytest.mark.slow
 def test_a_failure_is_opaque_charged_and_may_be_tried_again(
     small: Callable[[str], Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +258,7 @@ def test_a_failure_is_opaque_charged_and_may_be_tried_again(
     assert len(waited) == 2
 
 
+@pytest.mark.slow
 def test_a_profile_that_is_being_made_is_not_begun_twice(
     small: Callable[[str], Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:

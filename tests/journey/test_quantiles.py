@@ -85,6 +85,7 @@ def test_several_quantiles_in_one_call(services: Services, home: Path) -> None:
     assert abs(third - np.quantile(ages, 0.75)) <= 1
 
 
+@pytest.mark.slow
 def test_an_answer_is_stored_and_served_again(services: Services) -> None:
     """Asked twice it is one answer, and costs once; at another confidence its intervals are others."""
     asked = question("SELECT MEDIAN(age) AS m, MEDIAN(age) / 2 AS half FROM people", "anna", epsilon="1")

@@ -55,6 +55,7 @@ def test_a_retry_is_answered_after_the_dataset_was_removed(home: tuple[Services,
         attach(services, path)
 
 
+@pytest.mark.slow
 def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: tuple[Services, Path]) -> None:
     """Shows the stored bytes where the same question is refused today by policy and by budget."""
     services, path = home
@@ -74,6 +75,7 @@ def test_a_retry_is_answered_after_the_policy_and_the_limit_were_lowered(home: t
         attach(services, path)
 
 
+@pytest.mark.slow
 def test_a_server_whose_ledger_was_removed_is_not_ready_and_answers_nobody(tmp_path: Path) -> None:
     """Shows 503 at /readyz and for a question after `rm ledger.sqlite*`, since its commits are lost."""
     with clinic_in(tmp_path) as (services, _):

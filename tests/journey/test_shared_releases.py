@@ -54,6 +54,7 @@ def shared(tmp_path: Path) -> Iterator[Shared]:
         yield Shared(services, path)
 
 
+@pytest.mark.slow
 def test_charged_debits_the_reader_and_shows_it(shared: Shared) -> None:
     """The same numbers, charged to the reader's account and not to the root again; the next reading is free."""
     shared.policy("charged")
@@ -106,6 +107,7 @@ def test_what_was_read_does_not_open_the_floor(shared: Shared) -> None:
     assert shared.spent("root") == root
 
 
+@pytest.mark.slow
 def test_a_limit_of_a_thousandth_reads_no_epsilon_one_release_for_nothing(shared: Shared) -> None:
     """With `charged` a small limit bounds what is read; with `free` it does not, and the budget says whose does."""
     shared.policy("charged")
@@ -129,6 +131,7 @@ def test_a_limit_of_a_thousandth_reads_no_epsilon_one_release_for_nothing(shared
     assert guess("small") == "0.5003"
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(6)
 @pytest.mark.parametrize("way", ["no", "'no'", "false", "charged", "free", "true"])
 def test_every_spelling_says_what_it_means(shared: Shared, way: str) -> None:

@@ -132,6 +132,7 @@ def test_what_the_profile_does_not_say_is_refused(profiled: Services, sql: str) 
     assert caught.value.findings[0].code == "accuracy_unreachable"
 
 
+@pytest.mark.slow
 def test_an_estimate_says_expected_sizes_and_relative_errors(
     profiled: Services, plain: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

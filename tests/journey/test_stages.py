@@ -161,6 +161,7 @@ def test_both_stages_are_charged_before_the_first_and_divide_the_spend(services:
     assert 0 < charged(later) < 1
 
 
+@pytest.mark.slow
 def test_another_release_of_the_first_number_is_another_question(services: Services) -> None:
     """Shows that a better first release, bought in between, is not taken for the one that the count was made at."""
     who = analyst(services)

@@ -259,6 +259,7 @@ def test_no_lease_ends_with_tables_that_its_worker_would_die_with(
     assert all(shared is None or not shared.kept for _, shared in last.values())
 
 
+@pytest.mark.slow
 def test_the_first_charge_takes_as_much_as_a_run_must(tmp_path: Path) -> None:
     """Shows the floor: where a share of the default spend would be below it, the histogram takes more."""
     path = write_auto_clinic(tmp_path / "sources")
@@ -278,6 +279,7 @@ def test_the_first_charge_takes_as_much_as_a_run_must(tmp_path: Path) -> None:
         assert services.journey.complete(admitted)
 
 
+@pytest.mark.slow
 def test_what_the_first_charge_read_of_others_is_no_part_of_what_was_measured(tmp_path: Path) -> None:
     """Shows that an answer lists no parts where one of its charges was for reading what another analyst paid for."""
     with auto_clinic(tmp_path, shared="charged") as (services, _):
@@ -287,6 +289,7 @@ def test_what_the_first_charge_read_of_others_is_no_part_of_what_was_measured(tm
         assert answer["accounting"]["parts"] == []
 
 
+@pytest.mark.slow
 def test_what_was_read_of_others_is_not_given_back_where_the_second_run_never_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

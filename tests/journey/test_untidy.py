@@ -82,6 +82,7 @@ def asked(api: Api, sql: str, path: str = "/v1/queries", **options: Any) -> tupl
     return sent.status_code, dict(json.loads(sent.content))
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("call", ["AVG", "SUM", "STDDEV", "COUNT"])
 def test_every_column_is_answered_or_warned_of(served: tuple[Services, Api], column: str, call: str) -> None:
@@ -121,6 +122,7 @@ def test_no_units_at_all(served: tuple[Services, Api]) -> None:
             assert norm["cut"] is None or norm["cut"]["share"] + 2 * norm["cut"]["error"] >= 0
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("bound", [0, -1, 2**41, 2**62, 1.5, "4"])
 @pytest.mark.parametrize("name", ["rows_per_unit", "groups_per_unit", "rows_per_unit_and_group"])
 def test_bounds_that_are_none_are_refused(served: tuple[Services, Api], name: str, bound: object) -> None:

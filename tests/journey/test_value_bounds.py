@@ -169,6 +169,7 @@ def test_an_average_of_a_column_without_bounds_is_answered(ask: Ask) -> None:
     assert Fraction(charged["epsilon"]) <= 20
 
 
+@pytest.mark.slow
 def test_what_anothers_bounds_decide_is_not_read_without_their_histogram(tmp_path: Path) -> None:
     """Forbids, under `charged`, to show value bounds, or what follows from them, to whom their histogram was not sold.
 
@@ -248,6 +249,7 @@ def test_both_families_answer(ask: Ask, noise: NoiseFamily) -> None:
     assert bounds(visits)["paid"][2] == "chosen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", list(NoiseFamily))
 def test_bounds_and_norms_are_chosen_in_one_question(ask: Ask, noise: NoiseFamily) -> None:
     """Under `contribution: auto` three stages: values, then norms within the chosen bounds, then sums; all stored."""
@@ -308,6 +310,7 @@ def test_an_estimate_says_what_will_be_chosen(ask: Ask) -> None:
     assert after["columns"][1]["half_width"] is not None
 
 
+@pytest.mark.slow
 def test_a_width_is_kept_at_stored_bounds(ask: Ask) -> None:
     """A width at the bounds of a stored histogram is kept, and priced at them."""
     sql = "SELECT SUM(income) FROM people"
@@ -338,6 +341,7 @@ def test_what_the_text_clips_buys_no_histogram(ask: Ask) -> None:
     assert len(answer["provenance"]["releases"]) == 1
 
 
+@pytest.mark.slow
 def test_bounds_follow_from_the_noise_at_the_norm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that norms are known before bounds are chosen, in a first question and where values are stored.
 

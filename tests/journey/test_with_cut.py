@@ -85,6 +85,7 @@ def test_it_is_a_question_of_its_own_for_free(clinic: Services) -> None:
     assert "with_cut" not in ask(clinic, WARD, who, epsilon="3")
 
 
+@pytest.mark.slow
 def test_what_is_not_stored_is_said(clinic: Services) -> None:
     """Shows the public sentence on rows that no answer has; nothing of it is counted."""
     answer = ask(clinic, WARD, analyst(clinic), epsilon="3")

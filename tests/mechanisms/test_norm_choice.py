@@ -226,6 +226,7 @@ def test_what_is_cut_over_many_cells_is_within_what_is_stated(exponent: float, c
     assert np.mean(held) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laplace", [False, True])
 def test_noise_in_far_bins_is_no_unit(laplace: bool) -> None:
     """Shows that the norm of 2,000 units with one to four rows stays near four, whatever the law of the noise is.

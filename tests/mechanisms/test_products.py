@@ -101,6 +101,7 @@ def held(statistic: Statistic, estimate: Estimate) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", PRICES)
 @pytest.mark.parametrize(
     ("shape", "rows"),

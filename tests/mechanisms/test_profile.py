@@ -49,6 +49,7 @@ def _quantile_misses(law: Law, scale: float, told_scale: float, level: float) ->
     return misses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale"), LAWS)
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.95])
 def test_a_quantile_lies_in_its_set(law: Law, scale: float, level: float) -> None:
@@ -61,6 +62,7 @@ def test_a_set_for_less_noise_is_noticed() -> None:
     assert _quantile_misses(Law.NORMAL, 60.0, 6.0, 0.05) > MISSES_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale"), LAWS)
 def test_counts_differences_and_shares_cover(law: Law, scale: float) -> None:
     """Each range has its true value at least as often as was said."""
@@ -79,6 +81,7 @@ def test_counts_differences_and_shares_cover(law: Law, scale: float) -> None:
     assert max(misses.values()) <= MISSES_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scale"), LAWS)
 def test_rows_cover(law: Law, scale: float) -> None:
     """All rows lie within their ends, and the lower end is not far below."""

@@ -86,6 +86,7 @@ def test_a_key_gives_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
     assert drawn == [32, 16] * 3
 
 
+@pytest.mark.slow
 def test_words_look_uniform_and_never_repeat() -> None:
     """Every bit is set about half the time (7 sigma: false alarm below 1e-9), no word twice."""
     words = SystemBits().words(1_000_000)

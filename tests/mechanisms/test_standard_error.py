@@ -79,6 +79,7 @@ def test_an_estimate_tells_its_error_in_advance(services: Services) -> None:
     assert all(0 < entry["standard_error"] <= entry["standard_error_at_most"] for entry in by_rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("price", PRICES, ids=lambda price: type(price).__name__)
 @pytest.mark.parametrize("shape", ["spread", "narrow"])
 def test_error_and_interval_hold(price: Price, shape: str) -> None:

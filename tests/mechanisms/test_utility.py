@@ -66,6 +66,7 @@ def test_errors_reach_the_vectors(vector: dict) -> None:
         assert reached < min(others)
 
 
+@pytest.mark.slow
 @pytest.mark.adult
 @pytest.mark.parametrize("vector", SEEDS, ids=lambda v: f"{v['col']}-{v['eps']}")
 def test_chosen_value_bounds_are_no_worse_than_trying_one_after_another(vector: dict) -> None:

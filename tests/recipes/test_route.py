@@ -57,6 +57,7 @@ def test_what_promises_the_route_cannot_be_forgotten(tmp_path: Path) -> None:
     assert failed == KEPT_IN_STEP, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left_out", "instead", "why"), LEFT_OUT)
 def test_without_roles_or_sight_nothing_starts(tmp_path: Path, left_out: str, instead: str, why: str) -> None:
     """Shows that a route which does not say whom it serves, or who sees what it names, stops the server by its path."""

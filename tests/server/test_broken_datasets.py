@@ -139,6 +139,7 @@ def check_others_are_served(services: Services) -> None:
     assert account.used_share() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(6)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_broken_dataset_does_not_stop_the_start(home: Path, lines: io.StringIO, damage: str) -> None:

@@ -381,6 +381,7 @@ def test_a_column_of_using_leaves_computed_columns_their_intervals(shell: ShellE
     assert all(low[2] is not None for low in told.lows), told.reasons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "code"),
     [

@@ -186,6 +186,7 @@ def own(tmp_path: Path) -> Iterator[Services]:
         yield services
 
 
+@pytest.mark.slow
 def test_the_registrar_replaces_only_what_it_was_told_to(own: Services) -> None:
     """The rule at its real place: tags, any version, none, another name, and what comes back after its removal."""
     registrar, registry = own.registrar, own.registry
@@ -235,6 +236,7 @@ def test_a_missing_dataset_file_is_not_a_fault_of_the_server(own: Services) -> N
         own.registrar.register_file("closed.yaml", actor="a")
 
 
+@pytest.mark.slow
 def test_a_server_without_a_snapshot_is_not_ready(own: Services) -> None:
     """`/readyz` stayed 200 while every question to the dataset failed."""
     check = next(check for check in own.checks if check.name == "snapshots")

@@ -106,6 +106,7 @@ def accounts(draw: st.DrawFn) -> tuple[Account, ...]:
     return replace(leaf, spent=history), replace(root, spent=history)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     path=accounts(),
@@ -167,6 +168,7 @@ def test_the_short_way_to_a_price_is_the_long_one(
 # The floor (point 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NoiseFamily)
 @pytest.mark.parametrize("kind", ["count", "sum", "hidden"])
 @pytest.mark.parametrize("root", [account(1, "1e-6"), account(20, "1e-5"), account(10)], ids=["1", "20", "pure"])

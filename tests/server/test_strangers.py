@@ -146,6 +146,7 @@ def test_the_probes_see_a_difference(world: World) -> None:
             assert (there[0], absent[0]) == (200, 404), name
 
 
+@pytest.mark.slow
 def test_every_route_that_names_something_sees_it(world: World) -> None:
     """Each parameter of a path that strangers may write has its dependency, and the table of them is used."""
     routes = [route for route in world.api.app.routes if isinstance(route, APIRoute)]

@@ -96,6 +96,7 @@ def test_trees_hold_no_word_of_an_engine(outlines: str) -> None:
     assert ENGINE_WORDS.search(outlines) is None
 
 
+@pytest.mark.slow
 def test_every_kind_of_node_occurs(outlines: str) -> None:
     """The corpora hold each kind of value and layer, so statements that stay the same keep all of the dialect."""
     names = [kind.__name__ for kind in kinds()]

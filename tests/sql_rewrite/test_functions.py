@@ -588,6 +588,7 @@ def nested(draw: st.DrawFn, kind: ColumnType, depth: int) -> Expression:
         return draw(st.sampled_from(_LEAVES[kind]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_nested_expressions(data: st.DataObject) -> None:

@@ -59,6 +59,7 @@ def suggestions() -> Iterator[tuple[str, str]]:
                         yield line, text
 
 
+@pytest.mark.slow
 def test_no_advice_holds_half_a_query() -> None:
     """Shows that a query in advice is whole: three dots stand for what nobody can run."""
     halves = [line for line, _ in suggestions() if re.search(r"SELECT .*\.\.\.", line) or "FROM ..." in line]

@@ -105,6 +105,7 @@ def cycles(rules: dict[str, ast.AST], tables: tuple[str, ...]) -> set[str]:
     return cyclic
 
 
+@pytest.mark.slow
 def test_every_cycle_of_the_parser_takes_a_step() -> None:
     """Shows that no rule of the parser comes back to itself without a look into a metered table, but for the exempt."""
     found = rules()

@@ -130,6 +130,7 @@ def failures(texts: Iterator[tuple[str, str]]) -> tuple[int, list[tuple[str, str
     return number, wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "least"), [("newcomers", 10), ("first steps", 15), ("calls", 400), ("hostile", 150), ("battery", 10)]
 )

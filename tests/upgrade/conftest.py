@@ -20,10 +20,15 @@ DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks homes that are upgraded on PostgreSQL at night. Before what `tests/conftest.py` does with that mark."""
+    """Marks homes that are upgraded on PostgreSQL at night, and all but the newest slow.
+
+    Before what `tests/conftest.py` does with these marks.
+    """
     for item in items:
         if item.path.parent == Path(__file__).parent and isinstance(item, pytest.Function):
             made = getattr(item, "callspec", None)
+            if made is not None and made.params.get("version") != next(reversed(LEFT)):
+                item.add_marker(pytest.mark.slow)
             if made is not None and made.params.get("old") == "postgresql" and made.params["version"] in ON_SQLITE:
                 item.add_marker(pytest.mark.nightly)
 
