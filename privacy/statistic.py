@@ -16,7 +16,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
 from privacy.rank_tree import RankTree
-from privacy.statistic_kind import MOMENT_DEGREES, PRODUCT_DEGREES, StatisticKind
+from privacy.statistic_kind import Encoded, RowAdds, StatisticKind, coordinates_of, units_of_row
 from privacy.unit import Neighbouring
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
     "Sensitivity",
     "Statistic",
     "StatisticKind",
-    "units_of_row",
 ]
 
 
@@ -81,23 +80,6 @@ class Encoding:
         return max(abs(self.lowest), abs(self.highest), 1)
 
 
-def units_of_row(
-    kind: StatisticKind, *, highest: int, degree: int, second_highest: int = 1, second_degree: int = 0
-) -> int:
-    """Integer units that one row is worth (of a sum: one step of it) before its privacy unit is scaled to a norm."""
-    match kind:
-        case (
-            StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM | StatisticKind.RANKS
-        ):
-            return 1
-        case StatisticKind.MOMENTS:
-            return int(highest**degree)
-        case StatisticKind.PRODUCTS:
-            return int(highest**degree * second_highest**second_degree)
-        case _:
-            assert_never(kind)
-
-
 @dataclass(frozen=True, slots=True)
 class Statistic:
     """A family of integer sums per cell that share one argument, one sensitivity and one noise."""
@@ -131,47 +113,39 @@ class Statistic:
     were made with them."""
 
     def __post_init__(self) -> None:
-        assert (self.tree is not None) == (self.kind is StatisticKind.RANKS)
-        match self.kind:
-            case StatisticKind.UNITS:
+        described = self.kind.described
+        assert (self.tree is not None) == (described.row is RowAdds.NODES)
+        assert (self.second is not None) == described.pairs
+        match described.encoded:
+            case Encoded.NEVER:
                 assert self.encoding is None
-                self._require_one_coordinate()
-            case StatisticKind.WEIGHTS:
-                assert self.encoding is not None
-                self._require_one_coordinate()
-            case StatisticKind.COUNT:
+            case Encoded.SCALED:
                 assert (self.encoding is not None) == self.fractional
-                self._require_one_coordinate()
-            case StatisticKind.SUM:
+            case Encoded.ALWAYS:
                 assert self.encoding is not None
-                self._require_one_coordinate()
-            case StatisticKind.MOMENTS:
-                assert self.encoding is not None
-                assert self.encoding.lowest == 0
-                assert self.encoding.highest > 0
-                assert self.degree in MOMENT_DEGREES
-                assert self.degree == 1 or not (self.raised or self.lowered)
-                assert self.coordinates == self.degree + 1 + self.raised + self.lowered + self.counts_nulls
-            case StatisticKind.PRODUCTS:
-                for encoding, degree in ((self.encoding, self.degree), (self.second, self.second_degree)):
-                    assert encoding is not None
-                    assert encoding.lowest == 0
-                    assert encoding.highest > 0
-                    assert degree in PRODUCT_DEGREES
-                assert not self.raised
-                assert not self.lowered
-                assert self.coordinates == (self.degree + 1) * (self.second_degree + 1) + self.counts_nulls
-            case StatisticKind.RANKS:
-                assert self.encoding is not None
-                assert self.tree is not None
-                assert self.encoding.lowest == 0
-                assert self.encoding.highest < self.tree.places
-                assert self.coordinates == self.tree.nodes
-                assert not self.degree
-                assert not self.counts_nulls
             case _:
-                assert_never(self.kind)
-        assert (self.second is not None) == (self.kind is StatisticKind.PRODUCTS)
+                assert_never(described.encoded)
+        for encoding, degree in ((self.encoding, self.degree), (self.second, self.second_degree)):
+            if encoding is None or not described.degrees:
+                assert not degree
+            else:
+                assert encoding.lowest == 0
+                assert encoding.highest > 0
+                assert degree in described.degrees
+        if self.tree is not None:
+            assert self.encoding is not None
+            assert self.encoding.lowest == 0
+            assert self.encoding.highest < self.tree.places
+        assert not self.counts_nulls or described.degrees
+        # The two ways to bound a sum are those of one value of degree 1.
+        assert not (self.raised or self.lowered) or (self.degree == 1 and not described.pairs)
+        assert self.coordinates == coordinates_of(
+            self.kind,
+            degree=self.degree,
+            second_degree=self.second_degree,
+            others=self.raised + self.lowered + self.counts_nulls,
+            nodes=1 if self.tree is None else self.tree.nodes,
+        )
 
     @property
     def row_units(self) -> int:
@@ -197,26 +171,19 @@ class Statistic:
     @property
     def of_one_row(self) -> tuple[int, int]:
         """The least and the most that one row adds to a coordinate; the most also to all coordinates together."""
-        match self.kind:
-            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
+        match self.kind.described.row:
+            case RowAdds.ONE:
                 return 0, 1 if self.encoding is None else self.encoding.highest
-            case StatisticKind.SUM:
+            case RowAdds.STEPS:
                 assert self.encoding is not None
                 return min(self.encoding.lowest, 0), max(self.encoding.highest, 0)
-            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
+            case RowAdds.WORTH:
                 return 0, self.row_units
-            case StatisticKind.RANKS:
+            case RowAdds.NODES:
                 assert self.tree is not None
                 return 0, self.tree.worth * self.tree.levels
             case _:
-                assert_never(self.kind)
-
-    def _require_one_coordinate(self) -> None:
-        assert self.degree == 0
-        assert not self.raised
-        assert not self.lowered
-        assert not self.counts_nulls
-        assert self.coordinates == 1
+                assert_never(self.kind.described.row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import assert_never
 from privacy.norms import NormOf, NormPower
 from privacy.release import BoundsNote, NormNote
 from privacy.statistic import Estimate, StatisticKind
+from privacy.statistic_kind import Estimated
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 
@@ -48,21 +49,17 @@ def _scaled(core: BoundedCore, estimate: Estimate) -> str:
             scaled = f"each unit scaled down to the norm of its sums{place}"
         case _:
             assert_never(norm.of)
-    match estimate.kind.statistic:
-        case StatisticKind.UNITS:
-            return f"units, {scaled}"
-        case StatisticKind.COUNT:
-            return f"{'units' if norm.of is NormOf.UNITS else 'rows'}, {scaled}"
-        case StatisticKind.SUM:
-            return f"each unit's sum{' in a group' if core.core.keys else ''}, {scaled}"
-        case StatisticKind.MOMENTS | StatisticKind.RANKS:
-            return f"over rows, {scaled}"
-        case StatisticKind.PRODUCTS:
-            return f"over rows with both values, {scaled}"
-        case StatisticKind.WEIGHTS:
-            raise AssertionError("no aggregate is computed from weights")
-        case _:
-            assert_never(estimate.kind.statistic)
+    kind = estimate.kind.statistic
+    said = _estimated(kind)
+    if kind is StatisticKind.COUNT and norm.of is NormOf.UNITS:
+        said = _estimated(StatisticKind.UNITS)
+    return f"{said.of}{' in a group' if said.in_group and core.core.keys else ''}, {scaled}"
+
+
+def _estimated(kind: StatisticKind) -> Estimated:
+    """What an aggregate of a kind estimates. Requires: there is one."""
+    assert kind.described.estimated is not None
+    return kind.described.estimated
 
 
 def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) -> str:
@@ -79,19 +76,9 @@ def _counted(core: BoundedCore, contribution: Contribution, estimate: Estimate) 
     bound = f"{contribution.rows:,} {_rows(contribution.rows)}"
     place = " and group" if core.core.keys else ""
     total = f", {contribution.total:,} over all groups" if contribution.scaled else ""
-    match asked:
-        case StatisticKind.COUNT:
-            return f"rows, at most {bound} per unit{place}{total}"
-        case StatisticKind.SUM:
-            return f"each unit's sum{place and ' in a group'}, clipped to what {bound} can be worth{total}"
-        case StatisticKind.PRODUCTS:
-            return f"over rows with both values, each unit weighing as its rows, at most {bound} per unit{place}{total}"
-        case StatisticKind.MOMENTS | StatisticKind.RANKS:
-            return f"over rows, each unit weighing as its rows, at most {bound} per unit{place}{total}"
-        case StatisticKind.WEIGHTS:
-            raise AssertionError("no aggregate is computed from weights")
-        case _:
-            assert_never(asked)
+    said = _estimated(asked)
+    group = " in a group" if said.in_group and core.core.keys else ""
+    return f"{said.of}{group}{said.held.format(bound=bound, place=place, total=total)}"
 
 
 def _distinct(core: BoundedCore, estimate: Estimate) -> bool:

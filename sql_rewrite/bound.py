@@ -43,6 +43,7 @@ from privacy.statistic import (
     Statistic,
     StatisticKind,
 )
+from privacy.statistic_kind import coordinates_of
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.builder import Builder, Family, Pair
 from sql_rewrite.choices import described_choice, hidden_candidates
@@ -398,19 +399,13 @@ class _Builder(Builder):
         scaled = contribution.scaled and not units and distinct is None
         l1_rows = groups if units else contribution.l1_rows
         l2_squared_rows = groups if units else contribution.l2_squared_rows
-        match kind:
-            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT | StatisticKind.SUM:
-                coordinates = 1
-            case StatisticKind.MOMENTS:
-                coordinates = degree + 1 + raised + lowered + counts_nulls
-            case StatisticKind.PRODUCTS:
-                assert second is not None
-                coordinates = (degree + 1) * (second[2] + 1) + counts_nulls
-            case StatisticKind.RANKS:
-                assert tree is not None
-                coordinates = tree.nodes
-            case _:
-                assert_never(kind)
+        coordinates = coordinates_of(
+            kind,
+            degree=degree,
+            second_degree=0 if second is None else second[2],
+            others=raised + lowered + counts_nulls,
+            nodes=1 if tree is None else tree.nodes,
+        )
         levels = 1 if tree is None else tree.levels
         # A unit with one row is in one node of each level.
         changed = levels if tree is not None and contribution.one_row else coordinates

@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from privacy.norms import Norm
 from privacy.policy import KeyValue
-from privacy.statistic import CoreStatistics, Encoding, Statistic, units_of_row
+from privacy.statistic import CoreStatistics, Encoding, Statistic
+from privacy.statistic_kind import units_of_row
 from sql_rewrite.clipped import clipped_columns
 from sql_rewrite.contribution import Bounding, Contribution, NormedContribution
 from sql_rewrite.expressions import Expression, Value

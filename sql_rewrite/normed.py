@@ -30,6 +30,7 @@ from privacy.norms import NORM_GRAIN, NORM_MAX, Norm, NormOf, NormPower
 from privacy.policy import ColumnType, Dataset
 from privacy.rank_tree import RankTree
 from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind
+from privacy.statistic_kind import coordinates_of
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic, finer
 from sql_rewrite.builder import Builder, Family, Pair
 from sql_rewrite.contribution import Bounding, NormedContribution
@@ -260,9 +261,13 @@ class NormedBuilder(Builder):
         if kind is StatisticKind.COUNT and norm is not None:
             encoding = Encoding(Fraction(0), Fraction(1), 0, 1)
         one = Fraction(1)
-        coordinates = (degree + 1) * (1 if second is None else second[2] + 1) + counts_nulls if degree else 1
-        if tree is not None:
-            coordinates = tree.nodes
+        coordinates = coordinates_of(
+            kind,
+            degree=degree,
+            second_degree=0 if second is None else second[2],
+            others=counts_nulls,
+            nodes=1 if tree is None else tree.nodes,
+        )
         self.statistics.append(
             BoundedStatistic(
                 statistic=Statistic(
