@@ -13,6 +13,7 @@ from typing import Self, assert_never
 __all__ = [
     "MOMENT_DEGREES",
     "PRODUCT_DEGREES",
+    "Counts",
     "DescribedKind",
     "Encoded",
     "Estimated",
@@ -43,6 +44,13 @@ class RowAdds(enum.Enum):
 
     NODES = "nodes"
     """Its worth to one node of each level of a tree: each node is a coordinate."""
+
+
+class Counts(enum.Enum):
+    """What an aggregate without an argument counts."""
+
+    UNITS = "units"
+    ROWS = "rows"
 
 
 class Encoded(enum.Enum):
@@ -81,6 +89,9 @@ class DescribedKind:
     beyond: str
     """What docs/sql.md says an aggregate of it does with a unit of more rows than are allotted to it in a group."""
 
+    counts: Counts | None
+    """What an aggregate of it without an argument counts; None where there is no such aggregate."""
+
     row: RowAdds
 
     encoded: Encoded
@@ -103,6 +114,7 @@ class StatisticKind(enum.Enum):
         stored="units",
         of_values=False,
         beyond="counts once in each of its groups",
+        counts=Counts.UNITS,
         row=RowAdds.ONE,
         encoded=Encoded.NEVER,
         estimated=Estimated("units", ""),
@@ -113,6 +125,7 @@ class StatisticKind(enum.Enum):
         stored="weights",
         of_values=False,
         beyond="counts in each of its groups by one over the root of their number",
+        counts=None,
         row=RowAdds.ONE,
         encoded=Encoded.ALWAYS,
         estimated=None,
@@ -123,6 +136,7 @@ class StatisticKind(enum.Enum):
         stored="count",
         of_values=False,
         beyond="counts the allotted rows",
+        counts=Counts.ROWS,
         row=RowAdds.ONE,
         encoded=Encoded.SCALED,
         estimated=Estimated("rows", ", at most {bound} per unit{place}{total}"),
@@ -133,6 +147,7 @@ class StatisticKind(enum.Enum):
         stored="sum",
         of_values=True,
         beyond="its whole sum, clipped to what the allotted rows could be worth at the bounds of x",
+        counts=None,
         row=RowAdds.STEPS,
         encoded=Encoded.ALWAYS,
         estimated=Estimated("each unit's sum", ", clipped to what {bound} can be worth{total}", in_group=True),
@@ -143,6 +158,7 @@ class StatisticKind(enum.Enum):
         stored="moments",
         of_values=True,
         beyond="its own mean and spread, weighted by the allotted rows: units weigh by rows, never by values",
+        counts=None,
         row=RowAdds.WORTH,
         encoded=Encoded.ALWAYS,
         degrees=MOMENT_DEGREES,
@@ -158,6 +174,7 @@ class StatisticKind(enum.Enum):
         stored="products",
         of_values=True,
         beyond="its own means and spreads of both, weighted by the allotted rows with both values",
+        counts=None,
         row=RowAdds.WORTH,
         encoded=Encoded.ALWAYS,
         degrees=PRODUCT_DEGREES,
@@ -172,6 +189,7 @@ class StatisticKind(enum.Enum):
         stored="ranks",
         of_values=True,
         beyond="is the quantile of its rows, each weighted by the allotted part of them",
+        counts=None,
         row=RowAdds.NODES,
         encoded=Encoded.ALWAYS,
         estimated=Estimated("over rows", _WEIGHING),

@@ -64,6 +64,7 @@ from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
 from sql_rewrite.refuse import refuse
+from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.value_bounds import proved_range
 
 __all__ = ["BoundedCore", "BoundedNorm", "BoundedStatistic", "bound", "bound_core"]
@@ -448,14 +449,6 @@ class _Builder(Builder):
 
 def _holder(function: AggregateFunction, sum_alone: str | None, shared: str | None) -> str:
     """Which of a family's statistics holds an aggregate: the sum by itself where there is one, or the moments."""
-    match function.statistic:
-        case StatisticKind.SUM:
-            holds = shared if sum_alone is None else sum_alone
-        case StatisticKind.COUNT | StatisticKind.MOMENTS:
-            holds = shared
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.PRODUCTS | StatisticKind.RANKS:
-            raise AssertionError("units have no argument; pairs of values and quantiles are families of their own")
-        case _:
-            assert_never(function.statistic)
+    holds = sums_of(function.statistic).holder(sum_alone, shared)
     assert holds is not None
     return holds

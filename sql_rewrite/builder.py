@@ -13,6 +13,7 @@ from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Collector
 from privacy.statistic import Encoding, Estimate, StatisticKind
+from privacy.statistic_kind import Counts
 from sql_rewrite.bounded import BoundedNorm, BoundedStatistic
 from sql_rewrite.encodings import product_encodings
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
@@ -206,19 +207,18 @@ class Builder(ABC):
     def _without_argument(self, family: Family, aggregate: Aggregate, carriers: Carriers) -> Estimate:
         """The estimate of a count of rows or units."""
         function = aggregate.function
-        match function.statistic:
-            case StatisticKind.UNITS:
+        counts = function.statistic.described.counts
+        match counts:
+            case Counts.UNITS:
                 statistic = self.units(family.filter)
                 # Units under a filter, and those that are scaled, are counted as rows, at most one of each unit.
                 kind = next(item.statistic.kind for item in self.statistics if item.statistic.name == statistic)
                 shown = function if kind is StatisticKind.UNITS else AggregateFunction.ROWS
-            case StatisticKind.COUNT:
+            case Counts.ROWS:
                 carrier = carriers.get(form_of(family.filter))
                 shown, statistic = function, self.rows(family.filter) if carrier is None else carrier
-            case StatisticKind.SUM | StatisticKind.MOMENTS | StatisticKind.PRODUCTS | StatisticKind.RANKS:
-                raise AssertionError("sums, moments, products and ranks have an argument")
-            case StatisticKind.WEIGHTS:
-                raise AssertionError("no aggregate is computed from weights")
+            case None:
+                raise AssertionError("sums, moments, products and ranks have an argument; weights have no aggregate")
             case _:
-                assert_never(function.statistic)
+                assert_never(counts)
         return Estimate(aggregate.name, shown, statistic, integer=function.whole(None))

@@ -25,9 +25,8 @@ from functools import partial
 from typing import assert_never
 
 from privacy.policy import LENGTH_MAX_DEFAULT, ColumnType
-from privacy.statistic import StatisticKind
 from privacy.wording import shortened
-from sql_rewrite.bounded import BoundedCore, BoundedStatistic
+from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.cost_below import Below, work_below
 from sql_rewrite.dialects.costs import EngineCosts
@@ -37,6 +36,7 @@ from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.plan import paired_rows, pieces, rows_tried, times_tried
 from sql_rewrite.refuse import refuse
+from sql_rewrite.statistics.registry import sums_of
 
 __all__ = [
     "OPERATORS_MAX",
@@ -288,26 +288,7 @@ def _cell_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     share = 1.0
     if domain:
         share = len(domain) * (1 - (1 - 1 / len(domain)) ** _ROWS_TOGETHER) / _ROWS_TOGETHER
-    return share * (costs.cell + costs.cell_sum * sum(map(_numbers, bounded.statistics)))
-
-
-def _numbers(item: BoundedStatistic) -> int:
-    """How many numbers of 64 bits a cell keeps for a statistic; one of 128 bits takes as long as three, squares ten."""
-    match item.statistic.kind:
-        case StatisticKind.UNITS | StatisticKind.WEIGHTS:
-            return 0
-        case StatisticKind.COUNT:
-            return 0 if item.present is None else 1
-        case StatisticKind.SUM:
-            return 3
-        case StatisticKind.MOMENTS:
-            return 2 if item.statistic.degree == 1 else 12
-        case StatisticKind.PRODUCTS:
-            return 3 * item.statistic.coordinates
-        case StatisticKind.RANKS:
-            return 1
-        case _:
-            assert_never(item.statistic.kind)
+    return share * (costs.cell + costs.cell_sum * sum(sums_of(b.statistic.kind).numbers(b) for b in bounded.statistics))
 
 
 def _sums(bounded: BoundedCore) -> int:
@@ -321,26 +302,7 @@ def _held_nanoseconds(bounded: BoundedCore, costs: EngineCosts) -> float:
     Factors come after the window over the groups of each unit, which leaves them together: for all of them they cost
     what they would for one. What holds a sum comes before it.
     """
-    total = 0.0
-    for b in bounded.statistics:
-        normed = b.statistic.norm is not None
-        match b.statistic.kind:
-            case StatisticKind.UNITS:
-                total += costs.scattered if b.scaled else 0.0
-            case StatisticKind.WEIGHTS:
-                total += costs.clipped
-            case StatisticKind.COUNT:
-                total += costs.scattered if b.scaled else costs.clipped
-            case StatisticKind.SUM:
-                total += costs.scattered if b.scaled or normed else costs.clipped
-            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
-                total += (b.statistic.coordinates + 1) * (costs.clipped if normed else costs.scattered)
-            case StatisticKind.RANKS:
-                # The weight of a row, and what holds it.
-                total += 2 * costs.scattered
-            case _:
-                assert_never(b.statistic.kind)
-    return total
+    return sum(sums_of(b.statistic.kind).held_nanoseconds(b, costs) for b in bounded.statistics)
 
 
 def scans_of(bounded: BoundedCore) -> int:

@@ -27,7 +27,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from privacy.statement import Shared, SharedTable, Statement, StatementKey, StatementPlaces, StatementSum
-from privacy.statistic import Encoding, StatisticKind
+from privacy.statistic import Encoding
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
@@ -39,8 +39,7 @@ from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
 from sql_rewrite.lower_ranks import places_summed
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
-from sql_rewrite.lower_units import ONE, UnitSums, under
-from sql_rewrite.lower_vector import by_tails, entries
+from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
     ChosenGroups,
     Count,
@@ -70,12 +69,12 @@ from sql_rewrite.scalars import (
     Column,
     EngineType,
     Holds,
-    IsNull,
-    Junction,
     Named,
     Scalar,
     Whole,
 )
+from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.unit_worth import ONE, under
 
 __all__ = ["UNITS_MAX", "lower", "lower_histogram"]
 
@@ -235,22 +234,7 @@ class _Lowering:
 
     def _is_count(self, bounded: BoundedStatistic) -> bool:
         """Whether the statistic is a plain count of rows: of 64 bits, never NULL and far below 2^62."""
-        one_row = self.bounded.one_row
-        match bounded.statistic.kind:
-            case StatisticKind.UNITS:
-                return bounded.filter is None or not one_row
-            case StatisticKind.COUNT:
-                return bounded.filter is None and one_row
-            case (
-                StatisticKind.WEIGHTS
-                | StatisticKind.SUM
-                | StatisticKind.MOMENTS
-                | StatisticKind.PRODUCTS
-                | StatisticKind.RANKS
-            ):
-                return False
-            case _:
-                assert_never(bounded.statistic.kind)
+        return sums_of(bounded.statistic.kind).plain_count(bounded, one_row=self.bounded.one_row)
 
     def _split(self, name: str, *, count: bool) -> tuple[Output, Output]:
         high: Scalar
@@ -359,47 +343,7 @@ class _Lowering:
 
     def _vector(self, bounded: BoundedStatistic) -> list[Scalar]:
         """The integers that one row of the base adds to each coordinate (NULL: nothing)."""
-        statistic = bounded.statistic
-        t = Named(f"{statistic.name}t")
-        match statistic.kind:
-            case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.COUNT:
-                return [under(bounded, ONE)]
-            case StatisticKind.SUM:
-                return [under(bounded, t)]
-            case StatisticKind.MOMENTS:
-                return [under(bounded, part) for part in self._moments(bounded, t)]
-            case StatisticKind.PRODUCTS:
-                return [under(bounded, part) for part in self._products(bounded, t)]
-            case StatisticKind.RANKS:
-                raise AssertionError("rows of ranks are counted by place")
-            case _:
-                assert_never(statistic.kind)
-
-    @staticmethod
-    def _moments(bounded: BoundedStatistic, t: Scalar) -> list[Scalar]:
-        """The Bernstein vector of a row's T, and the coordinate of its NULL."""
-        statistic, encoding = bounded.statistic, bounded.row_encoding
-        assert encoding is not None
-        width = encoding.highest
-        if by_tails(bounded):
-            parts = entries(bounded)
-        else:
-            left = Arithmetic("-", Whole(width), t, EngineType.INTEGER)
-            parts = [left, t] if statistic.degree == 1 else _bernstein(left, t)
-        if statistic.counts_nulls:
-            worth = Cast(Whole(width**statistic.degree), EngineType.INTEGER)
-            parts.append(Case(((IsNull(t, closed=False), worth),), closed=False))
-        return parts
-
-    @staticmethod
-    def _products(bounded: BoundedStatistic, t: Scalar) -> list[Scalar]:
-        """The products of a row's two Bernstein vectors, and the coordinate of its NULL."""
-        parts = entries(bounded)
-        if bounded.statistic.counts_nulls:
-            worth = Cast(Whole(bounded.row_units), EngineType.INTEGER)
-            either = Junction("OR", (IsNull(t), IsNull(Named(f"{bounded.statistic.name}u"))), closed=False)
-            parts.append(Case(((either, worth),), closed=False))
-        return parts
+        return [under(bounded, part) for part in sums_of(bounded.statistic.kind).row(bounded)]
 
     def _rows_summed(self) -> Relation:
         columns = []
@@ -453,15 +397,6 @@ class _Lowering:
 def _coordinates(statistics: tuple[BoundedStatistic, ...]) -> tuple[str, ...]:
     """The names of their sums."""
     return tuple([f"{b.statistic.name}_{i}" for b in statistics for i in range(b.statistic.coordinates)])
-
-
-def _bernstein(left: Scalar, t: Scalar) -> list[Scalar]:
-    """What a row adds to the three sums of degree 2, from T and the remainder of the width."""
-
-    def product(one: Scalar, two: Scalar) -> Scalar:
-        return Arithmetic("*", one, two, EngineType.INTEGER, closed=False)
-
-    return [product(left, left), product(product(Whole(2), t), left), product(t, t)]
 
 
 def _unclipped(argument: Expression, lowest: int, highest: int) -> Expression:

@@ -21,7 +21,7 @@ unit adds its weight to each of its groups (mechanisms/weighted_threshold.md).
 from __future__ import annotations
 
 import enum
-import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
@@ -30,8 +30,7 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
-from sql_rewrite.lower_units import ONE, count_under, under, when
-from sql_rewrite.lower_vector import by_tails, tail_names, tails
+from sql_rewrite.norm_worth import WEIGHT, NormWorth
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
     Binned,
@@ -51,17 +50,15 @@ from sql_rewrite.relations import (
     UnitFactors,
     UnitTotals,
 )
-from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, EngineType, Function, Held, Named, Scalar
+from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, Comparison, Function, Held, Named, Scalar
 from sql_rewrite.scalars import Whole as W
+from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.unit_worth import INTEGER, ONE, WIDE, count_under, under, when
 
 __all__ = ["NormSums", "Shape", "shape_of", "shares_tables"]
 
-WIDE, INTEGER = EngineType.WIDE, EngineType.INTEGER
-
 _NARROW = 2**62
 _ZERO = W(0)
-_BY_PLACE = "rows of ranks are counted by place"
-
 _SHARED_BYTES_MAX = 2**30
 """Most bytes of shared tables where the number of rows is declared: half of what an engine has by default.
 
@@ -71,8 +68,8 @@ What is larger goes to disk, as it does in the engine's other operators; but the
 _CELLS, _NORMS = "unit$cells", "unit$norms"
 """Tables that statements share: one row for each unit and cell, and one for each unit."""
 
-_GROUPS, _WEIGHT = "ug", "uw"
-"""The number of groups of a unit, and its weight in each of them."""
+_GROUPS = "ug"
+"""The number of groups of a unit."""
 
 
 class Shape(enum.Enum):
@@ -107,22 +104,22 @@ def shares_tables(bounded: BoundedCore) -> bool:
     return bool(bounded.norms) and (rows is None or rows * 8 * (1 + columns) <= _SHARED_BYTES_MAX)
 
 
-class NormSums:
+class NormSums(NormWorth):
     """The layers of one core over its rows, each with its unit `u`, its keys, encoded values and filters."""
 
     def __init__(self, bounded: BoundedCore, keys: tuple[str, ...], hidden: tuple[HiddenKey, ...]) -> None:
         assert isinstance(bounded.contribution, NormedContribution)
+        filters: dict[Canonical | None, int] = {}
+        numbers = {
+            item.statistic.name: filters.setdefault(form_of(item.filter), len(filters)) for item in bounded.statistics
+        }
+        super().__init__(bounded.norms, numbers)
         self.contribution = bounded.contribution
         self.shape = shape_of(bounded)
         self.statistics = bounded.statistics
-        self.norms = bounded.norms
         self.keys = keys
         self.hidden = hidden
         self.weighted = any(item.statistic.kind is StatisticKind.WEIGHTS for item in bounded.statistics)
-        filters: dict[Canonical | None, int] = {}
-        self.filters = {
-            item.statistic.name: filters.setdefault(form_of(item.filter), len(filters)) for item in bounded.statistics
-        }
         self.owners = {
             norm.norm.name: next(item for item in bounded.statistics if item.statistic.norm == norm.norm.name)
             for norm in bounded.norms
@@ -150,23 +147,8 @@ class NormSums:
         for norm in self.norms:
             outputs[f"{_name(norm)}v"] = Output(Named(f"{_name(norm)}v"), f"{_name(norm)}v")
         for item in self.statistics:
-            name, counted = item.statistic.name, self._counted(item)
-            match item.statistic.kind:
-                case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.SUM:
-                    pass
-                case StatisticKind.COUNT:
-                    read = counted if item.present is None else f"{name}n"
-                    outputs[read] = Output(Named(read), read)
-                case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
-                    for read in (counted, f"{name}n") if _nullable(item) else (counted,):
-                        outputs[read] = Output(Named(read), read)
-                    for part in _parts(item):
-                        value: Scalar = Named(part)
-                        outputs[part] = Output(Cast(value, INTEGER) if _size(item)[1] is INTEGER else value, part)
-                case StatisticKind.RANKS:
-                    raise AssertionError(_BY_PLACE)
-                case _:
-                    assert_never(item.statistic.kind)
+            for output in sums_of(item.statistic.kind).cell(self, item):
+                outputs[output.name] = output
         return Projected(self._valued(self._by_unit(rows)), "c", tuple(outputs.values()))
 
     # Sums
@@ -182,7 +164,7 @@ class NormSums:
             case Shape.CELLS:
                 factors = tuple([Output(self._factor(norm, Named(f"{_name(norm)}m")), _f(norm)) for norm in self.norms])
                 if self.weighted:
-                    factors = (*factors, Output(_weight(Named(_GROUPS)), _WEIGHT))
+                    factors = (*factors, Output(_weight(Named(_GROUPS)), WEIGHT))
                 if shared:
                     units = Extended(SharedRows(_NORMS), "q", factors)
                     cells: Relation = UnitFactors(SharedRows(_CELLS), units, tuple([one.name for one in factors]))
@@ -218,34 +200,10 @@ class NormSums:
         """Per unit and cell: rows under each filter, and per statistic its rows with a value and its sums."""
         columns: dict[str, Output] = {}
         for item in self.statistics:
-            name, t = item.statistic.name, Named(f"{item.statistic.name}t")
-            counted = self._counted(item)
+            counted = self.counted(item)
             columns.setdefault(counted, Output(count_under(item, ONE), counted))
-            match item.statistic.kind:
-                case StatisticKind.UNITS | StatisticKind.WEIGHTS | StatisticKind.RANKS:
-                    pass
-                case StatisticKind.COUNT:
-                    if item.present is not None:
-                        columns[f"{name}n"] = Output(count_under(item, when(f"{name}h", ONE)), f"{name}n")
-                case StatisticKind.SUM:
-                    columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
-                case StatisticKind.MOMENTS | StatisticKind.PRODUCTS if by_tails(item):
-                    parts = tails(item)
-                    for part, value in zip(tail_names(item), parts, strict=True):
-                        columns[part] = Output(Sum(under(item, value)), part)
-                    if _nullable(item):
-                        columns[f"{name}n"] = Output(Count(under(item, parts[0])), f"{name}n")
-                case StatisticKind.PRODUCTS:
-                    raise AssertionError("products are summed by their tails")
-                case StatisticKind.MOMENTS:
-                    columns[f"{name}x"] = Output(Sum(under(item, t)), f"{name}x")
-                    if _nullable(item):
-                        columns[f"{name}n"] = Output(Count(under(item, t)), f"{name}n")
-                    if item.statistic.degree == 2:
-                        square = Arithmetic("*", t, t, INTEGER, closed=False)
-                        columns[f"{name}y"] = Output(Sum(under(item, square)), f"{name}y")
-                case _:
-                    assert_never(item.statistic.kind)
+            for output in sums_of(item.statistic.kind).of_cell(self, item):
+                columns[output.name] = output
         return tuple(columns.values())
 
     def _valued(self, partial: Relation) -> Relation:
@@ -255,7 +213,7 @@ class NormSums:
 
     def _value(self, norm: BoundedNorm) -> Scalar:
         owner = self.owners[_name(norm)]
-        rows = Named(self._counted(owner))
+        rows = Named(self.counted(owner))
         match norm.norm.of:
             case NormOf.ROWS:
                 return rows
@@ -315,77 +273,8 @@ class NormSums:
                 columns.append(Output(value, f"{item.statistic.name}_{i}"))
         return tuple(columns)
 
-    def _coordinates(self, item: BoundedStatistic) -> list[Scalar]:
-        rows, name = Named(self._counted(item)), item.statistic.name
-        match item.statistic.kind:
-            case StatisticKind.UNITS:
-                return [Count()]
-            case StatisticKind.WEIGHTS:
-                return [Sum(Named(_WEIGHT))]
-            case StatisticKind.COUNT if item.statistic.norm is None:
-                # Units under a filter, each in one cell.
-                return [Count(Case(((Comparison(">", rows, _ZERO, closed=False), ONE),)))]
-            case StatisticKind.COUNT if self._of(item) is NormOf.UNITS:
-                return [self._times(item, Named(f"{item.statistic.norm}v"))]
-            case StatisticKind.COUNT:
-                return [self._times(item, rows if item.present is None else Named(f"{name}n"))]
-            case StatisticKind.SUM:
-                return [self._times(item, Named(f"{item.statistic.norm}v"))]
-            case StatisticKind.MOMENTS | StatisticKind.PRODUCTS:
-                return [self._times(item, part) for part in self._moments(item)]
-            case StatisticKind.RANKS:
-                raise AssertionError(_BY_PLACE)
-            case _:
-                assert_never(item.statistic.kind)
-
-    def _moments(self, item: BoundedStatistic) -> list[Scalar]:
-        """The unscaled Bernstein sums of the unit's rows in the cell."""
-        encoding, statistic, name = item.row_encoding, item.statistic, item.statistic.name
-        assert encoding is not None
-        size, kind = _size(item)
-
-        def part(letter: str) -> Scalar:
-            return total(f"{name}{letter}")
-
-        def total(column: str) -> Scalar:
-            return Cast(Coalesce((Named(column), _ZERO)), kind)
-
-        def worth(number: str, factor: int) -> Scalar:
-            return Arithmetic("*", Cast(Named(number), kind), Cast(W(factor), kind), kind)
-
-        rows, values = self._counted(item), f"{name}n" if _nullable(item) else self._counted(item)
-        x = part("x")
-        parts: list[Scalar]
-        if by_tails(item):
-            held = [worth(values, size), *map(total, tail_names(item))]
-            parts = [*(Arithmetic("-", more, less, kind) for more, less in itertools.pairwise(held)), held[-1]]
-        elif statistic.degree == 1:
-            parts = [Arithmetic("-", worth(values, size), x, kind), x]
-        else:
-            y = part("y")
-            middle = Arithmetic("-", Arithmetic("*", Cast(W(2 * encoding.highest), kind), x, kind), y, kind)
-            parts = [Arithmetic("-", worth(values, size), middle, kind), Arithmetic("-", middle, y, kind), y]
-        if statistic.counts_nulls:
-            missing = Arithmetic("-", Named(rows), Named(values), INTEGER)
-            parts.append(Arithmetic("*", Cast(missing, kind), Cast(W(size), kind), kind))
-        return parts
-
-    def _times(self, item: BoundedStatistic, value: Scalar) -> Scalar:
-        """The sum over units of a value times the unit's factor; what one unit adds fits the type."""
-        factor = Named(f"{item.statistic.norm}f")
-        narrow = self._narrow(item)
-        return Sum(
-            Arithmetic("*", value, factor, INTEGER)
-            if narrow
-            else Arithmetic("*", Cast(value, WIDE), Cast(factor, WIDE), WIDE)
-        )
-
-    @staticmethod
-    def _narrow(item: BoundedStatistic) -> bool:
-        encoding, degree = item.row_encoding, item.statistic.degree
-        assert encoding is not None
-        before = item.rows * item.row_units if degree else 0
-        return item.statistic.sensitivity.linf <= _NARROW and before < _NARROW
+    def _coordinates(self, item: BoundedStatistic) -> Sequence[Scalar]:
+        return sums_of(item.statistic.kind).scaled(self, item)
 
     # Rows
 
@@ -415,7 +304,7 @@ class NormSums:
                 parts = [under(item, when(f"{item.statistic.name}h", ONE))]
             for i, part in enumerate(parts):
                 factor = Named(f"{item.statistic.norm}f")
-                value = Sum(factor) if part is ONE else self._times(item, _closed(part))
+                value = Sum(factor) if part is ONE else self.times(item, _closed(part))
                 columns.append(Output(value, f"{item.statistic.name}_{i}"))
         return tuple(columns)
 
@@ -479,13 +368,6 @@ class NormSums:
             outputs.append(Output(Function("abs", (value,)), f"{_name(norm)}m"))
         return Extended(self._valued(partial), "t", tuple(outputs))
 
-    def _counted(self, item: BoundedStatistic) -> str:
-        """The column that counts the rows of a unit under the statistic's filter."""
-        return f"c{self.filters[item.statistic.name]}"
-
-    def _of(self, item: BoundedStatistic) -> NormOf:
-        return next(norm.norm.of for norm in self.norms if norm.norm.name == item.statistic.norm)
-
 
 def _weight(groups: Scalar) -> Scalar:
     """2^20 / sqrt(groups) or a little less: the factor that scales a vector of as many ones to norm 1."""
@@ -523,26 +405,6 @@ def _signed(norm: BoundedNorm) -> bool:
             return True
         case _:
             assert_never(norm.norm.of)
-
-
-def _size(item: BoundedStatistic) -> tuple[int, EngineType]:
-    """What a row of moments is worth before its unit is scaled, and the type that holds so many of a unit's rows."""
-    assert item.row_encoding is not None
-    size = item.row_units
-    return size, INTEGER if item.rows * size < _NARROW else WIDE
-
-
-def _nullable(item: BoundedStatistic) -> bool:
-    return any(argument.nullable for argument in item.arguments)
-
-
-def _parts(item: BoundedStatistic) -> list[str]:
-    """The columns of the sums of moments or products."""
-    return (
-        tail_names(item)
-        if by_tails(item)
-        else [f"{item.statistic.name}{part}" for part in "xy"[: item.statistic.degree]]
-    )
 
 
 def _closed(value: Scalar) -> Scalar:

@@ -17,7 +17,7 @@ from typing import assert_never
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.lower_normed import NormSums
-from sql_rewrite.lower_units import UnitSums, under
+from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
     ChosenGroups,
     Extended,
@@ -32,6 +32,7 @@ from sql_rewrite.relations import (
     UnitFactors,
 )
 from sql_rewrite.scalars import Cast, EngineType, IsNull, Named
+from sql_rewrite.unit_worth import under
 
 __all__ = ["places_summed"]
 

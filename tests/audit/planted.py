@@ -27,7 +27,7 @@ from privacy.policy import KeyValue
 from privacy.statistic import Sensitivity, StatisticKind
 from sql_rewrite import bound as bounding
 from sql_rewrite import evaluate as evaluating
-from sql_rewrite import group_keys, join_links, joins, lower_expression, lower_units
+from sql_rewrite import group_keys, join_links, joins, lower_expression, lower_units, unit_worth
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import BoundedStatistic
 from sql_rewrite.contribution import Bounding, Contribution
@@ -37,6 +37,9 @@ from sql_rewrite.functions import building
 from sql_rewrite.plan import Core
 from sql_rewrite.relations import Extended, Output, PlaceCounts, Relation, Steps, TableRows
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
+from sql_rewrite.statistics import moments, ranks, totals, vectors
+from sql_rewrite.statistics.moments import Moments
+from sql_rewrite.unit_worth import difference
 from tests.audit.harness import CURRENT
 
 __all__ = ["BUGS", "Bug", "change_sensitivity"]
@@ -217,7 +220,7 @@ def parts_rounded_up(patch: pytest.MonkeyPatch) -> None:
     def part(self: Any, item: BoundedStatistic, size: int) -> Scalar:
         down = genuine(self, item, size)
         assert isinstance(down, Arithmetic)
-        more = lower_units.difference(Arithmetic("+", down.left, down.right, down.type), Whole(1))
+        more = difference(Arithmetic("+", down.left, down.right, down.type), Whole(1))
         return replace(down, left=more)
 
     patch.setattr(_UnitSums, "_part", part)
@@ -238,7 +241,7 @@ def l2_of_an_even_spread(patch: pytest.MonkeyPatch) -> None:
 def clipped_sum_not_a_part_of_its_rows(patch: pytest.MonkeyPatch) -> None:
     """The clipped sum of a count and a sum is all of the unit's values, whatever its allotted rows are worth."""
     patch.setattr(
-        _UnitSums, "_clipped_moment", lambda self, item: Coalesce((Named(f"{item.statistic.name}x"), Whole(0)))
+        Moments, "clipped_moment", lambda self, unit, item: Coalesce((Named(f"{item.statistic.name}x"), Whole(0)))
     )
 
 
@@ -251,7 +254,7 @@ def two_sums_side_by_side(patch: pytest.MonkeyPatch) -> None:
         parts = list(genuine(self, item))
         if item.bounding is Bounding.BOTH and item.statistic.raised:
             v, k, s = (Named(f"{item.statistic.name}{part}") for part in "vks")
-            parts[0], parts[2] = lower_units.difference(v, k), s
+            parts[0], parts[2] = difference(v, k), s
         return parts
 
     patch.setattr(_UnitSums, "_coordinates", coordinates)
@@ -375,7 +378,8 @@ def infinities_kept(patch: pytest.MonkeyPatch) -> None:
 def filter_ignored(patch: pytest.MonkeyPatch) -> None:
     """FILTER (WHERE ...) is dropped."""
     _statistics(patch, "_vector", lambda bounded: replace(bounded, filter=None))
-    patch.setattr(lower_units, "under", lambda item, value: value)
+    for module in (unit_worth, moments, ranks, totals, vectors):
+        patch.setattr(module, "under", lambda item, value: value)
 
 
 @planted("expected|changed by")

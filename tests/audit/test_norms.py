@@ -6,7 +6,7 @@ in one bin of each histogram, and the noise is that of the event that is charged
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from fractions import Fraction
@@ -146,7 +146,7 @@ def norm_rounded_down(patch: pytest.MonkeyPatch) -> None:
 @planted("expected|changed by")
 def negative_sums_rounded_down(patch: pytest.MonkeyPatch) -> None:
     """What a unit adds is rounded to whole steps, down and not towards zero: a -1/3 in each cell becomes a -1."""
-    genuine = NormSums._times
+    genuine = NormSums.times
 
     def times(self: NormSums, item: BoundedStatistic, value: Scalar) -> Scalar:
         made = genuine(self, item, value)
@@ -158,7 +158,7 @@ def negative_sums_rounded_down(patch: pytest.MonkeyPatch) -> None:
         floored = Arithmetic("-", Arithmetic("//", up, whole, EngineType.WIDE), Whole(2**40), EngineType.WIDE)
         return Sum(Arithmetic("*", floored, whole, EngineType.WIDE))
 
-    patch.setattr(NormSums, "_times", times)
+    patch.setattr(NormSums, "times", times)
 
 
 @planted("histogram .* changed by 2|another number of units")
@@ -238,14 +238,14 @@ def factor_rounded_up(patch: pytest.MonkeyPatch) -> None:
 @planted("expected|changed by")
 def counts_not_scaled(patch: pytest.MonkeyPatch) -> None:
     """Rows that are counted weigh a whole row, whatever the unit's norm is."""
-    genuine = NormSums._times
+    genuine = NormSums.times
 
     def times(self: NormSums, item: BoundedStatistic, value: Scalar) -> Scalar:
         if item.statistic.kind is StatisticKind.COUNT:
             return Sum(Arithmetic("*", value, Whole(2**item.parts), EngineType.INTEGER))
         return genuine(self, item, value)
 
-    patch.setattr(NormSums, "_times", times)
+    patch.setattr(NormSums, "times", times)
 
 
 @pytest.mark.sparse(4)
@@ -274,7 +274,7 @@ def weight_for_each_row(patch: pytest.MonkeyPatch) -> None:
     """A unit adds its weight to a group once for each of its rows there."""
     genuine = NormSums._coordinates
 
-    def coordinates(self: NormSums, item: BoundedStatistic) -> list[Scalar]:
+    def coordinates(self: NormSums, item: BoundedStatistic) -> Sequence[Scalar]:
         if item.statistic.kind is StatisticKind.WEIGHTS:
             return [Sum(Arithmetic("*", Named("uw"), Named("c0"), EngineType.INTEGER))]
         return genuine(self, item)

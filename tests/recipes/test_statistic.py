@@ -8,9 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from privacy.statistic import StatisticKind
+from sql_rewrite.statistics.counts import Units
+from sql_rewrite.statistics.kind_sums import KindSums
+from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.statistics.totals import Totals
 from tests.recipes.recipe import CHECKOUT, copy_of_checkout, run
 
-KIND = """    PRODUCT = DescribedKind(stored="product", of_values=True, beyond="its whole product")
+KIND = """    PRODUCT = DescribedKind(
+        stored="product",
+        of_values=True,
+        beyond="its whole product",
+        counts=None,
+        row=RowAdds.STEPS,
+        encoded=Encoded.ALWAYS,
+        estimated=None,
+    )
 
     described: DescribedKind
 """
@@ -34,6 +47,7 @@ BOUND = (
 )
 ROOMS = ("privacy", "sql_rewrite", "mechanisms", "engines", "accountant", "server")
 LISTED = re.compile(r"^\| `([a-z_/]+\.py)` \| ", re.MULTILINE)
+ASKED = re.compile(r"^- `([a-z_/]+\.py)`$", re.MULTILINE)
 
 
 def asked_for(copy: Path, kind: str) -> list[str]:
@@ -48,9 +62,17 @@ def asked_for(copy: Path, kind: str) -> list[str]:
     return sorted({error.split(":")[0] for error in errors})
 
 
-def listed(page: str) -> list[str]:
-    """The files of the table of a recipe."""
-    return sorted(LISTED.findall((CHECKOUT / "docs" / "recipes" / page).read_text("utf-8")))
+def listed(page: str, found: re.Pattern[str] = LISTED) -> list[str]:
+    """The files of the table of a recipe, or of its list."""
+    return sorted(found.findall((CHECKOUT / "docs" / "recipes" / page).read_text("utf-8")))
+
+
+def test_no_sums_of_a_kind_may_leave_a_method_out() -> None:
+    """Shows that nothing of what a kind sums has a default: a new one is asked for all of it."""
+    methods = {name for name, value in vars(KindSums).items() if callable(value) and not name.startswith("_")}
+    assert methods == set(KindSums.__abstractmethods__)
+    assert len(methods) == 12
+    assert {type(sums_of(kind)) for kind in StatisticKind} >= {Units, Totals}
 
 
 @pytest.mark.slow
@@ -61,7 +83,7 @@ def test_mypy_lists_the_files_of_the_page(tmp_path: Path) -> None:
     text = module.read_text("utf-8")
     assert text.count("    described: DescribedKind\n") == 1
     module.write_text(text.replace("    described: DescribedKind\n", KIND), "utf-8")
-    assert asked_for(copy, "StatisticKind.PRODUCT") == listed("statistic.md")
+    assert asked_for(copy, "StatisticKind.PRODUCT") == listed("statistic.md", ASKED)
 
 
 @pytest.mark.slow
