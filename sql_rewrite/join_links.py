@@ -208,24 +208,7 @@ def link_of(
     """
     visible = names.entries
     place = partial(text.position, join.this)
-    if join.args.get("method"):
-        raise refuse(
-            "unsupported_sql",
-            f"a {str(join.args['method']).lower()} join is refused",
-            "It does not say which columns are compared.",
-            *declared(dataset),
-            position=place(),
-        )
-    consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
-    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
-    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
-        raise refuse(
-            "unsupported_sql",
-            f"a {(side + ' ' + kind).strip().lower()} join is refused",
-            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to; two of them alone "
-            "with FULL JOIN too, on the key of the privacy unit.",
-            position=place(),
-        )
+    side, kind = _side_and_kind(join, dataset, text, place)
     joined = visible[-1]
     outer: Outer = "LEFT" if side == "LEFT" else "RIGHT" if side == "RIGHT" else ""
     on, using = join.args.get("on"), join.args.get("using") or []
@@ -269,6 +252,29 @@ def link_of(
         *declared(dataset, *names.sources),
         position=place(),
     )
+
+
+def _side_and_kind(join: exp.Join, dataset: Dataset, text: Text, place: Place) -> tuple[str, str]:
+    """How the rows of both sides meet. Errors: Refused for ways that no table of people is joined in."""
+    if join.args.get("method"):
+        raise refuse(
+            "unsupported_sql",
+            f"a {str(join.args['method']).lower()} join is refused",
+            "It does not say which columns are compared.",
+            *declared(dataset),
+            position=place(),
+        )
+    consume(join, "this", "on", "using", "side", "kind", text=text, what="a join")
+    side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
+    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
+        raise refuse(
+            "unsupported_sql",
+            f"a {(side + ' ' + kind).strip().lower()} join is refused",
+            "Tables of people are joined with JOIN or LEFT JOIN, from a table to what it refers to; two of them alone "
+            "with FULL JOIN too, on the key of the privacy unit.",
+            position=place(),
+        )
+    return side, kind
 
 
 def _equality(part: exp.Expr, names: SourceNames, joined: Entry, outer: Outer, place: Place) -> Link | None:

@@ -284,30 +284,8 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
             )
         if kept is parent and not parent.source.table.protected and child.source.table.protected:
             preserved.add(parent.source.relation)
-        elif kept is parent:
-            raise refuse(
-                "join_multiplies",
-                f"a {link.outer} JOIN to many rows is refused",
-                "It would repeat rows of one person and add rows without a partner.",
-                *declared(dataset, child.source, parent.source),
-                position=link.place(),
-            )
-        elif kept is child and isinstance(parent.entry, View) and not parent.entry.rows.plain:
-            raise refuse(
-                "unsupported_sql",
-                f"a {link.outer} JOIN of a nested query is refused",
-                "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
-                "use JOIN, or join the table itself",
-                position=link.place(),
-            )
-        elif link.outer == "RIGHT" and place:
-            raise refuse(
-                "unsupported_sql",
-                "a RIGHT JOIN after another join is refused",
-                "It would leave out every table before it. It is not answered yet.",
-                "write it as LEFT JOIN",
-                position=link.place(),
-            )
+        else:
+            _check_outer(link, child, parent, dataset, first=not place)
         _check_unit_path(child, parent.source.table, dataset, link.place)
         if parent.entry.relation in joins:
             raise _meets_many(link)
@@ -326,6 +304,35 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
             outer=kept is child,
         )
     return joins, preserved
+
+
+def _check_outer(link: Link, child: End, parent: End, dataset: Dataset, *, first: bool) -> None:
+    """Errors: Refused where an outer join keeps rows that have no unit, or that nobody can tell apart."""
+    kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
+    if kept is parent:
+        raise refuse(
+            "join_multiplies",
+            f"a {link.outer} JOIN to many rows is refused",
+            "It would repeat rows of one person and add rows without a partner.",
+            *declared(dataset, child.source, parent.source),
+            position=link.place(),
+        )
+    if kept is child and isinstance(parent.entry, View) and not parent.entry.rows.plain:
+        raise refuse(
+            "unsupported_sql",
+            f"a {link.outer} JOIN of a nested query is refused",
+            "Rows that it leaves out and rows that are missing could not be distinguished. It is not answered yet.",
+            "use JOIN, or join the table itself",
+            position=link.place(),
+        )
+    if link.outer == "RIGHT" and not first:
+        raise refuse(
+            "unsupported_sql",
+            "a RIGHT JOIN after another join is refused",
+            "It would leave out every table before it. It is not answered yet.",
+            "write it as LEFT JOIN",
+            position=link.place(),
+        )
 
 
 def _meets_many(link: Link) -> Refused:

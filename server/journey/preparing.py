@@ -112,27 +112,7 @@ class Preparing:
         apart = frozenset[str]() if values is None else values.norms_first
         work = check_work((*cores, *of_values), self._dialect.costs, first=chosen, apart=apart)
         check_memory(cores, self._dialect.costs)
-        types = None
-        if not plan.shell.trivial:
-            public = self._public(plan)
-            try:
-                types = self._shell.check(
-                    [*answer_rows.shapes(cores), *public_shapes(public)],
-                    plan.shell.sql,
-                    samples=answer_rows.samples(cores, plan.shell, public),
-                    others=answer_rows.spread_samples(cores, public),
-                    owner=question.principal,
-                )
-            except ShellInvalid as invalid:
-                if invalid.fails:
-                    raise Refused([_SHELL_FAILS]) from None
-                position = place_of_value(question.sql, plan.shell.sql, invalid.place)
-                raise Refused([replace(_SHELL_REFUSED, position=position)]) from None
-            except ShellSlow:
-                raise Refused([_SHELL_SLOW]) from None
-            answer_rows.check_types(types, plan.shell)
-            if not cores:
-                self._check_public(question, plan, public)
+        types = None if plan.shell.trivial else self._shell_types(question, plan, cores)
         statements = tuple(lower(core, self._dialect) for core in cores)
         of_norms = tuple(
             None if described is None else _histogram(core, described, dataset, values, self._dialect)
@@ -163,6 +143,29 @@ class Preparing:
             values=values,
             counted=self._prepared(question, dataset, power, choose=False) if plan.chosen else None,
         )
+
+    def _shell_types(self, question: Question, plan: Plan, cores: Sequence[BoundedCore]) -> tuple[tuple[str, str], ...]:
+        """The types of the columns of the shell, bound and tried on made-up numbers. Errors: Refused."""
+        public = self._public(plan)
+        try:
+            types = self._shell.check(
+                [*answer_rows.shapes(cores), *public_shapes(public)],
+                plan.shell.sql,
+                samples=answer_rows.samples(cores, plan.shell, public),
+                others=answer_rows.spread_samples(cores, public),
+                owner=question.principal,
+            )
+        except ShellInvalid as invalid:
+            if invalid.fails:
+                raise Refused([_SHELL_FAILS]) from None
+            position = place_of_value(question.sql, plan.shell.sql, invalid.place)
+            raise Refused([replace(_SHELL_REFUSED, position=position)]) from None
+        except ShellSlow:
+            raise Refused([_SHELL_SLOW]) from None
+        answer_rows.check_types(types, plan.shell)
+        if not cores:
+            self._check_public(question, plan, public)
+        return types
 
     def at_norms(self, prepared: Prepared, norms: Mapping[str, Chosen]) -> Prepared:
         """A query whose norms are known before its price, by core: it is priced at them, and chooses none by itself.
