@@ -8,12 +8,13 @@ term stay in the order of the released table, where DuckDB promises none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mechanisms.released_table import ReleasedTable
 from privacy.values import Cell
-from sql_rewrite.plan import Arrangement, SortTerm
+from sql_rewrite.plan import Arrangement, FilteredArrangement, Kept, SortTerm
 from sql_rewrite.released import ROW
 
 __all__ = ["arranged"]
@@ -24,12 +25,29 @@ def arranged(table: ReleasedTable, arrangement: Arrangement) -> list[tuple[Cell,
     values: dict[str, Sequence[Cell]] = {column.name: _numbers(column.values) for column in table.columns}
     values[ROW] = range(table.rows)
     rows = list(range(table.rows))
+    if isinstance(arrangement, FilteredArrangement):
+        rows = [row for row in rows if all(_is_kept(values[one.column][row], one) for one in arrangement.kept)]
     # Sorts are stable, so the last term comes first.
     for term in reversed(arrangement.order):
         rows = _sorted(rows, values[term.column], term)
     end = None if arrangement.limit is None else arrangement.offset + arrangement.limit
     shown = rows[arrangement.offset : end]
     return [tuple(values[name][row] for name in arrangement.columns) for row in shown]
+
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _is_kept(value: Cell, condition: Kept) -> bool:
+    """Whether a number fulfils a comparison; NULL fulfils none."""
+    return value is not None and _COMPARED[condition.operator](value, condition.number)
 
 
 def _sorted(rows: list[int], values: Sequence[Any], term: SortTerm) -> list[int]:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from sql_rewrite.plan import Arrangement, SortTerm
+from sql_rewrite.join_links import conjuncts
+from sql_rewrite.plan import Arrangement, FilteredArrangement, Kept, SortTerm
 from sql_rewrite.syntax import select_place, whole_number
 
 __all__ = ["arrangement_of"]
@@ -21,9 +22,23 @@ _OUTER = frozenset({"kind", "expressions", "from_", "order", "limit", "offset"})
 _INNER = frozenset({"kind", "expressions", "from_"})
 
 
-def arrangement_of(tree: exp.Expr, core: str) -> Arrangement | None:
-    """What the tree does to the core's table; None when it does anything but select, sort and limit."""
-    inner = _inner(tree, core)
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+
+def arrangement_of(tree: exp.Expr, core: str, *, filtered: bool = False) -> Arrangement | None:
+    """What the tree does to the core's table; None when it does anything but select, sort and limit.
+
+    With `filtered` it may also keep the rows whose columns are beyond given numbers (HAVING COUNT(*) > 100).
+    """
+    where = tree.args.get("where") if filtered and isinstance(tree, exp.Select) else None
+    inner = _inner(tree, core, _OUTER if where is None else _OUTER | {"where"})
     if inner is None:
         return None
     columns = _columns(inner)
@@ -41,12 +56,48 @@ def arrangement_of(tree: exp.Expr, core: str) -> Arrangement | None:
     limit, offset = _number(tree.args.get("limit")), _number(tree.args.get("offset"))
     if terms is None or limit is False or offset is False:
         return None
-    return Arrangement(tuple(selected), terms, limit, offset or 0)
+    if where is None:
+        return Arrangement(tuple(selected), terms, limit, offset or 0)
+    kept = [_kept(part, columns) for part in conjuncts(where.this)]
+    if any(one is None for one in kept):
+        return None
+    return FilteredArrangement(
+        tuple(selected), terms, limit, offset or 0, tuple(one for one in kept if one is not None)
+    )
 
 
-def _inner(tree: exp.Expr, core: str) -> exp.Select | None:
+def _kept(node: exp.Expr, columns: Mapping[str, str]) -> Kept | None:
+    """The comparison of a column with a number that a condition is."""
+    operator = _COMPARISONS.get(type(node))
+    if operator is None:
+        return None
+    left, right = node.this.unnest(), node.expression.unnest()
+    number = _signed(right)
+    if number is None:
+        left, number, operator = right, _signed(left), _TURNED.get(operator, operator)
+    found = _column(left, columns)
+    # Keys may be texts, which no number is compared with; released columns are numbers.
+    released = found is not None and found.startswith("a")
+    return Kept(found, operator, number) if found is not None and released and number is not None else None
+
+
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _signed(node: exp.Expr) -> int | float | None:
+    """The number that a constant is."""
+    if isinstance(node, exp.Neg):
+        number = _signed(node.this.unnest())
+        return None if number is None else -number
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    whole = whole_number(node)
+    return float(node.name) if whole is None else whole
+
+
+def _inner(tree: exp.Expr, core: str, slots: frozenset[str]) -> exp.Select | None:
     """The query that names the core's columns, inside a query without slots but those that are followed here."""
-    if not isinstance(tree, exp.Select) or not _filled(tree) <= _OUTER:
+    if not isinstance(tree, exp.Select) or not _filled(tree) <= slots:
         return None
     from_ = tree.args.get("from_")
     source = None if from_ is None else from_.this

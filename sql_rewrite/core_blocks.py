@@ -138,13 +138,17 @@ class CoreBlocks:
 
     def arranged(self, node: exp.Select, scope: Scope) -> tuple[Core | None, Arrangement | None]:
         """The core of a block whose keys a later stage reads, and what else it does, where that needs no engine."""
-        shown, counted = set(self.shown), len(self._lift.blocks.counting)
-        released = self._lift.query(node, scope)
+        shown, counted, choose = set(self.shown), len(self._lift.blocks.counting), self._lift.choose
+        self._lift.choose = False  # a choice releases no table that could be cut
+        try:
+            released = self._lift.query(node, scope)
+        finally:
+            self._lift.choose = choose
         tree = released.form(Form.IDENTIFIED) or released.form(Form.PLAIN)
         self.shown = shown
         del self._lift.blocks.counting[counted:]
         core = next((core for core in self._lift.cores if released.rows == {core.name}), None)
-        return core, None if core is None or tree is None else arrangement_of(tree, core.name)
+        return core, None if core is None or tree is None else arrangement_of(tree, core.name, filtered=True)
 
     def _known(self, core: Core, block: CoreBlock) -> tuple[Core, Released]:
         """The plan's core that asks the same, a new one if there is none, and its relation in the shell."""

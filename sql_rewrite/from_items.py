@@ -159,7 +159,7 @@ class FromItems:
     def _row(self, item: exp.Expr, scope: Scope) -> Rows | None:
         """An item of FROM beside people as the row, or the rows by public keys, that it releases; None for others."""
         row = self._lift.stages.item(item, scope)
-        table = self._lift.stages.table(item, scope) if row is None and not self._lift.nonempty else None
+        table = self._lift.stages.groups.table(item, scope) if row is None and not self._lift.nonempty else None
         if row is None and table is None:
             return None
         self._lift.stages.warn(item)

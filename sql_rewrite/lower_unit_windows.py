@@ -24,6 +24,7 @@ from sql_rewrite.plan import (
 )
 from sql_rewrite.relations import Extended, Kept, OneZero, OrderedBy, Output, Placed, Relation, RowFrame, WithinUnit
 from sql_rewrite.scalars import Cast, EngineType, Named, Scalar, Whole
+from sql_rewrite.stage_values import is_released
 from sql_rewrite.unit_values import renamed
 
 __all__ = ["read_windows", "window_layers"]
@@ -43,7 +44,7 @@ def read_windows(computed: UnitRows, names: Collection[str]) -> tuple[set[str], 
     windows = [window for window in computed.windows if window.name in shown]
     read = {name for name, _ in computed.cells if name in shown}
     for window in windows:
-        read |= {ref.name for part in _parts(window) for ref in columns_of(part)}
+        read |= {ref.name for part in _parts(window) for ref in columns_of(part) if not is_released(ref)}
     if any(window.by_place for window in windows):
         read |= set(content_keys(computed))
     return read, windows

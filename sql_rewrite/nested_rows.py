@@ -27,7 +27,7 @@ from sql_rewrite.rows_block import RowsBlock, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.sources import SourceNames, base_table
 from sql_rewrite.syntax import consume
-from sql_rewrite.unit_groups import UnitBlock
+from sql_rewrite.unit_groups import Scalar, UnitBlock
 from sql_rewrite.unit_windows import windowed
 from sql_rewrite.window_blocks import window_block
 
@@ -72,7 +72,7 @@ class NestedRows:
             text=self._lift.text,
             parameters=self._lift.parameters,
             member=self.member(names, scope),
-            scalar=partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names),
+            scalar=self._scalar(names, scope),
         )
         return block if block.by_unit() else None
 
@@ -109,7 +109,7 @@ class NestedRows:
         if released:
             raise mixed(node, self._lift.text)
         names = resolve_sources(node, tables, self._lift.dataset, self._lift.text, first=0 if own else first)
-        made = window_block if own else RowsBlock
+        made = partial(window_block, scalar=self._scalar(names, scope)) if own else RowsBlock
         block = made(
             node,
             dataset=self._lift.dataset,
@@ -121,6 +121,10 @@ class NestedRows:
         rows = block.rows() if isinstance(block, RowsBlock) else block.rows(f"r{first}")
         self._lift.warnings.extend(block.warnings)
         return rows
+
+    def _scalar(self, names: SourceNames, scope: Scope) -> Scalar:
+        """What reads the number of an earlier stage, among values that belong to units."""
+        return partial(self._lift.stages.scalar, scope=Scope(scope.ctes), outside=names)
 
     def member(self, names: SourceNames, scope: Scope) -> Member:
         """What reads nested queries in the private expressions of a block with these names."""
@@ -148,7 +152,7 @@ class NestedRows:
             return self._lift.stages.scalar(node, inside, names)
 
         def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
-            return None if self._lift.nonempty else self._lift.stages.member(lifter, node, inside)
+            return None if self._lift.nonempty else self._lift.stages.groups.member(lifter, node, inside)
 
         return Membership(
             names,

@@ -29,7 +29,9 @@ __all__ = [
     "Constants",
     "Core",
     "Counting",
+    "FilteredArrangement",
     "Join",
+    "Kept",
     "Placement",
     "Plan",
     "PublicRelation",
@@ -473,6 +475,23 @@ class Arrangement:
     order: tuple[SortTerm, ...]
     limit: int | None
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A comparison of a column of a released table with a number, which NULL does not fulfil."""
+
+    column: str
+    operator: str
+    """As SQL writes it: `=`, `<>`, `<`, `<=`, `>`, `>=`."""
+    number: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredArrangement(Arrangement):
+    """An arrangement of the rows that fulfil all comparisons. A class of its own: other lists keep their names."""
+
+    kept: tuple[Kept, ...]
 
 
 @dataclass(frozen=True, slots=True)

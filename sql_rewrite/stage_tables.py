@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Expression, Literal
@@ -24,7 +24,7 @@ from sql_rewrite.functions import build
 from sql_rewrite.plan import Arrangement
 from sql_rewrite.stage_values import released_flag
 
-__all__ = ["CELLS_MAX", "EVERY", "StageTable", "cell_name", "list_name", "listed_in"]
+__all__ = ["CELLS_MAX", "EVERY", "StageTable", "cell_name", "flags_of", "list_name", "listed_in"]
 
 CELLS_MAX = 100
 """Most groups of a released table that a later stage reads: each is a branch of its expressions."""
@@ -52,7 +52,8 @@ class StageTable:
     """The rows that a core with public groups releases: `cells` are all that may be there, in their order.
 
     `keys` are names of columns with the place of their key in a cell; `values` those of others, with one expression
-    over released values for each cell.
+    over released values for each cell. `there` says of each cell whether its row is shown, and is never NULL; `chosen`
+    that it may leave out rows which the core releases (HAVING, LIMIT), so that their values are not NULL by themselves.
     """
 
     core: str
@@ -60,6 +61,26 @@ class StageTable:
     kinds: tuple[ColumnType, ...]
     keys: tuple[tuple[str, int], ...]
     values: tuple[tuple[str, tuple[Expression, ...]], ...]
+    there: tuple[Expression, ...]
+    chosen: bool = False
+
+    def where(self, conditions: Sequence[Expression]) -> StageTable:
+        """The rows of which a condition is true; there is one for each cell."""
+        both = zip(conditions, self.there, strict=True)
+        return replace(self, there=tuple(_case([(one, flag)], _FALSE) for one, flag in both), chosen=True)
+
+    def columns(self, place: int) -> dict[str, Expression]:
+        """What the columns of one row are, by their names in small letters; the first one of a name."""
+        cell = self.cells[place]
+        keys = [(name, Literal(cell[at], self.kinds[at])) for name, at in self.keys]
+        found: dict[str, Expression] = {}
+        for name, value in (*keys, *((name, of_cells[place]) for name, of_cells in self.values)):
+            found.setdefault(name.lower(), value)
+        return found
+
+    def has(self, value: Expression) -> Expression:
+        """Whether a value is among the only key of its rows, as IN says it."""
+        return listed_in(value, self.there, [key for (key,) in self.cells])
 
     def joined(
         self, outside: Sequence[Expression], *, outer: bool
@@ -69,7 +90,7 @@ class StageTable:
         `outside` are what the keys of a cell are compared with, of their types. `outer` keeps rows that meet none.
         """
         met = [(place, self._met(outside, cell)) for place, cell in enumerate(self.cells) if None not in cell]
-        flags = [released_flag(self.core, cell_name(EVERY, place)) for place, _ in met]
+        flags = [self.there[place] for place, _ in met]
         there = _case([(match, flag) for (_, match), flag in zip(met, flags, strict=True)], _FALSE)
         columns: list[tuple[str, Expression]] = []
         for name, place in self.keys:
@@ -77,7 +98,13 @@ class StageTable:
             columns.append((name, build("case", (there, found, Literal(None, found.type))) if outer else found))
         for name, of_cells in self.values:
             nothing = Literal(None, of_cells[0].type)
-            columns.append((name, _case([(match, of_cells[place]) for place, match in met], nothing)))
+            branches = [(match, of_cells[place]) for place, match in met]
+            if outer and self.chosen:
+                branches = [
+                    (match, _case([(flag, value)], nothing))
+                    for (match, value), flag in zip(branches, flags, strict=True)
+                ]
+            columns.append((name, _case(branches, nothing)))
         return None if outer else there, tuple(columns)
 
     def _met(self, outside: Sequence[Expression], cell: Sequence[KeyValue]) -> Expression:
@@ -88,9 +115,16 @@ class StageTable:
         return parts[0] if len(parts) == 1 else build("and", tuple(parts))
 
 
-def listed_in(value: Expression, core: str, name: str, cells: Sequence[KeyValue]) -> Expression:
-    """Whether a value is among the released keys of a list, as IN says it: NULL where a NULL decides. Every input."""
-    flags = [released_flag(core, cell_name(name, place)) for place in range(len(cells))]
+def flags_of(core: str, name: str, cells: int) -> tuple[Expression, ...]:
+    """Of each group of a core whether it is in a list."""
+    return tuple(released_flag(core, cell_name(name, place)) for place in range(cells))
+
+
+def listed_in(value: Expression, flags: Sequence[Expression], cells: Sequence[KeyValue]) -> Expression:
+    """Whether a value is among the released keys of a list, as IN says it: NULL where a NULL decides. Every input.
+
+    `flags` say which of the `cells` the list has.
+    """
     null = next((flag for flag, key in zip(flags, cells, strict=True) if key is None), None)
     absent: Expression = _FALSE if null is None else _case([(null, _UNKNOWN)], _FALSE)
     branches: list[tuple[Expression, Expression]] = []

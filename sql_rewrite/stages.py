@@ -19,14 +19,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
-from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Finding, Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.expressions import ColumnRef, Expression, Interval, Literal
 from sql_rewrite.functions import build, clip_columns
-from sql_rewrite.keys import key_domain
-from sql_rewrite.levels import levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.plan import Aggregate, Arrangement, Core
@@ -35,12 +33,13 @@ from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
-from sql_rewrite.stage_tables import CELLS_MAX, StageTable, cell_name, list_name, listed_in
+from sql_rewrite.stage_groups import StageGroups
+from sql_rewrite.stage_tables import cell_name
 from sql_rewrite.stage_values import released_value, stages_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["STAGES_MAX", "Row", "Stages", "kept_cores"]
+__all__ = ["STAGES_MAX", "Row", "RowLift", "Stages", "kept_cores"]
 
 STAGES_MAX = 3
 """Most stages of one question, the last one included: each begins when the one before it has ended."""
@@ -50,9 +49,6 @@ CORES_MAX = 16
 
 _ONE_ROW = frozenset({"expressions", "from_", "joins", "where", "with_"})
 """Clauses of a block that has one row whatever the rows of its tables are, where each column aggregates."""
-
-_GROUPS = _ONE_ROW | {"group"}
-"""Those of a block that has a row for each of its groups."""
 
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 
@@ -83,12 +79,9 @@ class Stages:
         self._parameters = parameters
         self._seeker = seeker
         self._core = core
-        self._list = arranged
-        self._dataset = dataset
         self._with = with_
         self.warnings: list[Finding] = []
-        self.lists: dict[tuple[str, str], Arrangement] = {}
-        """Of the lists that are read, what is done to the table of a core."""
+        self.groups = StageGroups(text, seeker, self, core=core, arranged=arranged, dataset=dataset, with_=with_)
 
     def scalar(self, node: exp.Subquery, scope: Scope, outside: SourceNames) -> Expression | None:
         """The one value of a nested query in brackets, None for one that is not of this kind. Errors: Refused."""
@@ -143,100 +136,22 @@ class Stages:
         cte.read()
         return (*((name.name, found) for name, (_, found) in zip(names, row, strict=False)), *row[len(names) :])
 
-    def table(self, item: exp.Expr, scope: Scope) -> StageTable | None:
-        """An item of FROM as the rows that it releases by public keys, None for any other one. Errors: Refused."""
-        if isinstance(item, exp.Table):
-            cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
-            if cte is None or cte.of_rows or cte.node.args["alias"].args.get("columns"):
-                return None
-            found = self._grouped(cte.node.this, cte.scope)
-            if found is not None:
-                cte.read()
-            return found
-        if not isinstance(item, exp.Subquery):
-            return None
-        return self._grouped(item.this, self._with(item, Scope(scope.ctes)))
-
-    def _grouped(self, node: exp.Expr, scope: Scope) -> StageTable | None:
-        if not isinstance(node, exp.Select) or populated(node) - _GROUPS or not node.args.get("group"):
-            return None
-        scope = self._with(node, scope)
-        if not any(self._seeker.reads_people(item, scope) for item in listed(node)) or levels_of(node, self._text):
-            return None
-        core, block = self._core(node, scope)
-        cells = self._cells(core, node)
-        if cells is None:
-            return None
-        places = {name: place for place, (name, _) in enumerate(core.keys)}
-        keys: list[tuple[str, int]] = []
-        values: list[tuple[str, tuple[Expression, ...]]] = []
-        lifters = [self._of_cell(core, block, place) for place in range(len(cells))]
-        for written, value in zip(node.expressions, block.select.values, strict=True):
-            name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
-            key = next((key for tree, key in block.keys.trees if tree == value), None)
-            if key in places and not any(tree == value for tree, _ in block.keys.divisors):
-                keys.append((name, places[key]))
-            elif key is None and aggregate_calls([value]):
-                values.append((name, tuple(lifter.lift(value) for lifter in lifters)))
-            else:
-                return None
-        if {place for _, place in keys} != set(places.values()):
-            return None
-        kinds = tuple(expression.type for _, expression in core.keys)
-        return StageTable(core.name, cells, kinds, tuple(keys), tuple(values))
-
-    def _of_cell(self, core: Core, block: CoreBlock, place: int) -> _RowLift:
-        values: dict[exp.Expr, Expression] = {}
+    def of_cell(self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression]) -> RowLift:
+        """Reads what a block computes of one public group of its core. `known` is what other trees stand for."""
+        values = dict(known)
         for call, aggregate in block.aggregates.items():
             value = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place)), call)
             values[call] = self._moment(value, aggregate, block.moments.get(call), call)
-        return _RowLift(self._text, self._outside, self._parameters, values)
+        return RowLift(self._text, self._outside, self._parameters, values)
 
-    def _cells(self, core: Core, node: exp.Expr) -> tuple[tuple[KeyValue, ...], ...] | None:
-        """The public groups of a core that a later stage reads, None where they are hidden. Errors: Refused."""
-        _, cells = key_domain(core, self._dataset)
-        if cells is None or len(cells) <= CELLS_MAX:
-            return cells
-        raise refuse(
-            "too_large",
-            "a released table in the private part is refused",
-            f"It has {len(cells):,} public groups, and a later stage reads at most {CELLS_MAX}.",
-            "group by fewer or coarser keys",
-            position=self._text.position(node),
-        )
+    def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
+        """Reads what a block computes of the columns of one released row, which is called `alias`."""
 
-    def member(self, lifter: ExpressionLift, node: exp.In, scope: Scope) -> Expression | None:
-        """Whether a value is among released keys, None for IN of any other kind. Errors: Refused."""
-        query = node.args["query"].unnest()
-        if not isinstance(query, exp.Select) or len(query.expressions) != 1 or not query.args.get("group"):
-            return None
-        if not any(self._seeker.reads_people(item, self._with(query, scope)) for item in listed(query)):
-            return None
-        consume(node, "this", "query", text=self._text, what="IN")
-        core, arrangement = self._list(query, scope)
-        cells = None if core is None or len(core.keys) != 1 else self._cells(core, query)
-        if core is None or cells is None or arrangement is None or arrangement.columns[0] != core.keys[0][0]:
-            raise refuse(
-                "correlated_subquery",
-                "IN over a released list is refused",
-                "Its nested query has to be one public key of a GROUP BY, with ORDER BY and LIMIT at most: others are "
-                "not answered yet.",
-                "ask for the values in a query of their own, and write them as a list",
-                position=self._text.position(node),
-            )
-        value = lifter.lift(node.this)
-        if value.type is not core.keys[0][1].type:
-            raise refuse(
-                "unsupported_type",
-                "IN over a released list is refused",
-                f"It compares a value of type {value.type.value} with keys of type {core.keys[0][1].type.value}.",
-                "cast the value to the type of the keys",
-                position=self._text.position(node),
-            )
-        name = list_name(arrangement)
-        self.lists[core.name, name] = arrangement
-        self.warn(node)
-        return listed_in(value, core.name, name, [key for (key,) in cells])
+        def resolve(column: exp.Column) -> Expression:
+            found = columns.get(column.name.lower()) if column.table.lower() in ("", alias.lower()) else None
+            return found if found is not None else self._outside(column)
+
+        return ExpressionLift(self._text, resolve, self._parameters)
 
     def _aggregated(self, node: exp.Select, scope: Scope) -> Row | None:
         if not all(aggregate_calls([written]) for written in node.expressions):
@@ -246,7 +161,7 @@ class Stages:
             call: self._moment(self._value(core, aggregate, call), aggregate, block.moments.get(call), call)
             for call, aggregate in block.aggregates.items()
         }
-        lifter = _RowLift(self._text, self._outside, self._parameters, values)
+        lifter = RowLift(self._text, self._outside, self._parameters, values)
         return self._columns(node, block.select.values, lifter)
 
     def _selected(self, node: exp.Select, alias: str, below: Row) -> Row | None:
@@ -254,13 +169,7 @@ class Stages:
         if aggregate_calls(node.expressions) or any(written.is_star for written in node.expressions):
             return None
         names = {name.lower(): found for name, found in reversed(below)}
-
-        def resolve(column: exp.Column) -> Expression:
-            found = names.get(column.name.lower()) if column.table.lower() in ("", alias.lower()) else None
-            return found if found is not None else self._outside(column)
-
-        values = [written.unalias() for written in node.expressions]
-        return self._columns(node, values, ExpressionLift(self._text, resolve, self._parameters))
+        return self._columns(node, [written.unalias() for written in node.expressions], self.over(names, alias))
 
     def _columns(self, node: exp.Select, values: Sequence[exp.Expr], lifter: ExpressionLift) -> Row:
         result = []
@@ -324,7 +233,7 @@ class Stages:
         )
 
 
-class _RowLift(ExpressionLift):
+class RowLift(ExpressionLift):
     """Reads what a block computes of its aggregates."""
 
     def __init__(

@@ -49,7 +49,7 @@ from sql_rewrite.unit_calls import UnitCalls, written
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of, renamed
 
-__all__ = ["LEAVES_MAX", "UnitBlock", "described"]
+__all__ = ["LEAVES_MAX", "Scalar", "UnitBlock", "described"]
 
 Scalar = Callable[[exp.Subquery], Expression | None]
 """Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""

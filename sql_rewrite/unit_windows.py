@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -55,7 +56,7 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, select_place
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import written
-from sql_rewrite.unit_groups import LEAVES_MAX
+from sql_rewrite.unit_groups import LEAVES_MAX, Scalar
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of_place, facts_of_window, renamed
 from sql_rewrite.window_calls import WindowReader, frame_of, includes_row, row_number
@@ -95,6 +96,7 @@ class WindowBlock:
         text: Text,
         parameters: Mapping[str, ParameterValue],
         member: Member | None = None,
+        scalar: Scalar | None = None,
     ) -> None:
         self._node = node
         self._dataset = dataset
@@ -103,9 +105,11 @@ class WindowBlock:
         self._select = SelectList(node, names, text)
         tables = {source.relation: source.table.name for source in names.sources}
         self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
-        self._of_row = ExpressionLift(text, self._cell_named, parameters, tables)
-        self._lifter = _WindowLift(self._window, text, self._named, parameters, tables)
-        self._of_output = _WindowLift(self._window_output, text, self._output_named, parameters, tables)
+        # Beside cells and windows nothing is read but what an earlier stage releases: it is the same in every row.
+        released = None if scalar is None else partial(_released, scalar)
+        self._of_row = ExpressionLift(text, self._cell_named, parameters, tables, member=released)
+        self._lifter = _WindowLift(self._window, text, self._named, parameters, tables, released)
+        self._of_output = _WindowLift(self._window_output, text, self._output_named, parameters, tables, released)
         self._reader = WindowReader(text, self._of_row, node.args.get("windows") or [])
         self._aliases: dict[str, Expression] = {}
         self._cells: dict[str, Expression] = {}
@@ -397,6 +401,11 @@ def described(computed: UnitRows, shown: Mapping[str, str], dataset: Dataset) ->
     )  # fmt: skip
 
 
+def _released(scalar: Scalar, _: ExpressionLift, node: exp.Expr) -> Expression | None:
+    """The number that a nested query releases in an earlier stage, None for anything else."""
+    return scalar(node) if isinstance(node, exp.Subquery) else None
+
+
 class _WindowLift(ExpressionLift):
     """Reads expressions that windows may be in."""
 
@@ -407,8 +416,9 @@ class _WindowLift(ExpressionLift):
         resolve: Callable[[exp.Column], Expression],
         parameters: Mapping[str, ParameterValue],
         tables: Mapping[str, str],
+        member: Member | None,
     ) -> None:
-        super().__init__(text, resolve, parameters, tables)
+        super().__init__(text, resolve, parameters, tables, member=member)
         self._window = window
 
     def lift(self, node: exp.Expr, *, like: Expression | None = None) -> Expression:

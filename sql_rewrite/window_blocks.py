@@ -29,7 +29,7 @@ from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, View
 from sql_rewrite.syntax import rebuilt
 from sql_rewrite.text import Text
-from sql_rewrite.unit_groups import UnitBlock
+from sql_rewrite.unit_groups import Scalar, UnitBlock
 from sql_rewrite.unit_windows import WindowBlock
 
 __all__ = ["DistinctWindows", "GroupedWindows", "window_block"]
@@ -45,6 +45,7 @@ class _Around:
     dataset: Dataset
     text: Text
     parameters: Mapping[str, ParameterValue]
+    scalar: Scalar | None
 
     def over(self, rows: Rows) -> SourceNames:
         """The names of a block that reads these rows alone."""
@@ -53,14 +54,16 @@ class _Around:
     def windows(self, node: exp.Select, names: SourceNames, member: Member | None = None) -> WindowBlock:
         """A block with windows."""
         return WindowBlock(
-            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member
-        )
+            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member,
+            scalar=self.scalar,
+        )  # fmt: skip
 
     def groups(self, node: exp.Select, names: SourceNames, member: Member | None = None) -> UnitBlock:
         """A block that groups by the unit."""
         return UnitBlock(
-            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member
-        )
+            node, dataset=self.dataset, names=names, text=self.text, parameters=self.parameters, member=member,
+            scalar=self.scalar,
+        )  # fmt: skip
 
 
 def window_block(
@@ -71,9 +74,10 @@ def window_block(
     text: Text,
     parameters: Mapping[str, ParameterValue],
     member: Member | None = None,
+    scalar: Scalar | None = None,
 ) -> WindowBlock | GroupedWindows | DistinctWindows:
     """What reads a block with windows. Errors: Refused (raw_rows, unsupported_sql)."""
-    around = _Around(dataset, text, parameters)
+    around = _Around(dataset, text, parameters, scalar)
     if node.args.get("group") is not None:
         return GroupedWindows(node, names, around, member)
     distinct = node.args.get("distinct")

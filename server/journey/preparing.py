@@ -29,7 +29,7 @@ from server.journey.charges import text_key
 from server.journey.google import check_clause, check_groups
 from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
-from server.journey.stages import check_stages, sampled
+from server.journey.stages import sampled
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
 from server.journey.value_stage import Told, ValueStage, bound_or_nominal
 from server.public_tables import public_shapes
@@ -105,7 +105,6 @@ class Preparing:
         cores, values = bound_or_nominal(plan, power, self._dialect)
         check_groups(question.clause, cores)
         histograms = tuple(norm_core(core) for core in cores)
-        check_stages(plan, cores, [one is not None for one in histograms], values)
         # Before anything is written out, which may be long.
         chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
         of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)

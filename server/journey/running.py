@@ -257,15 +257,18 @@ class Running:
     def _norms_first(
         self, query: ToRun, stage: ValueStage, made: _Made, lease: EngineLease | None, visible: VisibleRun
     ) -> dict[str, ReleasedTable]:
-        """The histograms of norms, by core, that do not follow from value bounds: they say how much noise there is."""
+        """The histograms of norms, by core, that do not follow from value bounds: they say how much noise there is.
+
+        Not those of later stages, which come when the numbers that they read are released: bounds are chosen before.
+        """
         asked = query.asked
         priced = asked.priced
         assert priced is not None
-        needed = {charge.core_key for charge in asked.charges}
+        needed, later = {charge.core_key for charge in asked.charges}, {name for name, _ in asked.prepared.plan.stages}
         found = {}
         for core, histogram in zip(asked.prepared.cores, asked.prepared.histograms, strict=True):
             name = core.described.name
-            if histogram is None or name not in stage.norms_first:
+            if histogram is None or name not in stage.norms_first or name in later:
                 continue
             key = histogram.release_key(priced.family)
             if key in needed:

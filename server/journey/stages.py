@@ -27,14 +27,13 @@ from server.arranging import arranged
 from server.journey.charges import charges_of
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
-from server.journey.value_stage import ValueStage
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.plan import Arrangement, Plan
 from sql_rewrite.stage_tables import CELLS_MAX, EVERY, cell_name
 
-__all__ = ["at_origins", "check_stages", "refuse_width", "sampled", "stage_values"]
+__all__ = ["at_origins", "refuse_width", "sampled", "stage_values"]
 
 VERSION = 1
 """Of the identity of what a later stage asks."""
@@ -172,31 +171,11 @@ def sampled(plan: Plan, statements: Sequence[Statement]) -> list[Statement]:
     return filled
 
 
-def check_stages(plan: Plan, cores: Sequence[BoundedCore], normed: Sequence[bool], values: ValueStage | None) -> None:
-    """Refuses later stages whose histograms would come before the numbers that they read. Errors: Refused."""
-    later = {name for name, _ in plan.stages}
-    for core, scaled in zip(cores, normed, strict=True):
-        if scaled and values is not None and core.core.name in later and core.core.name in values.places:
-            raise Refused([_BOUNDS_LATER])
-
-
 def refuse_width(question: Question, plan: Plan) -> None:
     """Refuses an accuracy as the price of a question of several stages. Errors: Refused."""
     if plan.stages and (question.half_width is not None or question.relative is not None):
         raise Refused([_NO_WIDTH])
 
-
-_BOUNDS_LATER = Finding(
-    code="column_without_bounds",
-    what="a later stage is refused",
-    why="It sums a column without value bounds where units may have several rows. Bounds and norms are chosen before "
-    "the first number is released, and those of a later stage depend on it.",
-    instead=(
-        "clip the argument: SUM(GREATEST(0, LEAST(x, 1000)))",
-        "ask the nested query by itself, and write its number (or $name, a parameter) in its place",
-        "ask an administrator to declare bounds for the column",
-    ),
-)
 
 _NO_WIDTH = Finding(
     code="unsupported_sql",

@@ -39,6 +39,13 @@ TEXTS = (
     "SELECT COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM visits GROUP BY k ORDER BY COUNT(*) LIMIT 2)",
     "SELECT COUNT(*), SUM(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits "
     "WHERE y >= (SELECT AVG(y) FROM visits) GROUP BY person_id HAVING AVG(x) < (SELECT AVG(x) FROM visits)) AS t",
+    "SELECT COUNT(*), SUM(y) FROM visits WHERE k IN (SELECT k FROM visits GROUP BY k HAVING COUNT(*) > 3 AND k <> 'z')",
+    "SELECT COUNT(r.a), SUM(COALESCE(v.y, r.a)) FROM visits AS v LEFT JOIN (SELECT k, a FROM (SELECT k, AVG(y) AS a "
+    "FROM visits GROUP BY k) AS s WHERE a > 1 OR k = 'a') AS r ON v.k = r.k",
+    "SELECT v.k, COUNT(*) FROM visits AS v JOIN (SELECT k, COUNT(*) AS n FROM visits GROUP BY k HAVING COUNT(*) > 2 "
+    "ORDER BY n DESC LIMIT 1) AS r ON v.k = r.k WHERE v.x > r.n OR v.y > 3 GROUP BY v.k",
+    "SELECT COUNT(*), SUM(d) FROM (SELECT person_id, y - (SELECT AVG(y) FROM visits) AS d, RANK() OVER (PARTITION BY "
+    "person_id ORDER BY y > (SELECT AVG(y) FROM visits), x) AS r FROM visits) AS t WHERE r <= 3",
 )
 NUMBERS = (None, 0.0, 4.5, -1.7976931348623157e308, 1.7976931348623157e308)
 

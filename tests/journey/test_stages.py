@@ -49,6 +49,33 @@ QUESTIONS = (
     "WHERE sex IN (SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 1)",
     "SELECT COUNT(*) AS n FROM people p JOIN visits v USING (person_id) WHERE p.sex NOT IN (SELECT q.sex "
     "FROM visits w JOIN people q USING (person_id) WHERE q.sex IS NOT NULL GROUP BY 1 ORDER BY AVG(w.cost) LIMIT 1)",
+    # Conditions on released groups: HAVING, with ORDER BY and LIMIT beside it, and WHERE over a CTE of them.
+    "SELECT COUNT(*) AS n FROM visits v JOIN people p USING (person_id) WHERE p.sex IN (SELECT sex FROM people "
+    "GROUP BY sex HAVING COUNT(*) > 250)",
+    "SELECT COUNT(*) AS n FROM people WHERE sex NOT IN (SELECT sex FROM people WHERE sex IS NOT NULL GROUP BY 1 "
+    "HAVING AVG(age) * 2 > 1.5 * MIN(age) AND sex <> 'male')",
+    "SELECT COUNT(*) AS n FROM people WHERE sex IN (SELECT sex FROM people GROUP BY sex HAVING COUNT(*) > 100 "
+    "AND 200 >= AVG(age) ORDER BY AVG(age) LIMIT 1)",
+    "WITH r AS (SELECT sex AS s, AVG(age) AS a, COUNT(*) AS n FROM people GROUP BY sex), "
+    "t AS (SELECT s, a / 2 AS half FROM r WHERE n > 250 OR s = 'nobody') "
+    "SELECT COUNT(*) AS n, COUNT(t.half) AS m, AVG(t.half) AS h FROM people p LEFT JOIN t ON p.sex = t.s",
+    "WITH top AS (SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n DESC LIMIT 1) "
+    "SELECT p.sex, COUNT(*) AS n, SUM(age) AS s FROM people p JOIN top ON p.sex = top.sex GROUP BY p.sex "
+    "HAVING COUNT(*) > 50",
+    "WITH top AS (SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 1) "
+    "SELECT COUNT(*) AS n FROM visits v JOIN people p USING (person_id) WHERE p.sex IN (SELECT sex FROM top)",
+    # Windows within units, values that belong to them, levels of groups, different values and quantiles.
+    "SELECT COUNT(*) AS n, AVG(cost) AS c FROM (SELECT person_id, cost FROM visits QUALIFY ROW_NUMBER() OVER ("
+    "PARTITION BY person_id ORDER BY ABS(cost - (SELECT AVG(cost) FROM visits))) = 1) AS t",
+    "SELECT COUNT(*) AS n FROM (SELECT person_id, SUM(CASE WHEN cost > (SELECT AVG(cost) FROM visits) THEN 1 ELSE 0 "
+    "END) OVER (PARTITION BY person_id) AS s FROM visits) AS t WHERE s > 1",
+    "SELECT COUNT(*) AS n FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id, ward "
+    "QUALIFY MAX(n) OVER (PARTITION BY person_id) > (SELECT COUNT(*) / 400.0 FROM visits)) AS t",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT person_id, MAX(cost - (SELECT AVG(cost) FROM visits)) OVER "
+    "(PARTITION BY person_id) > 0 AS s FROM visits) AS t WHERE s",
+    "SELECT sex, COUNT(*) AS n FROM people WHERE age > (SELECT AVG(age) FROM people) AND sex IS NOT NULL "
+    "GROUP BY ROLLUP (sex) HAVING sex IS NOT NULL ORDER BY sex",
+    "SELECT COUNT(DISTINCT person_id) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)",
 )
 _NAMES = map("analyst{}".format, itertools.count())
 

@@ -169,6 +169,25 @@ def test_an_average_of_a_column_without_bounds_is_answered(ask: Ask) -> None:
     assert Fraction(charged["epsilon"]) <= 20
 
 
+@pytest.mark.parametrize("dataset", ["survey", "scaled"])
+def test_later_stages_choose_bounds_and_norms(ask: Ask, dataset: str) -> None:
+    """Both stages read a column without bounds: its histogram comes first, and norms of the later one after the number.
+
+    The noise of epsilon 100 is far below the tolerances: a number is off by 20 scales once in 10^8.
+    """
+    sql = ("SELECT ward, SUM(paid) AS s, COUNT(*) AS n FROM visits WHERE paid > (SELECT AVG(paid) FROM visits) "
+           "GROUP BY ward")  # fmt: skip
+    answer = ask(sql, dataset, epsilon="100")
+    for _, total, number in answer["rows"]:
+        assert 60 < total / number < 80
+    assert bounds(answer)["paid"][2] == "chosen"
+    norms = {one["source"] for one in answer["provenance"].get("norms", [])}
+    assert norms == ({"chosen"} if dataset == "scaled" else set())
+    again = ask(sql, dataset, epsilon="100")
+    assert again["rows"] == answer["rows"]
+    assert again["accounting"]["charged"] == []
+
+
 @pytest.mark.slow
 def test_what_anothers_bounds_decide_is_not_read_without_their_histogram(tmp_path: Path) -> None:
     """Forbids, under `charged`, to show value bounds, or what follows from them, to whom their histogram was not sold.

@@ -284,8 +284,17 @@ def test_what_a_released_table_is_not_joined_by_is_refused(sql: str, code: str) 
     [
         ("SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 ORDER BY COUNT(*) LIMIT 3)",
          "correlated_subquery"),
-        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING COUNT(*) > 9)",
+        ("SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM visits GROUP BY 1 HAVING COUNT(*) > 3)",
          "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING sex > 3 LIMIT 1)",
+         "correlated_subquery"),
+        ("SELECT COUNT(*) FROM people p JOIN (SELECT sex FROM people GROUP BY 1 HAVING COUNT(*) > 2 * 3 LIMIT 1) r "
+         "ON p.sex = r.sex", "unsupported_sql"),
+        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING COUNT(*))",
+         "unsupported_type"),
+        ("SELECT COUNT(*) FROM people WHERE sex IN (SELECT sex FROM people GROUP BY 1 HAVING age > 3)", "raw_rows"),
+        ("WITH r AS (SELECT sex, AVG(age) AS a FROM people GROUP BY sex) SELECT COUNT(*) FROM people "
+         "WHERE sex IN (SELECT sex FROM r WHERE b > 3)", "raw_rows"),
         ("SELECT COUNT(*) FROM people WHERE age IN (SELECT sex FROM people GROUP BY 1 ORDER BY COUNT(*) LIMIT 1)",
          "unsupported_type"),
         ("SELECT COUNT(*) FROM people AS p JOIN (SELECT education, AVG(age) AS a FROM people GROUP BY 1) AS r "
