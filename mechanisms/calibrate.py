@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -274,10 +274,12 @@ def calibrate_for_half_width(
     *,
     cells: int = 1,
     delta: Fraction = Fraction(0),
+    unshown: Collection[str] = (),
     epsilon_max: Fraction = Fraction(10**5),
 ) -> Price:
     """The least price of six digits at which every linear estimate has an interval of at most that half width.
 
+    Nothing is promised of the cores that are `unshown`; they get their parts of the price as in any other query.
     `cells` of these intervals are to hold at once with the confidence.
 
     Widths never grow with the price: a scale of noise falls with it, and so does the grid to which sums are rounded, a
@@ -290,10 +292,10 @@ def calibrate_for_half_width(
     if half_width <= 0:
         raise ValueError("the half width must be greater than zero")
     alpha = two_sided_alpha(confidence, cells)
+    promised = [core for core in cores if core.name not in unshown and not is_histogram(core, cores)]
     linear = [
         estimate
-        for core in cores
-        if not is_histogram(core, cores)
+        for core in promised
         for estimate in core.estimates
         if linear_form(_statistic(core, estimate.statistic), estimate.kind) is not None
     ]
@@ -303,7 +305,7 @@ def calibrate_for_half_width(
     goal = float(half_width)
 
     def fits(amount: Fraction) -> bool:
-        return _widest(cores, Price(family, amount, delta), alpha) <= goal
+        return _widest(cores, promised, Price(family, amount, delta), alpha) <= goal
 
     def drawable(amount: Fraction) -> bool:
         calibrate(cores, Price(family, amount, delta))
@@ -313,7 +315,7 @@ def calibrate_for_half_width(
     if not _safely(fits, limit):
         hint = " (a whole number cannot be made more precise)" if whole and goal < 1 else ""
         raise ValueError(f"{UNPROMISED_WIDTH}{hint}")
-    guess = _guess(cores, family, delta, alpha, goal)
+    guess = _guess(cores, promised, family, delta, alpha, goal)
     least = least_amount(lambda amount: _safely(fits, amount), guess=guess, greatest=limit)
     if not _safely(drawable, least):
         # Tables and thresholds can need more than the width does; where the largest price has none there is none.
@@ -324,6 +326,7 @@ def calibrate_for_half_width(
 
 def _guess(
     cores: Sequence[CoreStatistics],
+    promised: Sequence[CoreStatistics],
     family: NoiseFamily,
     delta: Fraction,
     alpha: float,
@@ -331,7 +334,7 @@ def _guess(
 ) -> Fraction:
     """Near the least amount for a width: the widths of most noise are inverse to epsilon, or to mu."""
     try:
-        ratio = min(max(_widest(cores, Price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
+        ratio = min(max(_widest(cores, promised, Price(family, Fraction(1), delta), alpha) / goal, 1e-9), 1e9)
     except ValueError:
         ratio = 1.0
     return Fraction(ratio ** FAMILIES[family].currency.power)
@@ -349,12 +352,11 @@ def _safely(fits: Callable[[Fraction], bool], amount: Fraction) -> bool:
         return False
 
 
-def _widest(cores: Sequence[CoreStatistics], price: Price, alpha: float) -> float:
+def _widest(cores: Sequence[CoreStatistics], promised: Sequence[CoreStatistics], price: Price, alpha: float) -> float:
     calibration = _shared(cores, price)
     widths = [
         linear_half_width(measurement, form, alpha)
-        for core in cores
-        if not is_histogram(core, cores)
+        for core in promised
         for estimate in core.estimates
         for measurement in [calibration.measurement(core.name, estimate.statistic)]
         for form in [linear_form(measurement.statistic, estimate.kind)]

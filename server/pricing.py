@@ -73,7 +73,7 @@ class Wish:
     `cells` is the number of intervals that hold at once with the confidence, None where only the answer says it: then
     no half width can be promised. `noise` is the only family that may answer, None for the server's choice; `delta` is
     that of selecting groups, None for the policy's. `at_most` is the greatest epsilon for a half width, None for that
-    of the policy.
+    of the policy. `unshown` are cores that are no part of the answer, of which a half width promises nothing.
     """
 
     epsilon: Fraction | None = None
@@ -84,6 +84,7 @@ class Wish:
     noise: NoiseFamily | None = None
     delta: Fraction | None = None
     at_most: Fraction | None = None
+    unshown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         given = [amount for amount in (self.epsilon, self.own_epsilon, self.half_width) if amount is not None]
@@ -362,7 +363,9 @@ def _wished(
         return _Wished(Price(family, nominal, delta), Price(family, serving, delta))
     if wish.half_width is not None:
         assert wish.cells is not None
-        price = calibrate_for_half_width(cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta)
+        price = calibrate_for_half_width(
+            cores, wish.half_width, wish.confidence, family, cells=wish.cells, delta=delta, unshown=wish.unshown
+        )
     else:
         assert wish.own_epsilon is not None
         price = Price(family, entry.currency.own_amount(wish.own_epsilon, delta=leaf.limit.delta - delta), delta)

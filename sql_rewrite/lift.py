@@ -222,6 +222,7 @@ class _Lift:
             nonempty=tuple((core, name) for core, name in counts.items() if name) if self.nonempty else (),
             public=tuple(self.public.read),
             stages=tuple(stages.items()),
+            unshown=tuple(core.name for core in self.cores if stages and core.name not in self.core_blocks.shown),
             lists=tuple((core, name, found) for (core, name), found in self.stages.groups.lists.items()),
             chosen=self.core_blocks.chosen,
         )

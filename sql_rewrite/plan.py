@@ -541,6 +541,7 @@ class Plan:
     rows, by which empty groups are left out; it is empty when the request does not ask for that. `public` are the
     public tables that the shell reads. `stages` names each core that reads released numbers, and the cores before it
     that release them; `lists` names lists of groups that such cores read: of which core, and what is done to its table.
+    `unshown` are the cores that later stages alone read.
     """
 
     dataset: Dataset
@@ -552,5 +553,6 @@ class Plan:
     public: tuple[PublicRelation, ...] = ()
     stages: tuple[tuple[str, tuple[str, ...]], ...] = ()
     lists: tuple[tuple[str, str, Arrangement], ...] = ()
+    unshown: tuple[str, ...] = ()
     chosen: bool = False
     """Whether a choice of keys stands for counts, which would answer the query as well (choices.py)."""

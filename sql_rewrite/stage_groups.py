@@ -171,7 +171,7 @@ class StageGroups:
             raise refuse(
                 "unsupported_sql",
                 "LIMIT of a released table inside the private part is refused",
-                "It is read with ORDER BY of the columns and aggregates of the table, and HAVING that compares these with "
+                "It is read with ORDER BY of columns and aggregates of the table, and HAVING that compares these with "
                 "numbers.",
                 "HAVING COUNT(*) > 100 ORDER BY COUNT(*) DESC LIMIT 10",
                 "ask for the groups in a query of their own, and write them as a list",
@@ -255,7 +255,7 @@ class StageGroups:
         return table.has(value)
 
     def _compared(self, lifter: ExpressionLift, node: exp.In, kind: ColumnType) -> Expression:
-        """What stands before IN. Errors: Refused where its type is not that of the keys."""
+        """The value before IN. Errors: Refused where its type is not that of the keys."""
         value = lifter.lift(node.this)
         if value.type is kind:
             return value

@@ -299,7 +299,7 @@ class Admission:
         choose it as well: then nothing is known of what is cut.
         """
         prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
-        refuse_width(question, prepared.plan)
+        refuse_width(question, prepared)
         if prepared.counted is not None and (question.half_width is not None or question.relative is not None):
             prepared = prepared.counted  # a choice of keys has no width
         question = self._sizes.resolved(question, prepared)

@@ -38,7 +38,7 @@ class Quoting:
 
     def __init__(self, question: Question, prepared: Prepared, path: Sequence[Account]) -> None:
         self._question = question
-        self._wish = replace(wish_of(question), cells=prepared.at_once())
+        self._wish = replace(wish_of(question), cells=prepared.at_once(), unshown=prepared.plan.unshown)
         self._prepared = prepared
         self._path = path
         self._dataset = prepared.plan.dataset
@@ -119,6 +119,8 @@ class Quoting:
         Of other cores where they are named.
         """
         wish = pricing.Wish(half_width=width, confidence=self._question.confidence, cells=cells, **self._limits())
+        if not cores:
+            wish = replace(wish, unshown=self._prepared.plan.unshown)
         return self._sold(cores, wish)
 
     def _sold(self, cores: Sequence[CoreStatistics], wish: pricing.Wish) -> pricing.Priced | None:

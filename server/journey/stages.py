@@ -171,19 +171,41 @@ def sampled(plan: Plan, statements: Sequence[Statement]) -> list[Statement]:
     return filled
 
 
-def refuse_width(question: Question, plan: Plan) -> None:
-    """Refuses an accuracy as the price of a question of several stages. Errors: Refused."""
-    if plan.stages and (question.half_width is not None or question.relative is not None):
+def refuse_width(question: Question, prepared: Prepared) -> None:
+    """Refuses an accuracy as the price of stages whose widths are not known before it. Errors: Refused.
+
+    How exact a number is that only later stages read, no wish says: it gets its part of the least spend that reaches
+    the half width of what is shown.
+    """
+    if not prepared.plan.stages or (question.half_width is None and question.relative is None):
+        return
+    if question.half_width is None:
+        raise Refused([_NO_RELATIVE])
+    later = {name for name, _ in prepared.plan.stages}
+    chosen = set() if prepared.values is None else set(prepared.values.places)
+    chosen |= {core.core.name for core, one in zip(prepared.cores, prepared.histograms, strict=True) if one is not None}
+    if later & chosen:
         raise Refused([_NO_WIDTH])
 
+
+_NO_RELATIVE = Finding(
+    code="unsupported_sql",
+    what="a relative accuracy for a question of several stages is refused",
+    why="How large its later numbers are follows from the earlier ones, which are not released yet.",
+    instead=(
+        'ask with a width: "accuracy": {"half_width": "10"}, or --half-width 10',
+        'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
+    ),
+)
 
 _NO_WIDTH = Finding(
     code="unsupported_sql",
     what="an accuracy for a question of several stages is refused",
-    why="Its first numbers are read by later stages and are no part of the answer, so the price of a width cannot say "
-    "how exact they should be. It is not answered yet.",
+    why="How much of each unit counts in a later stage is chosen when the numbers that it reads are released, and the "
+    "width of its own numbers follows from that.",
     instead=(
         'ask with a spend: "spend": {"epsilon": "1"}, or --epsilon 1',
+        "state contribution bounds in the request, and clip columns without bounds: SUM(GREATEST(0, LEAST(x, 1000)))",
         "ask the nested query by itself with an accuracy, and write its number (or $name, a parameter) in its place",
     ),
 )

@@ -23,6 +23,7 @@ from tests.journey.norm_clinic import write_auto_clinic
 from tests.mechanisms.support import recorded
 
 ABOVE = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"
+MANY = "SELECT sex, COUNT(*) AS n FROM people WHERE age < (SELECT COUNT(*) / 10 FROM people WHERE income > 9) GROUP BY sex"
 QUESTIONS = (
     ABOVE,
     "SELECT sex, COUNT(*) AS n, AVG(salary) AS s FROM people "
@@ -301,9 +302,47 @@ def test_norms_of_a_later_stage_are_chosen_after_the_number_that_it_reads(servic
     assert again["rows"] == answer["rows"]
 
 
-def test_an_accuracy_is_no_price_of_stages(services: Services) -> None:
-    """Shows the refusal, and that the suggested spend is answered."""
+@pytest.mark.parametrize("width", ["5", "15"])
+@pytest.mark.parametrize("sql", [ABOVE, MANY])
+def test_an_accuracy_is_the_cheapest_spend_that_reaches_it(services: Services, sql: str, width: str) -> None:
+    """Shows the width in the answer and the price of the estimate, and that a little less spend is a wider answer.
+
+    What later stages alone read promises nothing: the count of MANY's first stage takes no more than its part.
+    """
     who = analyst(services)
-    with pytest.raises(Refused) as refused:
-        services.journey.admit(question(ABOVE, who, epsilon=None, half_width=Fraction(50)))
-    assert "several stages" in refused.value.findings[0].what
+    asked = question(sql, who, epsilon=None, half_width=Fraction(width))
+    estimate = services.journey.estimate(asked)
+    answer = answer_to(services, asked)
+    price = charged(answer)
+    assert price == pytest.approx(Fraction(str(estimate["price"]["epsilon"])), rel=1e-4)  # type: ignore[index]
+    assert widest(answer) <= float(width)
+    less: Any = services.journey.estimate(question(sql, analyst(services), epsilon=str(round(float(price) * 0.97, 6))))
+    assert max(column["half_width"] or 0 for column in less["columns"] if column["name"] == "n") > float(width)
+    assert answer_to(services, asked)["accounting"]["charged"] == []
+    wider = replace(asked, half_width=Fraction(width) * 2)
+    assert answer_to(services, wider)["accounting"]["charged"] == []
+
+
+def widest(answer: dict[str, Any]) -> float:
+    """The widest half width of an answer's last column, which counts."""
+    return max((high[-1] - low[-1]) / 2 for low, high in zip(answer["lows"], answer["highs"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "said"),
+    [
+        ("clinic", {"relative": Fraction(1, 10)}, "a relative accuracy"),
+        ("wards", {"half_width": Fraction(50)}, "an accuracy"),
+    ],
+)
+def test_an_accuracy_that_only_later_numbers_decide_is_refused(
+    services: Services, dataset: str, options: dict[str, Any], said: str
+) -> None:
+    """Shows the refusal, nothing charged, and that the suggested spend is answered."""
+    who = analyst(services, dataset)
+    asked = question(ABOVE, who, epsilon=None, dataset=dataset, **options)
+    for way in (services.journey.admit, services.journey.estimate):
+        with pytest.raises(Refused) as refused:
+            way(asked)
+        assert refused.value.findings[0].what.startswith(f"{said} for a question of several stages")
+    assert len(answer_to(services, question(ABOVE, who, dataset=dataset))["rows"]) == 1
