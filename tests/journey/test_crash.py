@@ -163,7 +163,11 @@ STAGES = (
 )
 """Of a question that releases a histogram of norms, then its sums: in the order of the journey."""
 
+BETWEEN = (("release.after", 2), ("run.before", 3), ("run.before", 4), ("visible.before", 1), ("post.after_commit", 1))
+"""Of one whose later stage reads the number of an earlier one: each of them a histogram, then its sums."""
+
 WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+ABOVE = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"
 
 
 @pytest.fixture(scope="module")
@@ -176,24 +180,26 @@ def wards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("point", "stage"), STAGES)
+@pytest.mark.parametrize(
+    ("sql", "releases", "point", "stage"), [(WARD, 2, *at) for at in STAGES] + [(ABOVE, 4, *at) for at in BETWEEN]
+)
 def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
-    wards: Path, crashes: Crashes, point: str, stage: int
+    wards: Path, crashes: Crashes, sql: str, releases: int, point: str, stage: int
 ) -> None:
-    """Shows one charge for both stages, the same end for every retry, and that no histogram is free afterwards."""
-    key = f"key-{point}-{stage}"
+    """Shows one charge for all stages, the same end for every retry, and that nothing of them is free afterwards."""
+    key = f"key-{releases}-{point}-{stage}"
     with services_of(wards) as services:
         before = services.ledger.accounts(dataset="wards", principal="crash")[0]
-        admitted: Any = services.journey.admit(question(WARD, "crash", dataset="wards", reuse="none"))
+        admitted: Any = services.journey.admit(question(sql, "crash", dataset="wards", reuse="none"))
         services.journey.abandon(admitted)
         losses = [event.loss().mu_squared for charge in admitted.asked.charges for event in charge.events]
-    assert len(losses) == 2
-    child = crashes.ask(str(wards), point, key, "wards", WARD, str(stage))
+    assert len(losses) == releases
+    child = crashes.ask(str(wards), point, key, "wards", sql, str(stage))
     assert child.returncode == -signal.SIGKILL, child.stderr[-2000:]
     with services_of(wards) as services:
         after = services.ledger.accounts(dataset="wards", principal="crash")[0]
         assert (after.spent.mu_squared or 0) - (before.spent.mu_squared or 0) >= sum(losses) * 10**12 - 2
-        asked = question(WARD, "crash", dataset="wards", idempotency_key=key, reuse="none")
+        asked = question(sql, "crash", dataset="wards", idempotency_key=key, reuse="none")
         (record,) = [query for query in services.ledger.queries("crash") if query.idempotency_key == key]
         for _ in range(2):
             if point == "post.after_commit":
@@ -201,7 +207,7 @@ def test_a_question_killed_between_its_stages_is_charged_and_stores_nothing(
             else:
                 with pytest.raises(ExecutionFailed):
                     services.journey.admit(asked)
-        kept = 2 if point == "post.after_commit" else 0
+        kept = releases if point == "post.after_commit" else 0
         assert record.state == ("settled" if kept else "failed_charged")
         assert services.ledger.accounts(dataset="wards", principal="crash")[0] == after
         assert len(services.ledger.releases_of(record.id)) == kept

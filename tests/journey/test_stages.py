@@ -23,7 +23,9 @@ from tests.journey.norm_clinic import write_auto_clinic
 from tests.mechanisms.support import recorded
 
 ABOVE = "SELECT COUNT(*) AS n FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)"
-MANY = "SELECT sex, COUNT(*) AS n FROM people WHERE age < (SELECT COUNT(*) / 10 FROM people WHERE income > 9) GROUP BY sex"
+MANY = (
+    "SELECT sex, COUNT(*) AS n FROM people WHERE age < (SELECT COUNT(*) / 10 FROM people WHERE income > 9) GROUP BY 1"
+)
 QUESTIONS = (
     ABOVE,
     "SELECT sex, COUNT(*) AS n, AVG(salary) AS s FROM people "
