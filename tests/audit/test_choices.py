@@ -19,7 +19,7 @@ from mechanisms.measurements.choices import ChoiceMeasurement
 from privacy.bounds import ContributionBound
 from privacy.composition import compose
 from privacy.exact import Exact
-from privacy.statistic import CoreStatistics
+from privacy.statistic import Choice, CoreStatistics
 from sql_rewrite import bound as bounding
 from sql_rewrite import choices
 from sql_rewrite.bound import BoundedCore, bound
@@ -109,6 +109,8 @@ def audited(scene_: Scene, sql: str) -> Fraction:
         require(moved <= statistic.sensitivity.linf, f"a score changed by {moved}")
         touched = [part for part in parts if any(changes[place] for place in part)]
         require(len(touched) <= described.choice.parts_per_unit, f"{len(touched)} parts changed")
+        drawn = sum(min(described.choice.count, len(part)) for part in touched)
+        require(drawn <= measurement.draws, f"{drawn} draws changed")
         for part in touched:
             signs = {changes[place] > 0 for place in part if changes[place]}
             require(not described.choice.one_way or len(signs) == 1, "scores moved in both directions")
@@ -148,6 +150,11 @@ def one_part(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(choices, "parts_of_unit", lambda core, *, groups, parts: 1)
 
 
+def one_draw(patch: pytest.MonkeyPatch) -> None:
+    """Several keys are charged as one."""
+    patch.setattr(Choice, "draws_per_unit", property(lambda choice: choice.parts_per_unit))
+
+
 def one_row(patch: pytest.MonkeyPatch) -> None:
     """A unit's several rows of a group are forgotten."""
     change_sensitivity(
@@ -165,10 +172,11 @@ def one_row(patch: pytest.MonkeyPatch) -> None:
         (two_directions, QUERIES[3], "both directions"),
         (one_part, QUERIES[7], "2 parts changed"),
         (one_row, QUERIES[0], "a score changed by 2"),
+        (one_draw, QUERIES[2], "2 draws changed"),
     ],
 )
 def test_wrong_claims_are_seen(plant: Callable[[pytest.MonkeyPatch], None], sql: str, says: str) -> None:
-    """Planted bugs: each of the three numbers of a choice too small, caught for the right reason."""
+    """Planted bugs: each of the numbers of a choice too small, caught for the right reason."""
     with pytest.MonkeyPatch.context() as patch:
         plant(patch)
         with pytest.raises(Violation, match=says):
