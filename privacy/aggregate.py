@@ -153,7 +153,7 @@ class AggregateFunction(enum.Enum):
         arguments=_NUMBERS,
         statistic=StatisticKind.SUM,
         result=ResultType.ARGUMENT,
-        meaning="x is clipped to its range; the range follows from declared bounds through the expression",
+        meaning="x is clipped to its range; it follows from declared bounds and conditions through the expression",
         distinct=("SUM(DISTINCT x)",),
         short="SUM",
     )

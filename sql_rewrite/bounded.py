@@ -113,4 +113,5 @@ class BoundedCore:
 
     def clipped(self) -> tuple[tuple[str, Value, Value], ...]:
         """The columns whose values beyond the declared bounds count as the bound, with the bounds."""
-        return tuple(clipped_columns([part for bounded in self.statistics for part in bounded.arguments]))
+        arguments = [part for bounded in self.statistics for part in bounded.arguments]
+        return tuple(clipped_columns(arguments, self.core.sources))

@@ -30,6 +30,7 @@ from sql_rewrite.hints import SHORT, counted
 from sql_rewrite.levels import Levels
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.modes import Mode, ModeReader
+from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Aggregate, Chosen, Core
 from sql_rewrite.preserved import check_preserved
 from sql_rewrite.refuse import refuse
@@ -120,13 +121,8 @@ class CoreBlock:
         self._check_preserved(condition.own, keys, found)
         self._check_number(keys)
         named_keys = self._name_keys(keys)
-        return Core(
-            name="",
-            sources=self.names.sources,
-            where=where,
-            keys=named_keys,
-            aggregates=self._name_aggregates(found, grouped=bool(named_keys)),
-        )
+        named = self._name_aggregates(found, grouped=bool(named_keys))
+        return narrowed_core(Core("", self.names.sources, where, named_keys, named))
 
     def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:
         """What the calls of MODE ask for. Errors: Refused."""

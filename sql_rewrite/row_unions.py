@@ -37,6 +37,7 @@ from sql_rewrite.full_joins import APART
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.functions.harmony import harmonise
 from sql_rewrite.functions.ranges import hull
+from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import (
     Source,
     UnitBranch,
@@ -304,11 +305,13 @@ def _branches(rows: Rows) -> list[_Branch]:
     first = rows.sources[0]
     plain = len(rows.sources) == 1 and first.only is None and rows.where is None
     if first.union is None or not plain:
-        return [_Branch(rows.sources, rows.where, tuple(found for _, found in rows.columns))]
+        given = conditions_of(rows.sources, rows.where)
+        columns = [Narrowing((found,), given, whole=False).value(found) for _, found in rows.columns]
+        return [_Branch(rows.sources, rows.where, tuple(columns))]
     places = {name: place for place, (name, _) in enumerate(first.union.columns)}
     result = []
     for branch in first.union.branches:
-        columns: list[Expression] = []
+        columns = []
         for _, found in rows.columns:
             if isinstance(found, Literal) or (isinstance(found, ColumnRef) and found.relation != first.relation):
                 columns.append(found)  # a constant, or a value that an earlier stage releases

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -12,6 +12,7 @@ from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.narrowed_values import Narrowing
 from sql_rewrite.plan import UnitFunction, UnitValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume
@@ -54,8 +55,8 @@ class UnitCalls:
         self._plain = lifter
         self._reader = reader
 
-    def value(self, call: exp.Expr, rows: int) -> UnitValue:
-        """What a call, with its FILTER, computes of at most so many rows. Errors: Refused."""
+    def value(self, call: exp.Expr, rows: int, given: Sequence[Expression] = ()) -> UnitValue:
+        """What a call, with its FILTER, computes of at most so many rows that satisfy conditions. Errors: Refused."""
         condition: Expression | None = None
         node = call
         if isinstance(call, exp.Filter):
@@ -66,6 +67,11 @@ class UnitCalls:
         function, argument, counted = self._function(node)
         if counted is not None:
             condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
+        if argument is not None:
+            conditions = [*given, *([] if condition is None else [condition])]
+            # What is summed is clipped anyway; the least value and others are as they are stored.
+            summed = function in (UnitFunction.SUM, UnitFunction.AVERAGE)
+            argument = Narrowing((argument,), conditions, whole=summed).value(argument)
         value = made(function, argument, condition)
         if too_wide(value, rows):
             raise refuse(

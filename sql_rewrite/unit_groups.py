@@ -26,6 +26,7 @@ from sql_rewrite.aggregate_calls import NESTED, AggregateReader, aggregate_calls
 from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.plan import (
     Source,
     UnitGroups,
@@ -86,6 +87,8 @@ class UnitBlock:
         self._lifter = _GroupLift(self, text, parameters, tables, scalar)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}
+        self._given: list[Expression] = []
+        """What is true of every row of the block."""
 
     def by_unit(self) -> bool:
         """Whether the unit is among the keys, or a column that says whose the rows are. Never refuses."""
@@ -124,6 +127,7 @@ class UnitBlock:
                 position=self._text.position(self._node),
             )
         where = RowCondition(self._text, self._names, self._select, self._reader).read(self._node.args.get("where"))
+        self._given = conditions_of(self._names.sources, where)
         for node in self.key_nodes():
             lifted = self._plain.lift(node)
             self._keys.append((node, lifted, content_name("k", form_of(lifted))))
@@ -133,6 +137,8 @@ class UnitBlock:
         for projection, value in zip(self._select.written, self._select.values, strict=True):
             shown = projection.alias if isinstance(projection, exp.Alias) else output_name(self._text, projection)
             lifted = self._lifter.lift(value)
+            if having is not None:
+                lifted = Narrowing((lifted,), (having,), whole=False).value(lifted)
             name = content_name("c", form_of(lifted))
             columns.setdefault(name, (lifted, shown))
             outputs.append((shown, name))
@@ -239,6 +245,7 @@ class UnitBlock:
             if node == tree:
                 shown = describe(key)
                 nullable = key.nullable and not names_unit(key, self._names.sources)
+                key = Narrowing((key,), self._given, whole=False).value(key)
                 return renamed(key, name, shown, nullable=nullable)
         called = node.this if isinstance(node, exp.Filter) else node
         if isinstance(called, exp.AggFunc) and not isinstance(called, exp.Anonymous):
@@ -247,7 +254,7 @@ class UnitBlock:
 
     def _value(self, call: exp.Expr) -> ColumnRef:
         rows = rows_of_unit(self._names.sources)
-        value = self._calls.value(call, rows)
+        value = self._calls.value(call, rows, self._given)
         self._values[value.name] = value
         shown = written(self._text, call, value.function)
         return facts_of(value, rows=rows, bound=rows_bound(self._names.sources), shown=shown)

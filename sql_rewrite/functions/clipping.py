@@ -10,6 +10,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.expressions import (
     ANY,
     BIGINT,
+    Call,
     ColumnRef,
     Expression,
     Interval,
@@ -36,9 +37,11 @@ def clip_columns(expression: Expression) -> Expression:
         return expression
     if isinstance(expression, ColumnRef):
         return _clip(expression)
-    if expression.operator == "clip":
-        return expression
     arguments = expression.arguments
+    if expression.operator == "clip":
+        # What conditions prove of a computed value is clipped too (sql_rewrite/narrowed_values.py).
+        inner = arguments[0]
+        return build("clip", (clip_columns(inner), *arguments[1:])) if isinstance(inner, Call) else expression
     if expression.operator == "nullif":
         return build("nullif", (*arguments[:2], clip_columns(arguments[2])))
     return build(expression.operator, tuple(clip_columns(argument) for argument in arguments))

@@ -50,7 +50,7 @@ def refused(sql: str) -> Finding:
     [
         (ABOVE, "SELECT COUNT(*) FROM visits WHERE cost > 12.5"),
         ("SELECT ward, SUM(cost) FROM visits WHERE cost < (SELECT AVG(cost) FROM visits) GROUP BY ward",
-         "SELECT ward, SUM(cost) FROM visits WHERE cost < 12.5 GROUP BY ward"),
+         "SELECT ward, SUM(cost) FROM visits WHERE cost < 5000 GROUP BY ward"),
         ("SELECT AVG(CASE WHEN age > (SELECT MEDIAN(age) FROM people) THEN salary END) FROM people",
          "SELECT AVG(CASE WHEN age > 12.5 THEN salary END) FROM people"),
         ("SELECT sex, COUNT(*) FILTER (WHERE age > (SELECT COUNT(*) FROM visits)) FROM people GROUP BY sex",
@@ -58,7 +58,7 @@ def refused(sql: str) -> Finding:
     ],
 )  # fmt: skip
 def test_a_released_number_bounds_as_a_constant_does(staged: str, written: str) -> None:
-    """Shows the sensitivities of the question with a number in its place."""
+    """Shows the sensitivities of the question with a number in its place, which narrows no bounds."""
 
     def facts(core: BoundedCore) -> list[object]:
         return [(item.statistic.kind, item.statistic.sensitivity) for item in core.statistics]
