@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.norm_tail import last_octave, norm_tail, seen_at
+from mechanisms.norm_tail import Tail, last_octave, norm_tail, seen_at
 from privacy.norms import BINS, BINS_PER_OCTAVE, NormOf, NormPower
 
 __all__ = ["NormChoice", "bin_of", "choose", "edge"]
@@ -84,35 +84,65 @@ def choose(
         few = _norm_of_few(noisy, deviation, laplace=laplace)
         return None if few is None else NormChoice(min(few, most), 0.0, 0.0)
     edges = 2.0 ** (np.arange(-BINS_PER_OCTAVE, BINS) / BINS_PER_OCTAVE)
-    tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of), laplace=laplace)
-    first, weights = tail.last + 1, tail.weights
-    end = first + tail.laws.shape[1]
+    models = []
+    for light in _lights(noisy, octave, power, of):
+        tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of, light), laplace=laplace)
+        first = tail.last + 1
+        end = first + tail.laws.shape[1]
+        models.append(_Model(tail, _sizes(_middles(end, most), cells, power, of, light)))
     norms = np.minimum(2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE)), most)
-    whole = _sizes(_middles(end, most), cells, power, of)
-    lost = _kept_off(norms, end, most) * whole
+    kept_off = _kept_off(norms, end, most)
     body = np.maximum(noisy[:first], 0)
-    cut = lost[:, :first] @ body + tail.laws @ lost[:, first:].T
-    # A law says how many units to expect: their number varies around that by its root.
-    chance = tail.laws @ (lost[:, first:] ** 2).T
-    loss = weights @ np.sqrt((cut * cut + chance) / cells**2 + (noise_per_norm * norms) ** 2)
+    noise = (noise_per_norm * norms) ** 2
+    # Of several views the product: a sum would follow the one that expects most.
+    loss = math.prod(model.loss(kept_off, body, noise, cells) for model in models)
     best = int(np.argmin(loss))
-    total = whole[:first] @ body + tail.laws @ whole[first:]
-    mean, spread = _moments(cut[:, best], weights)
-    share, share_spread = _moments(cut[:, best] / total, weights)
-    units = float(body.sum() + weights @ tail.laws.sum(axis=1))
-    # Beside the tail, which is unknown, the noise of the bins that are cut.
-    noise = deviation**2 * float(lost[best, :first] @ lost[best, :first])
-    share_noise = noise / float(weights @ total) ** 2
-    spread += float(weights @ chance[:, best])
-    share_spread += float(weights @ (chance[:, best] / total**2))
-    return NormChoice(
-        float(norms[best]),
-        mean,
-        math.sqrt(spread + noise),
-        min(share, 1.0),
-        min(math.sqrt(share_spread + share_noise), 1.0),
-        max(0.0, float(weights @ total) - mean) / units,
-    )
+    found = [model.cut(kept_off[best], body, deviation) for model in models]
+    (cut, error), (share, share_error), (size, _) = (_mixed(parts) for parts in zip(*found, strict=True))
+    return NormChoice(float(norms[best]), cut, error, min(share, 1.0), min(share_error, 1.0), size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The tail under one view of what units of each norm add, and these sizes by bins."""
+
+    tail: Tail
+    sizes: Floats
+
+    def loss(self, kept_off: Floats, body: Floats, noise: Floats, cells: int) -> Floats:
+        """The expected error of a cell at each norm."""
+        tail, first = self.tail, len(body)
+        lost = kept_off * self.sizes
+        cut = lost[:, :first] @ body + tail.laws @ lost[:, first:].T
+        # A law says how many units to expect: their number varies around that by its root.
+        chance = tail.laws @ (lost[:, first:] ** 2).T
+        loss: Floats = tail.weights @ np.sqrt((cut * cut + chance) / cells**2 + noise)
+        return loss
+
+    def cut(self, kept_off: Floats, body: Floats, deviation: float) -> tuple[tuple[float, float], ...]:
+        """At one norm what is cut, the part of the whole that it is, and what a unit adds; each with its variance."""
+        tail, first = self.tail, len(body)
+        lost, weights = kept_off * self.sizes, self.tail.weights
+        cut = lost[:first] @ body + tail.laws @ lost[first:]
+        chance = tail.laws @ lost[first:] ** 2
+        total = self.sizes[:first] @ body + tail.laws @ self.sizes[first:]
+        mean, spread = _moments(cut, weights)
+        share, share_spread = _moments(cut / total, weights)
+        units = float(body.sum() + weights @ tail.laws.sum(axis=1))
+        # Beside the tail, which is unknown, the noise of the bins that are cut.
+        noise = deviation**2 * float(lost[:first] @ lost[:first])
+        share_noise = noise / float(weights @ total) ** 2
+        spread += float(weights @ chance)
+        share_spread += float(weights @ (chance / total**2))
+        size = max(0.0, float(weights @ total) - mean) / units
+        return (mean, spread + noise), (share, share_spread + share_noise), (size, 0.0)
+
+
+def _mixed(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Mean and standard deviation where each model may be the right one."""
+    mean = math.fsum(mean for mean, _ in parts) / len(parts)
+    spread = math.fsum(variance + (own - mean) ** 2 for own, variance in parts) / len(parts)
+    return mean, math.sqrt(spread)
 
 
 def _moments(values: Floats, weights: Floats) -> tuple[float, float]:
@@ -134,24 +164,46 @@ def _middles(end: int, most: float) -> Floats:
     return np.minimum(middle, most)
 
 
-def _sizes(norms: Floats, cells: int, power: NormPower, of: NormOf) -> Floats:
+_LIGHT = 0.5
+"""The part of the units of which it is assumed, in one of two views, that all they add stands in cells of its own."""
+
+
+def _lights(noisy: Floats, octave: int, power: NormPower, of: NormOf) -> list[float]:
+    """What one row adds, in each view of it; of rows it is one.
+
+    A norm of sums does not say how many rows are behind it. Where every row is as good as any other, heavy units share
+    their cells and light ones do not, so that heavy ones add more to all cells for their norm; where few rows are most
+    of every sum, each adds about its norm.
+    """
+    if power is NormPower.L1 or of is not NormOf.SUM:
+        return [1.0]
+    seen = np.cumsum(np.maximum(noisy[: BINS_PER_OCTAVE * octave + 1], 0))
+    return [math.inf, edge(int(np.searchsorted(seen, _LIGHT * seen[-1])))]
+
+
+def _sizes(norms: Floats, cells: int, power: NormPower, of: NormOf, light: float) -> Floats:
     """What a unit of each norm adds to the sum over all cells, about.
 
     An L1 norm is it. Where r rows fall into k cells at random, the square of the L2 norm is about r + r^2 / k: few
-    rows stand alone in their cells, many share them. One row in each of n^2 cells has the norm n. Sums lie between n,
-    all in one cell, and n sqrt(cells): their geometric mean.
+    rows stand alone in their cells, many share them. One row in each of n^2 cells has the norm n. Of sums the same
+    holds in multiples of what one row adds, `light`.
     """
     if power is NormPower.L1:
         return norms
     match of:
         case NormOf.ROWS:
-            found: Floats = np.maximum(norms, (np.sqrt(1 + 4 * norms * norms / cells) - 1) * (cells / 2))
+            return _of_rows(norms, cells)
         case NormOf.UNITS:
-            found = np.maximum(norms, norms * np.minimum(norms, math.sqrt(cells)))
+            found: Floats = np.maximum(norms, norms * np.minimum(norms, math.sqrt(cells)))
+            return found
         case NormOf.SUM:
-            found = norms * cells**0.25
+            return norms if math.isinf(light) else light * _of_rows(norms / light, cells)
         case _:
             assert_never(of)
+
+
+def _of_rows(norms: Floats, cells: int) -> Floats:
+    found: Floats = np.maximum(norms, (np.sqrt(1 + 4 * norms * norms / cells) - 1) * (cells / 2))
     return found
 
 

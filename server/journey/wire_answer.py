@@ -29,7 +29,7 @@ from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
 from server.journey.wire_choice import choice_warnings, chosen_json
-from server.journey.wire_cut import with_cut_json
+from server.journey.wire_cut import beyond_noise, with_cut_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
@@ -115,6 +115,7 @@ def _warnings(
         *prepared.warnings,
         *answer_warnings(prepared.cores, len(rows.rows), [table.rows for table in tables]),
         *cut_warnings([table.norms for table in tables]),
+        *beyond_noise(prepared.cores, tables, prepared.plan.shell.outputs, rows),
         *bounds_warnings([table.bounds for table in tables]),
         *nobody_warnings(prepared.cores, tables),
         *held_warnings(prepared.cores, tables),

@@ -6,19 +6,21 @@ a function of released numbers, and costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from mechanisms.released_table import ReleasedTable
+from privacy.refusal import Finding
 from privacy.release import ColumnKind
 from privacy.statistic import Estimate
 from server.answer_rows import AnswerRows
 from server.estimands import rows_are_cut
+from server.journey.wire_norms import INSTEAD, warns
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.plan import ShellOutput
 
-__all__ = ["with_cut_json"]
+__all__ = ["beyond_noise", "with_cut_json"]
 
 _WORDS = (
     "Empirical, without a promise: the interval of the noise, widened by the part of the whole that the histogram says "
@@ -54,6 +56,42 @@ def with_cut_json(
     }
 
 
+def beyond_noise(
+    cores: Sequence[BoundedCore], tables: Sequence[ReleasedTable], outputs: Sequence[ShellOutput], rows: AnswerRows
+) -> Iterator[Finding]:
+    """One warning for each column of which more may be cut than the half width of a cell, as far as a histogram says.
+
+    A small part of a large number is more than its noise: then what is cut decides, and no interval of noise has it.
+    Norms that cut more than a small part are warned of anyway (`cut_warnings`).
+    """
+    known = {core.described.name: (core, table) for core, table in zip(cores, tables, strict=True)}
+    for place, output in enumerate(outputs):
+        how = _of_output(output, known, values=False)
+        if isinstance(how, str) or not how[0] or output.core is None or _warned(output, known[output.core]):
+            continue
+        part = how[0] / (1 - how[0])
+        ends = [(lows[place], highs[place]) for lows, highs in zip(rows.lows, rows.highs, strict=True)]
+        cells = [(low, high) for low, high in ends if low is not None and high is not None]
+        more = [part * max(abs(low), abs(high)) > (high - low) / 2 for low, high in cells]
+        if any(more):
+            yield _cut_beyond_noise(output.name, how[0], sum(more), len(more))
+
+
+def _warned(output: ShellOutput, of_core: tuple[BoundedCore, ReleasedTable]) -> bool:
+    return any(output.column in note.estimates and warns(note) for note in of_core[1].norms)
+
+
+def _cut_beyond_noise(name: str, part: float, cells: int, every: int) -> Finding:
+    of_cells = "the cell" if every == 1 else f"{cells:,} of {every:,} cells"
+    return Finding(
+        code="contribution_cut",
+        what=f'of "{name}" more may be missing than its noise, in {of_cells}',
+        why=f"Scaling units to the chosen norm may cut up to {part:.1%} of the whole, as far as a noisy histogram "
+        "says: more than the half width of an interval, which covers the noise alone.",
+        instead=('ask "with_cut": true for intervals that have the cut too', *INSTEAD),
+    )
+
+
 _Widening = tuple[float, bool]
 """The part that may be cut, and whether what is cut may have either sign."""
 
@@ -68,12 +106,15 @@ def _ends(low: float | None, high: float | None, how: _Widening | str) -> tuple[
     return low - more if either else low, high + more
 
 
-def _of_output(output: ShellOutput, known: dict[str, tuple[BoundedCore, ReleasedTable]]) -> _Widening | str:
+def _of_output(
+    output: ShellOutput, known: dict[str, tuple[BoundedCore, ReleasedTable]], *, values: bool = True
+) -> _Widening | str:
+    """How the ends of a column are widened, or why not; without `values` by what norms cut alone."""
     if output.kind != ColumnKind.RELEASED or output.core is None:
         return _COMPUTED
     core, table = known[output.core]
     estimate = next(one for one in core.described.estimates if one.name == output.column)
-    if table.bounds and estimate.kind.statistic.described.of_values:
+    if values and table.bounds and estimate.kind.statistic.described.of_values:
         return _BEYOND
     contribution = core.contribution
     match contribution:

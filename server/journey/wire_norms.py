@@ -10,7 +10,7 @@ from server.journey.norms import estimates_of, noise_per_norm
 from server.pricing import Priced
 from sql_rewrite.bound import BoundedCore
 
-__all__ = ["CUT_SMALL", "cut_warnings", "norm_json", "open_norms_json"]
+__all__ = ["CUT_SMALL", "INSTEAD", "cut_warnings", "norm_json", "open_norms_json", "warns"]
 
 CUT_SMALL = 0.05
 """A warning is given from this part of the sum over all cells on that is cut."""
@@ -66,6 +66,11 @@ def cut_warnings(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
     return (*_not_small(norms), *(_not_known(note) for of_core in norms for note in of_core if _is_open(note)))
 
 
+def warns(note: NormNote) -> bool:
+    """Whether a norm is warned of by what it cuts of the whole, whatever the cells are."""
+    return _is_open(note) or (note.share is not None and note.share >= CUT_SMALL)
+
+
 def _is_open(note: NormNote) -> bool:
     """Whether a part may be cut that is not small, although the estimate of it is small, or is missing."""
     if note.share is None or note.error is None:
@@ -83,11 +88,11 @@ def _not_known(note: NormNote) -> Finding:
         what=f"how much of the {note.text or note.of} is missing is not known",
         why=f"Units with more than the norm {float(note.norm):,.4g} are scaled down to it, and a noisy histogram does "
         f"not say how much that cuts: {why}. The intervals cover the noise alone.",
-        instead=_INSTEAD,
+        instead=INSTEAD,
     )
 
 
-_INSTEAD = (
+INSTEAD = (
     "spend more: the norm grows with the spend",
     'name bounds of your own: "contribution": {"rows_per_unit": ...} (or --rows-per-unit N)',
 )
@@ -101,7 +106,7 @@ def _not_small(norms: Sequence[Sequence[NormNote]]) -> tuple[Finding, ...]:
             why=f"Units with more than the norm {float(note.norm):,.4g} are scaled down to it, which cuts about "
             f"{note.share:.1%} (± {2 * (note.error or 0):.1%}) of the whole; a greater norm would add more noise than "
             "that. The intervals cover the noise alone.",
-            instead=_INSTEAD,
+            instead=INSTEAD,
         )
         for of_core in norms
         for note in of_core

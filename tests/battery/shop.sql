@@ -623,7 +623,7 @@ SELECT QUANTILE_CONT(age, [0.25, 0.75])[2] - QUANTILE_CONT(age, [0.25, 0.75])[1]
 SELECT APPROX_QUANTILE(age, [0.1, 0.9])[1] FROM customers
 
 -- answered
-SELECT MEDIAN(total) FILTER (WHERE total > 100), COUNT(DISTINCT ordered) FROM orders
+SELECT MEDIAN(total) FILTER (WHERE total <> 100), COUNT(DISTINCT ordered) FROM orders
 
 -- answered
 SELECT b.name, COUNT(*), AVG(c.age) FROM customers c JOIN (VALUES ('young', 0, 35), ('middle', 35, 60), ('old', 60, 200))
@@ -784,3 +784,12 @@ SELECT COUNT(*) FROM orders o FULL JOIN products p ON o.order_id = p.product_id
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM orders o FULL JOIN customers c ON o.customer_id = c.customer_id AND o.total > 5
+
+-- answered
+SELECT SUM(CASE WHEN total > 500 THEN 500 WHEN total < 20 THEN 20 ELSE total END) FROM orders
+
+-- answered
+SELECT AVG(total), SUM(total) FROM orders WHERE NOT (total < 100 OR total > 500)
+
+-- answered
+SELECT AVG(n), SUM(s) FROM (SELECT customer_id, COUNT(*) AS n, SUM(total) AS s FROM orders WHERE total <= 400 GROUP BY customer_id HAVING COUNT(*) <= 3) AS t

@@ -29,7 +29,7 @@ SELECT SUM(GREATEST(income, 0)) FROM people
 SELECT SUM(ABS(income)) FROM people
 
 -- refused: column_without_bounds
-SELECT SUM(CASE WHEN income > 0 AND income < 10 THEN income ELSE 0 END) FROM people
+SELECT SUM(CASE WHEN income > 0 OR income < 10 THEN income ELSE 0 END) FROM people
 
 -- refused: column_without_bounds
 SELECT SUM(NULLIF(income, 0)) FROM people
@@ -59,7 +59,7 @@ SELECT SUM(age) FILTER (WHERE smoker), SUM(income) FROM people
 SELECT sex, SUM(income) FROM people GROUP BY sex
 
 -- refused: column_without_bounds
-SELECT SUM(income) FROM people WHERE income BETWEEN 0 AND 10
+SELECT SUM(income) FROM people WHERE income >= 0
 
 -- refused: column_without_bounds
 SELECT SUM(visit_id) FROM visits
