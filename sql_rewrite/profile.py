@@ -31,6 +31,7 @@ from privacy.statement import Statement, StatementKey, StatementSum
 from privacy.statistic import CoreStatistics, Estimate, KeyColumn, Keys, Sensitivity, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 from sql_rewrite.cost import ROWS_ASSUMED, SAFETY, USUAL_SHARE, Work
+from sql_rewrite.date_scalars import DatePart
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
@@ -58,7 +59,6 @@ from sql_rewrite.scalars import (
     Clip,
     Coalesce,
     Comparison,
-    DatePart,
     EngineType,
     Guarded,
     IsNull,

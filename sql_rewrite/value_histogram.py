@@ -38,6 +38,7 @@ from privacy.statistic import (
 from privacy.value_grid import BINS_PER_OCTAVE, GRIDDED, OCTAVES, YEARS, ValueGrid, grid_of
 from sql_rewrite.bound import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution
+from sql_rewrite.date_scalars import DatePart
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression
@@ -62,7 +63,6 @@ from sql_rewrite.scalars import (
     Clip,
     Column,
     Comparison,
-    DatePart,
     EngineType,
     Extreme,
     ExtremeName,

@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sql_rewrite.date_scalars import (
+    AgePart,
+    DateFromParts,
+    DatePart,
+    DateTrunc,
+    DaysBetween,
+    DaysLater,
+    EpochSeconds,
+    Later,
+    TimeBucket,
+    UnitsBetween,
+    WholeUnits,
+)
 from sql_rewrite.dialects.dialect import Dialect, writes
 from sql_rewrite.scalars import (
-    AgePart,
     Arithmetic,
     ArithmeticSymbol,
     Case,
@@ -20,14 +32,8 @@ from sql_rewrite.scalars import (
     Column,
     Comparison,
     Concatenation,
-    DateFromParts,
-    DatePart,
-    DateTrunc,
-    DaysBetween,
-    DaysLater,
     Decoded,
     EngineType,
-    EpochSeconds,
     Extreme,
     Finite,
     Function,
@@ -38,7 +44,6 @@ from sql_rewrite.scalars import (
     IsNull,
     Junction,
     KeyPlace,
-    Later,
     Like,
     Member,
     Named,
@@ -54,11 +59,8 @@ from sql_rewrite.scalars import (
     RoundUnits,
     Scalar,
     SplitPart,
-    TimeBucket,
     TotalDivision,
-    UnitsBetween,
     Whole,
-    WholeUnits,
 )
 
 __all__ = ["ADDED", "MULTIPLIED", "DuckDBScalars", "quote"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from privacy.policy import ColumnType
+from sql_rewrite.date_scalars import DaysBetween
 from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import ANY, Call, Expression, Interval, Literal, Value, interval_of, needs_wide
 from sql_rewrite.functions import ranges
@@ -31,16 +32,7 @@ from sql_rewrite.functions.operator import (
     refuse_types,
 )
 from sql_rewrite.functions.values import day, number, of_number, whole
-from sql_rewrite.scalars import (
-    Arithmetic,
-    ArithmeticSymbol,
-    DaysBetween,
-    EngineType,
-    Function,
-    Negate,
-    Scalar,
-    TotalDivision,
-)
+from sql_rewrite.scalars import Arithmetic, ArithmeticSymbol, EngineType, Function, Negate, Scalar, TotalDivision
 
 __all__ = ["OPERATORS"]
 

@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Callable, Sequence
 
 from privacy.policy import ColumnType
+from sql_rewrite.date_scalars import DatePart, DatePartName
 from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import Expression, Interval
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.moments import moments_of
 from sql_rewrite.functions.operator import Operator, Range, any_nullable, one_argument, plain_call
 from sql_rewrite.functions.values import midnight, of_day
-from sql_rewrite.scalars import DatePart, DatePartName
 
 __all__ = ["DAY_NAMES", "MONTH_NAMES", "OPERATORS"]
 

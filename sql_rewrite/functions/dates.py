@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 from privacy.policy import ColumnType
+from sql_rewrite.date_scalars import DateTrunc, EpochSeconds, UnitsBetween
 from sql_rewrite.expressions import Call, Expression, Interval, Value
 from sql_rewrite.functions import ranges
 from sql_rewrite.functions.harmony import harmonise
@@ -23,7 +24,7 @@ from sql_rewrite.functions.operator import (
     refuse_types,
 )
 from sql_rewrite.functions.values import day, midnight, of_day
-from sql_rewrite.scalars import DateTrunc, EngineType, EpochSeconds, Scalar, UnitsBetween
+from sql_rewrite.scalars import EngineType, Scalar
 
 __all__ = ["OPERATORS", "units_between"]
 

@@ -12,6 +12,7 @@ import datetime
 from collections.abc import Sequence
 
 from privacy.policy import ColumnType
+from sql_rewrite.date_scalars import AgePart, DateFromParts, DaysLater, Later, TimeBucket, WholeUnits
 from sql_rewrite.dialects.costs import Cost
 from sql_rewrite.expressions import Call, Expression, Interval, Literal, Value, interval_of, needs_wide
 from sql_rewrite.functions import ranges
@@ -35,16 +36,7 @@ from sql_rewrite.functions.operator import (
     refuse_types,
 )
 from sql_rewrite.functions.values import day, midnight, of_day, whole
-from sql_rewrite.scalars import (
-    AgePart,
-    DateFromParts,
-    DaysLater,
-    EngineType,
-    Later,
-    Scalar,
-    TimeBucket,
-    WholeUnits,
-)
+from sql_rewrite.scalars import EngineType, Scalar
 
 __all__ = ["DAYS_MAX", "MICROSECONDS_MAX", "MONTHS_MAX", "OPERATORS"]
 
