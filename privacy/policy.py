@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from privacy.bounds import AskedContribution, AutomaticContribution, ContributionBound, ValueBounds
+from privacy.public_rows import PublicRows
 from privacy.unit import Neighbouring, PrivacyUnit
 
 __all__ = [
@@ -277,7 +278,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset as analysts see it, at one version of its policy and one version of its data."""
+    """A dataset as analysts see it, at one version of its policy and one version of its data.
+
+    `public` is what is known of the rows of its public tables; it follows from the version of the data.
+    """
 
     name: str
     unit: PrivacyUnit
@@ -287,6 +291,7 @@ class Dataset:
     neighbouring: Neighbouring = Neighbouring.ADD_REMOVE
     limits: Limits = field(default_factory=Limits)
     description: str = ""
+    public: PublicRows | None = field(default=None, compare=False, repr=False)
 
     def table(self, name: str) -> Table | None:
         """The table of that name (ASCII case does not matter), or None."""

@@ -40,6 +40,7 @@ from server.datasets.advice import advice
 from server.datasets.finding import ERROR
 from server.datasets.keys import parse_key
 from server.log import logger, where
+from server.public_rows import SnapshotRows
 from server.services import DatasetRefused, OtherName
 from server.store.registry import Registry
 from server.store.versions import EITHER, DatasetVersion, version_tag
@@ -318,7 +319,8 @@ class ServedDatasets:
             data_version=version.data_version,
             public_values=values,
         )
-        return _Entry(_with_public_keys(dataset, snapshot), snapshot)
+        known = replace(_with_public_keys(dataset, snapshot), public=SnapshotRows(snapshot))
+        return _Entry(known, snapshot)
 
     def _policy_version(self, name: str, document: Mapping[str, object]) -> int:
         """The version number of an equal earlier file, else the next one."""

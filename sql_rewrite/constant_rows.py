@@ -40,7 +40,7 @@ from sql_rewrite.sources import reference
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
-__all__ = ["constants_in", "keeps_all", "most_met", "rows_of_constants"]
+__all__ = ["ROWS_MAX", "constants_in", "facts_of", "keeps_all", "most_met", "rows_of_constants"]
 
 ROWS_MAX = 1_000
 """Most rows of constants beside rows about people: each of these is tried with all of them."""
@@ -97,7 +97,7 @@ def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Datase
         if not found or not all(isinstance(one, Literal) for one in found):
             raise _refusal(text, item, f'Its column "{name[:63]}" has values of several types.')
         typed.append(found)
-        columns.append(_facts(f"v{place}", name, kind, [one.value for one in found if isinstance(one, Literal)]))
+        columns.append(facts_of(f"v{place}", name, kind, [one.value for one in found if isinstance(one, Literal)]))
     rows = [tuple(one.value for one in row if isinstance(one, Literal)) for row in zip(*typed, strict=True)]
     constants = Constants(tuple(columns), tuple(rows), len(rows))
     table = Table(
@@ -110,7 +110,7 @@ def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Datase
     return Rows((source,), None, tuple(shown))
 
 
-def _facts(name: str, shown: str, kind: ColumnType, values: Sequence[Value]) -> ColumnRef:
+def facts_of(name: str, shown: str, kind: ColumnType, values: Sequence[Value]) -> ColumnRef:
     """What is known of a column of constants: everything."""
     known = [value for value in values if value is not None]
     numbers = [Fraction(value) for value in known if isinstance(value, int | float)]
@@ -309,7 +309,7 @@ def most_met(constants: Constants, relation: str, conditions: Iterable[Expressio
             if is_exact(condition):
                 rows = [row for row in rows if evaluate(condition, row) is True]
             continue
-        compared = _compared(condition, relation)
+        compared = _compared(condition, relation, computed=constants.stored)
         if compared is None:
             continue
         operator, other, own = compared
@@ -349,13 +349,21 @@ def keeps_all(constants: Constants, relation: str, condition: Expression) -> boo
     )
 
 
-def _compared(condition: Expression, relation: str) -> tuple[str, Expression, ColumnRef | Call] | None:
-    """The operator, what is compared of the row about people, and the column of constants beside it."""
+def _compared(
+    condition: Expression, relation: str, *, computed: bool
+) -> tuple[str, Expression, ColumnRef | Call] | None:
+    """The operator, what is compared of the row about people, and the column of constants beside it.
+
+    With `computed` that may be what is computed of the constants alone, which is as well known.
+    """
     if not isinstance(condition, Call) or condition.operator not in _MIRRORED:
         return None
     left, right = condition.arguments
     for own, other, operator in ((right, left, condition.operator), (left, right, _MIRRORED[condition.operator])):
         bare = own.arguments[0] if isinstance(own, Call) and own.operator in ("as_number", "as_timestamp") else own
+        alone = computed and isinstance(own, Call) and is_exact(own) and bool(columns_of(own))
+        if alone and all(column.relation == relation for column in columns_of(own)):
+            bare = columns_of(own)[0]
         if not isinstance(bare, ColumnRef) or bare.relation != relation or isinstance(own, Literal):
             continue
         if all(column.relation != relation for column in columns_of(other)):

@@ -65,7 +65,7 @@ def work_below(
             unit += stored * (costs.scan + row) + (1 + stored // costs.vector_rows) * vector
             rows += expected(source) * (costs.scan + usual(source.only)[0])
             operators += planned + costs.plan_reading
-        if source.constants is not None:
+        if source.constants is not None and not source.constants.stored:
             operators += len(source.constants.rows) * len(source.constants.columns)
         for branch in () if source.union is None else source.union.branches:
             inner = work_below(branch.sources, costs, worst, usual, expected)

@@ -95,7 +95,8 @@ def _joined(sources: tuple[Source, ...], where: Expression | None, read: list[Ex
         if source.constants is not None:
             unique = node.facts.unique if source.constants.most == 1 else ()
             facts = Facts(node.facts.unit, rows_of_unit(sources[:place]), unique)
-            node = Node("cross join", f"with {len(source.constants.rows):,} rows of constants", facts, (node, right))
+            what = "the public table" if source.constants.stored else "constants"
+            node = Node("cross join", f"with {len(source.constants.rows):,} rows of {what}", facts, (node, right))
             continue
         assert join is not None
         kind = "left join" if join.outer else "join"
@@ -104,6 +105,8 @@ def _joined(sources: tuple[Source, ...], where: Expression | None, read: list[Ex
         if join.on_unit:
             one = rows_of_unit(sources[: place - 1]) == source.table.rows_stored == 1
             unique = ("unit",) if one else ()
+        elif join.most > 1:
+            unique = ()
         facts = Facts(node.facts.unit, rows_of_unit(sources[:place]), unique)
         node = Node(kind, f"on {on}", facts, (node, right))
     if where is not None:

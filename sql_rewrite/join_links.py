@@ -16,6 +16,7 @@ from privacy.policy import Column, Dataset
 from privacy.refusal import Position
 from sql_rewrite.join_advice import declared
 from sql_rewrite.plan import Source
+from sql_rewrite.public_joins import shares
 from sql_rewrite.refuse import refuse
 from sql_rewrite.sources import Entry, SourceNames, reference
 from sql_rewrite.syntax import consume, populated
@@ -31,12 +32,14 @@ __all__ = [
     "conjunction",
     "conjuncts",
     "is_unit",
+    "joined_by_columns",
     "keyed",
     "link_of",
     "linked",
     "listed",
     "one_key",
     "refers",
+    "with_partners",
 ]
 
 Place = Callable[[], Position | None]
@@ -110,6 +113,7 @@ def linked(
     of_units: list[tuple[exp.Expr, exp.Expr, Link]] = []
     of_keys: list[tuple[exp.Expr, exp.Expr, Link]] = []
     of_unique: list[tuple[exp.Expr, exp.Expr, Link]] = []
+    of_public: list[tuple[exp.Expr, exp.Expr, Link]] = []
     for whole in conjuncts(node.args["where"].this):
         for part in _in_every_branch(whole):
             link = _along(part, names, text)
@@ -119,12 +123,14 @@ def linked(
                     kept += [] if shared is None else [(whole, part, shared)]
                 to_unique = None if link is not None else _to_unique(part, names, text)
                 of_unique += [] if to_unique is None else [(whole, part, to_unique)]
+                to_public = None if link is not None else _to_public(part, names, dataset, text)
+                of_public += [] if to_public is None else [(whole, part, to_public)]
                 continue
             parents.add(link.right.entry.relation)
             found.append(link)
             if part is whole:
                 own.add(id(part))
-    for whole, part, link in (*of_units, *of_keys, *of_unique):
+    for whole, part, link in (*of_units, *of_keys, *of_unique, *of_public):
         if link.right.entry.relation not in parents:
             parents.add(link.right.entry.relation)
             found.append(link)
@@ -175,6 +181,17 @@ def _to_unique(part: exp.Expr, names: SourceNames, text: Text) -> Link | None:
     return None if found is None else Link(*found, outer="", place=partial(text.position, part))
 
 
+def _to_public(part: exp.Expr, names: SourceNames, dataset: Dataset, text: Text) -> Link | None:
+    """The join that an equality says, if one of its columns is of a public table, of which several rows may have it."""
+    ends = _known(part, names)
+    if ends is None:
+        return None
+    place = [entry.relation for entry in names.entries].index
+    child, parent = sorted(ends, key=lambda end: (not end.source.table.protected, place(end.entry.relation)))
+    link = Link(child, parent, outer="", place=partial(text.position, part))
+    return link if _partners(child, parent, dataset) else None
+
+
 def _in_every_branch(part: exp.Expr) -> list[exp.Expr]:
     """A condition; or, of conditions that OR connects, the equalities which each of them contains.
 
@@ -190,7 +207,7 @@ def _end(names: SourceNames, node: exp.Column) -> End | None:
     """The stored column that a node names, None where a nested block computes it. Errors: Refused."""
     entry, name = names.find(node)
     stored = names.stored(entry, name)
-    return None if stored is None else End(entry, *stored)
+    return None if stored is None or stored[0].constants is not None else End(entry, *stored)
 
 
 def link_of(
@@ -234,7 +251,7 @@ def link_of(
     if found is not None and not (rest and (outer == "RIGHT" or (outer and not reversed_))):
         conditions += rest
         return found
-    if found is not None and outer == "LEFT" and isinstance(joined, Source) and joined.table.protected:
+    if found is not None and outer == "LEFT" and isinstance(joined, Source):
         inside += [(joined.relation, part) for part in rest]
         return found
     if on is None and not using and kind in ("", "CROSS"):
@@ -245,10 +262,13 @@ def link_of(
             *declared(dataset, *names.sources),
             position=place(),
         )
+    public = isinstance(joined, Source) and joined.stored and not joined.table.protected
     raise refuse(
         "join_not_on_key",
         "a join is refused",
-        "It is not one equality between a declared reference and the key it names.",
+        "It compares no columns for equality, and the public table is too large to look at all of its rows."
+        if public
+        else "It is not one equality between a declared reference and the key it names.",
         *declared(dataset, *names.sources),
         position=place(),
     )
@@ -295,7 +315,22 @@ def _joins_by(link: Link | None, dataset: Dataset) -> int:
     if both_units(link.left, link.right, dataset=dataset):
         return 3
     several = one_key(link.left, link.right) or keyed(link.left, link.right) or keyed(link.right, link.left)
+    several = several or with_partners(link, dataset)[2] > 0
     return 2 if several else 1
+
+
+def joined_by_columns(join: exp.Join, names: SourceNames, dataset: Dataset, text: Text) -> bool:
+    """Whether ON or USING compares stored columns by which the joined entry may be joined; no refusal says so."""
+    joined = names.entries[-1]
+    on, using = join.args.get("on"), join.args.get("using") or []
+    parts = [] if on is None else list(conjuncts(on))
+    if len(using) == 1:
+        holding = [entry for entry in names.entries if names.own_name(entry, using[0].name) is not None]
+        if len(holding) > 1 and holding[-1] is joined:
+            ends = [names.column_of(entry, using[0]) for entry in (holding[0], joined)]
+            parts.append(exp.EQ(this=ends[0], expression=ends[1]))
+    links = [_equality(part, names, joined, "", partial(text.position, join.this)) for part in parts]
+    return any(_joins_by(link, dataset) > 1 for link in links)
 
 
 def both_units(one: End, other: End, *, dataset: Dataset) -> bool:
@@ -324,6 +359,25 @@ def keyed(child: End, parent: End) -> bool:
     table, column = parent.source.table, parent.column
     unique = column.unique or (table.key or "").lower() == column.name.lower()
     return parent.source.stored and not table.protected and unique and child.column.type is column.type
+
+
+def with_partners(link: Link, dataset: Dataset) -> tuple[End, End, int]:
+    """The ends of a join with a public table by columns that are no key of it, and how many of its rows one may meet.
+
+    The joined table comes second, where it is the public one. The number is 0 where neither is such a table.
+    """
+    for child, parent in ((link.left, link.right), (link.right, link.left)):
+        met = _partners(child, parent, dataset)
+        if met:
+            return child, parent, met
+    return link.left, link.right, 0
+
+
+def _partners(child: End, parent: End, dataset: Dataset) -> int:
+    """How many rows of a public table a row of the child may meet; 0 where it joins none by such columns."""
+    if parent.entry is not parent.source or child.source.constants is not None:
+        return 0
+    return shares(child.column, parent.source, parent.column, dataset) or 0
 
 
 def refers(child: End, parent: End) -> bool:

@@ -31,21 +31,22 @@ from sql_rewrite.join_links import (
     Link,
     Place,
     both_units,
-    conjuncts,
+    joined_by_columns,
     keyed,
     link_of,
     linked,
     listed,
     one_key,
     refers,
+    with_partners,
 )
 from sql_rewrite.plan import Join, Source, rows_of_unit
+from sql_rewrite.public_joins import as_constants
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
-from sql_rewrite.stage_joins import join_released
+from sql_rewrite.stage_joins import beside, join_released, keeps_left_out
 from sql_rewrite.stage_tables import StageTable
-from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
 __all__ = ["SOURCES_MAX", "resolve_sources"]
@@ -134,13 +135,15 @@ class _From:
         if any(place == of for of, _, _ in self._released):
             return
         if place in self._single or not at:
-            self._compared += _beside(said, self._text)
+            self._compared += beside(said, self._text)
             return
         met = self._compared or any(of < place for of, _, _ in self._released)
         if met and str(said.args.get("side") or "").upper() in ("RIGHT", "FULL"):
-            raise _keeps_left_out(said, self._text)
+            raise keeps_left_out(said, self._text)
         visible = self._seen((*self._rows, *self._drafts[: at + 1]))
         join = natural(said, visible, self._text)
+        if self._know(at, join, visible):
+            visible = self._seen((*self._rows, *self._drafts[: at + 1]))
         check_order(said, [*self._rows, *self._drafts[:at]], self._text)
         using = {identifier.name.lower() for identifier in join.args.get("using") or []}
         if of_constants(self._drafts[at]) or all(map(of_constants, self._drafts[:at])):
@@ -151,6 +154,28 @@ class _From:
         else:
             self._links.append(link_of(join, visible, self._dataset, self._text, self._conditions, self._inside))
             self._using |= using
+
+    def _know(self, at: int, join: exp.Join, visible: SourceNames) -> bool:
+        """Makes rows that everybody knows of public tables which a join compares by no columns of theirs."""
+        if listed(join, self._node) or joined_by_columns(join, visible, self._dataset, self._text):
+            return False
+        earlier = range(at)
+        if all(not source.table.protected for place in earlier for source in tables_of(self._drafts[place])):
+            return self._known([place for place in earlier if not of_constants(self._drafts[place])])
+        return self._known([at])
+
+    def _known(self, places: Sequence[int]) -> bool:
+        """Makes rows that everybody knows of the items at these places, where all of them are small public tables."""
+        found = [as_constants(self._drafts[place], self._dataset) for place in places]
+        if None in found:
+            return False
+        for place, view in zip(places, found, strict=True):
+            assert view is not None
+            self._aliases = {
+                name: view.relation if of == self._drafts[place].relation else of for name, of in self._aliases.items()
+            }
+            self._drafts[place] = view
+        return bool(found)
 
     def _seen(self, entries: tuple[Entry, ...]) -> SourceNames:
         return SourceNames(entries, self._aliases, self._text, self._dataset, frozenset(self._using))
@@ -173,6 +198,8 @@ class _From:
         known = {link.right.entry.relation for link in self._links}
         found, written = linked(node, everything, known, self._dataset, self._text)
         self._links += found
+        ends = {end.entry.relation for link in self._links for end in (link.left, link.right)}
+        self._known([place for place, entry in enumerate(drafts) if entry.relation not in ends and _is_public(entry)])
         if len(self._links) < sum(not of_constants(entry) for entry in drafts) - 1:
             raise refuse(
                 "join_not_on_key",
@@ -216,33 +243,9 @@ def _is_row(table: Table | Rows) -> TypeGuard[Rows]:
     return isinstance(table, Rows) and not table.sources
 
 
-def _beside(join: exp.Join, text: Text) -> list[exp.Expr]:
-    """The conditions of a join with one released row: of all rows that meet it. Errors: Refused."""
-    kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
-    if populated(join) - {"this", "on", "kind", "side"} or kind not in ("", "CROSS", "INNER") or side:
-        raise refuse(
-            "unsupported_sql",
-            "a join with released numbers is refused",
-            "Every row meets the one released row: it is joined with CROSS JOIN, a comma, or JOIN ... ON a condition.",
-            "write it last, as CROSS JOIN, and its conditions into WHERE",
-            position=text.position(join.this),
-        )
-    on = join.args.get("on")
-    return [] if on is None else [part for part in conjuncts(on) if not _is_true(part)]
-
-
-def _keeps_left_out(join: exp.Join, text: Text) -> Refused:
-    return refuse(
-        "unsupported_sql",
-        f"a {str(join.args.get('side')).upper()} JOIN after a join with released numbers is refused",
-        "It would keep rows that the join before it leaves out. It is not answered yet.",
-        "join the released numbers last, or write their condition into WHERE",
-        position=text.position(join.this),
-    )
-
-
-def _is_true(part: exp.Expr) -> bool:
-    return isinstance(part, exp.Boolean) and part.this is True
+def _is_public(entry: Entry) -> bool:
+    """Whether an item of FROM is a stored public table as it is."""
+    return isinstance(entry, Source) and entry.stored and not entry.table.protected
 
 
 def _kept(entries: Sequence[Entry], preserved: Collection[str]) -> frozenset[str]:
@@ -267,6 +270,8 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
         if not refers(child, parent) and (refers(parent, child) or not keyed(child, parent)):
             child, parent = parent, child
         along = refers(child, parent) or keyed(child, parent)
+        child, parent, met = (child, parent, 1) if along else with_partners(link, dataset)
+        along = along or met > 0
         kept = {"LEFT": link.left, "RIGHT": link.right, "": None}[link.outer]
         single = along and kept is not parent and parent.entry.relation not in joins
         single = single and parent.source.relation == _first(parent.entry)
@@ -302,6 +307,8 @@ def _joins(links: Sequence[Link], dataset: Dataset) -> tuple[dict[str, Join], se
             child=reference(child.source, child.column, dataset),
             parent=reference(parent.source, parent.column, dataset),
             outer=kept is child,
+            most=met,
+            tried=met,
         )
     return joins, preserved
 

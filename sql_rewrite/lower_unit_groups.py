@@ -66,7 +66,8 @@ def lowered_sources(
             on = Column(child.relation, ends[0]), Column(parent.relation, ends[1])
             also = tuple((Column(a.relation, a.name), Column(b.relation, b.name)) for a, b in source.join.also)
             join = JoinOn(*on, outer=source.join.outer, also=also)
-        if source.stored and source.only is None:
+        kept = source.constants is not None and source.constants.stored  # all rows of a public table
+        if (source.stored or kept) and source.only is None:
             result.append(TableSource(source.table.name, source.relation, join))
             continue
         names = {name for relation, name in read if relation == source.relation}

@@ -33,6 +33,7 @@ from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Join, Source, UnitGroups, leaves, names_unit
+from sql_rewrite.public_membership import PublicMembership, leaves_out
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import SourceNames, reference
@@ -75,6 +76,7 @@ class Membership:
         self._listed = listed
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
+        self._known = PublicMembership(names, dataset, text, public)
         self._correlated = Correlated(names, dataset, text, rows=rows, inner=inner)
 
     def read(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
@@ -91,9 +93,11 @@ class Membership:
                 self._correlated.check_others(node)
             return found
         if not isinstance(node, exp.In):
-            return self._exists(lifter, node)
+            found = self._exists(lifter, node)
+            return self._known.read(lifter, node) if found is None else found
         found = self._in(lifter, node)
-        return self._listed(lifter, node) if found is None else found
+        found = self._listed(lifter, node) if found is None else found
+        return self._known.read(lifter, node) if found is None else found
 
     def _in(self, lifter: ExpressionLift, node: exp.In) -> Expression | None:
         query, column = node.args["query"], node.this.unnest()
@@ -125,7 +129,7 @@ class Membership:
             return None
         consume(node, "this", "query", text=self._text, what="IN")
         nullable = lifter.lift(node.this).nullable or names.resolve(selected).nullable
-        if nullable and not _leaves_out(node):
+        if nullable and not leaves_out(node):
             raise refuse(
                 "correlated_subquery",
                 "IN over a nested query is refused here",
@@ -155,7 +159,7 @@ class Membership:
         holder = next(one for one in self._names.sources if one.relation == child.relation)
         if not isinstance(found, ColumnRef) or not _refers(holder, child, source, found):
             return None
-        if isinstance(node, exp.In) and child.nullable and not _leaves_out(node):
+        if isinstance(node, exp.In) and child.nullable and not leaves_out(node):
             raise refuse(
                 "correlated_subquery",
                 "IN over a public table is refused here",
@@ -301,11 +305,3 @@ def _refers(holder: Source, child: ColumnRef, source: Source, key: ColumnRef) ->
     """Whether a column is declared to refer to the key."""
     wanted = (child.name.lower(), source.table.name.lower(), key.name.lower())
     return any((r.column.lower(), r.table.lower(), r.key.lower()) == wanted for r in holder.table.references)
-
-
-def _leaves_out(node: exp.Expr) -> bool:
-    """Whether a condition stands in WHERE below AND and OR alone, where NULL is as good as false."""
-    above = node.parent
-    while isinstance(above, exp.And | exp.Or | exp.Paren):
-        above = above.parent
-    return isinstance(above, exp.Where)

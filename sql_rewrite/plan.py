@@ -76,6 +76,8 @@ class Join:
     Every row of the join belongs to that unit, and follows from the unit's own rows alone.
 
     `also` are further equalities of a column of an earlier source and one of the joined source: fewer rows meet.
+
+    A row meets `most` rows of a public table by columns that are no key of it, of the `tried` that agree in these.
     """
 
     child: ColumnRef
@@ -83,6 +85,8 @@ class Join:
     outer: bool
     on_unit: bool = False
     also: tuple[tuple[ColumnRef, ColumnRef], ...] = ()
+    most: int = 1
+    tried: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +165,14 @@ class UnitUnion:
 class Constants:
     """Rows of constants (sql_rewrite/constant_rows.py), with what is known of their columns.
 
-    The conditions of the block let a row about people meet `most` of them, and not more.
+    The conditions of the block let a row about people meet `most` of them, and not more. With `stored` they are all
+    rows of a public table (sql_rewrite/public_joins.py), which the engine has.
     """
 
     columns: tuple[ColumnRef, ...]
     rows: tuple[tuple[Value, ...], ...]
     most: int
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +227,14 @@ def rows_of_unit(sources: Sequence[Source]) -> int:
 
 
 def _times_met(sources: Sequence[Source]) -> int:
-    return prod([source.constants.most for source in sources if source.constants is not None])
+    met = prod([source.constants.most for source in sources if source.constants is not None])
+    return met * prod([source.join.most for source in sources if source.join is not None])
 
 
 def times_tried(sources: Sequence[Source]) -> int:
-    """With how many rows of constants each row is tried, whether or not they meet."""
-    return prod([len(source.constants.rows) for source in sources if source.constants is not None])
+    """With how many rows of constants, and of public tables, each row is tried, whether or not they meet."""
+    tried = prod([len(source.constants.rows) for source in sources if source.constants is not None])
+    return tried * prod([source.join.tried for source in sources if source.join is not None])
 
 
 def rows_tried(sources: Sequence[Source]) -> int:

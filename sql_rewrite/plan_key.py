@@ -39,7 +39,18 @@ from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
-from sql_rewrite.plan import Aggregate, Chosen, Core, Join, Source, UnitBranch, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.plan import (
+    Aggregate,
+    Chosen,
+    Constants,
+    Core,
+    Join,
+    Source,
+    UnitBranch,
+    UnitGroups,
+    UnitRows,
+    UnitUnion,
+)
 
 __all__ = [
     "VERSION",
@@ -75,7 +86,8 @@ _LATER: dict[type, Mapping[str, object]] = {
     Core: {"choice": None},
     CoreStatistics: {"norms": (), "choice": None},
     Estimate: {"fraction": None},
-    Join: {"on_unit": False, "also": ()},
+    Constants: {"stored": False},
+    Join: {"on_unit": False, "also": (), "most": 1, "tried": 1},
     Source: {"groups": None, "only": None, "union": None, "constants": None, "windows": None},
     Statistic: {"norm": None, "distinct": False, "second": None, "second_degree": 0, "tree": None},
 }
@@ -150,7 +162,8 @@ def canonical_branch(branch: UnitBranch) -> tuple[object, ...]:
 
 def _canonical_join(join: Join) -> tuple[object, ...]:
     also = tuple((form_of(child), form_of(parent)) for child, parent in join.also)
-    return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also)
+    many = [] if join.most == join.tried == 1 else [(join.most, join.tried)]
+    return (form_of(join.child), form_of(join.parent), join.outer, join.on_unit, *also, *many)
 
 
 def canonical_windows(windows: UnitRows) -> tuple[object, ...]:

@@ -14,6 +14,7 @@ from sql_rewrite.expressions import Expression, columns_of
 from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.join_links import conjuncts
 from sql_rewrite.numbered_rows import limited, most_rows
+from sql_rewrite.public_joins import compares, partners
 from sql_rewrite.reachable import conjuncts as parts_of
 from sql_rewrite.refuse import refuse
 from sql_rewrite.select_list import SelectList
@@ -39,7 +40,9 @@ class RowCondition:
         """All of them as one condition, None where every row is read. Errors: Refused."""
         while self._names.inside:
             (relation, part), *self._names.inside = self._names.inside
-            self._names.keep(relation, self._of_relation(relation, part))
+            condition = self._condition(part, "ON")
+            if not compares(self._names, relation, condition):
+                self._names.keep(relation, self._of_relation(relation, condition, part))
         found = [view.rows.where for view in self._names.views if view.rows.where is not None]
         joined = [self._condition(part, "ON") for part in self._names.conditions]
         found += joined
@@ -59,6 +62,9 @@ class RowCondition:
             said = [part for whole in outer.get(source.relation, ()) for part in parts_of(whole)]
             met = max(1, most_met(alone, source.relation, [*parts, *said], later))
             self._names.meet(source.relation, min(met, source.constants.most))
+        left = partners(self._names, parts)
+        if len(left) < len(parts):
+            found = parts = left
         if any(source.windows is not None for source in self._names.sources) and not self._names.preserved:
             found = parts = [part for part in parts if not self._numbered(part)]
         if len(found) < 2:
@@ -104,9 +110,8 @@ class RowCondition:
             self._names.change(known[0], lambda source: limited(source, part, known[1]))
         return known is not None
 
-    def _of_relation(self, relation: str, part: exp.Expr) -> Expression:
+    def _of_relation(self, relation: str, condition: Expression, part: exp.Expr) -> Expression:
         """A condition beside the equality of a LEFT JOIN, which must be of the joined relation alone."""
-        condition = self._condition(part, "ON")
         if any(column.relation != relation for column in columns_of(condition)):
             raise refuse(
                 "join_not_on_key",

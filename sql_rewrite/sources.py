@@ -130,6 +130,11 @@ class SourceNames:
         self._added: list[Source] = []
 
     @property
+    def dataset(self) -> Dataset:
+        """What is declared."""
+        return self._dataset
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         """The tables of all entries, in the order of the entries."""
         return (*(source for entry in self.entries for source in tables_of(entry)), *self._added)

@@ -14,7 +14,7 @@ from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
-__all__ = ["join_released"]
+__all__ = ["beside", "join_released", "keeps_left_out"]
 
 
 def join_released(
@@ -100,3 +100,33 @@ def _refused(text: Text, item: exp.Expr) -> Refused:
         "write the equality of each key into ON, and other conditions into WHERE",
         position=text.position(item),
     )
+
+
+def beside(join: exp.Join, text: Text) -> list[exp.Expr]:
+    """The conditions of a join with one released row: of all rows that meet it. Errors: Refused."""
+    kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
+    if populated(join) - {"this", "on", "kind", "side"} or kind not in ("", "CROSS", "INNER") or side:
+        raise refuse(
+            "unsupported_sql",
+            "a join with released numbers is refused",
+            "Every row meets the one released row: it is joined with CROSS JOIN, a comma, or JOIN ... ON a condition.",
+            "write it last, as CROSS JOIN, and its conditions into WHERE",
+            position=text.position(join.this),
+        )
+    on = join.args.get("on")
+    return [] if on is None else [part for part in conjuncts(on) if not _is_true(part)]
+
+
+def keeps_left_out(join: exp.Join, text: Text) -> Refused:
+    """The refusal of a join that would keep rows behind one with released numbers."""
+    return refuse(
+        "unsupported_sql",
+        f"a {str(join.args.get('side')).upper()} JOIN after a join with released numbers is refused",
+        "It would keep rows that the join before it leaves out. It is not answered yet.",
+        "join the released numbers last, or write their condition into WHERE",
+        position=text.position(join.this),
+    )
+
+
+def _is_true(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Boolean) and part.this is True

@@ -10,7 +10,7 @@ import datetime
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -31,6 +31,7 @@ from privacy.statement import StageValue
 from privacy.unit import PrivacyUnit
 from server import answer_rows
 from server.journey.stages import stage_values
+from server.public_rows import SnapshotRows
 from server.public_tables import PublicTables, public_shapes
 from sql_rewrite.bound import bound
 from sql_rewrite.lift import lift
@@ -211,4 +212,5 @@ def open_plain(folder: Path, dataset: Dataset, write: Callable[[Path], None]) ->
         plain = stack.enter_context(closing(duckdb.connect(str(source), read_only=True)))
         private = stack.enter_context(closing(PrivateEngine(workers=1, threads=1, memory_limit_mb=512)))
         shell = stack.enter_context(closing(ShellEngine(workers=1)))
+        dataset = replace(dataset, public=SnapshotRows(snapshot.path))
         yield Clinic(dataset, snapshot.path, PublicTables(lambda _: snapshot.path), private, shell, plain)

@@ -134,14 +134,16 @@ def _joined(
             if join.on_unit:
                 partners[owner].append(row)
             elif row[join.parent.name] is not None:
-                require(row[join.parent.name] not in partners, "a join to a key that is not unique")
                 partners[row[join.parent.name]].append(row)
+                alone = len(partners[row[join.parent.name]]) == 1
+                require(alone or join.tried > 1 or bool(join.also), "a join to a key that is not unique")
         joined = []
         for values, unit in result:
             # Of an outer join's missing row the unit is missing too.
             mine = unit if values[join.child.relation, join.child.name] is not None else None
             found = partners.get(mine if join.on_unit else values[join.child.relation, join.child.name], [])
             found = [row for row in found if all(_equal(values[a.relation, a.name], row[b.name]) for a, b in join.also)]
+            require(join.on_unit or len(found) <= join.tried, "a row meets more rows of a public table than it may")
             if not found and join.outer:
                 found = [missing]
             joined += [({**values, **{(source.relation, n): v for n, v in row.items()}}, unit) for row in found]

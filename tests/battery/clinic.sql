@@ -465,3 +465,60 @@ SELECT department, MIN(visit_date), QUANTILE_DISC(visit_date, 0.5) FROM visits G
 
 -- answered
 SELECT date_diff('day', MIN(visit_date), MAX(visit_date)) FROM visits
+
+-- answered
+SELECT h.name, COUNT(*) FROM patients p JOIN hospitals h ON p.region = h.region GROUP BY h.name
+
+-- answered
+SELECT h.region, COUNT(*), AVG(p.age) FROM patients p JOIN hospitals h ON p.age BETWEEN h.beds / 10 AND h.beds / 5 GROUP BY h.region
+
+-- answered
+SELECT COUNT(*) FROM patients p LEFT JOIN hospitals h ON p.region = h.region AND h.beds > 400
+
+-- answered
+SELECT COUNT(*) FROM patients p LEFT JOIN hospitals h ON p.region = h.region AND h.beds > 400 WHERE h.name IS NULL
+
+-- answered
+SELECT COUNT(*) FROM patients p LEFT JOIN hospitals h ON p.age > h.beds / 10 WHERE h.name IS NULL
+
+-- answered
+SELECT COALESCE(h.name, 'none') AS n, COUNT(*) FROM patients p LEFT JOIN hospitals h ON p.region = h.region AND h.beds > 400 GROUP BY n
+
+-- answered
+SELECT COUNT(*) FROM patients p, hospitals h WHERE p.region = h.region AND h.beds > 200
+
+-- answered
+SELECT COUNT(*) FROM hospitals h JOIN patients p ON p.region = h.region
+
+-- answered
+SELECT COUNT(*) FROM hospitals h, patients p WHERE p.age < h.beds / 10 AND p.age >= h.beds / 20
+
+-- answered
+SELECT h.name, COUNT(p.patient_id) FROM patients p RIGHT JOIN hospitals h ON p.region = h.region GROUP BY h.name
+
+-- answered
+SELECT h.region, COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patient_id JOIN hospitals h ON h.region = p.region AND h.hospital_id = v.hospital_id GROUP BY h.region
+
+-- answered
+SELECT COUNT(*) FROM visits v JOIN patients p ON v.patient_id = p.patient_id JOIN hospitals h ON h.region = p.region AND h.beds > v.length_of_stay_days * 10
+
+-- answered
+SELECT n, COUNT(*) FROM (SELECT p.patient_id, COUNT(*) AS n FROM patients p JOIN hospitals h ON p.region = h.region GROUP BY p.patient_id) t GROUP BY n
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE EXISTS (SELECT 1 FROM hospitals h WHERE h.region = p.region AND h.beds > 500)
+
+-- answered
+SELECT COUNT(*) FROM patients p SEMI JOIN hospitals h ON h.region = p.region AND h.beds > 500
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE p.region IN (SELECT region FROM hospitals WHERE beds > 500)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM hospitals h WHERE p.age BETWEEN h.beds / 10 AND h.beds / 9)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE p.region NOT IN (SELECT region FROM hospitals WHERE beds > 500)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM hospitals h WHERE h.region = p.region AND h.beds / 10 > p.age)

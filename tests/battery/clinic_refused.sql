@@ -228,3 +228,12 @@ SELECT COUNT(*) AS n, patient_id FROM visits GROUP BY ALL
 
 -- refused: group_by_unit
 SELECT SUM(cost) FROM visits WHERE patient_id = 7 GROUP BY patient_id
+
+-- refused: join_multiplies
+SELECT COUNT(*) FROM patients a JOIN hospitals h ON a.region = h.region JOIN patients b ON b.region = h.region
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM patients a JOIN hospitals h ON a.age > h.beds JOIN patients b ON b.age > h.beds
+
+-- refused: join_not_on_key
+SELECT COUNT(*) FROM patients a, patients b, hospitals h WHERE a.region = h.region AND b.region = h.region

@@ -53,7 +53,7 @@ AND n1.n_regionkey = r_regionkey AND r_name = 'AMERICA' AND s_nationkey = n2.n_n
 BETWEEN CAST('1995-01-01' AS date) AND CAST('1996-12-31' AS date) AND p_type = 'ECONOMY ANODIZED STEEL') AS
 all_nations GROUP BY o_year ORDER BY o_year
 
--- not yet: join_not_on_key
+-- answered
 SELECT nation, o_year, sum(amount) AS sum_profit FROM (SELECT n_name AS nation, extract(year FROM o_orderdate)
 AS o_year, l_extendedprice * (1 - l_discount) - ps_supplycost * l_quantity AS amount FROM part, supplier,
 lineitem, partsupp, orders, nation WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey =
@@ -288,3 +288,21 @@ SELECT n_name AS nation, EXTRACT(YEAR FROM o_orderdate) AS o_year, SUM(l_extende
 sum_price FROM part, supplier, lineitem, orders, nation WHERE s_suppkey = l_suppkey AND p_partkey = l_partkey
 AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey AND p_name LIKE '%green%' GROUP BY n_name, o_year
 ORDER BY n_name, o_year DESC
+
+-- answered
+SELECT SUM(l_quantity * ps_supplycost) FROM lineitem JOIN partsupp ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey
+
+-- answered
+SELECT ps_suppkey, COUNT(*) AS lines FROM lineitem LEFT JOIN partsupp ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND ps_availqty > 5000 WHERE ps_suppkey < 3 GROUP BY ps_suppkey
+
+-- answered
+SELECT COUNT(*) FROM lineitem LEFT JOIN partsupp ON l_partkey = ps_partkey AND l_suppkey = ps_suppkey AND ps_availqty > 5000 WHERE ps_suppkey IS NULL
+
+-- answered
+SELECT COUNT(*) FROM lineitem, partsupp WHERE l_partkey = ps_partkey AND ps_supplycost < l_extendedprice / l_quantity
+
+-- answered
+SELECT n_name, COUNT(*) FROM customer JOIN supplier ON c_nationkey = s_nationkey JOIN nation ON s_nationkey = n_nationkey GROUP BY n_name
+
+-- answered
+SELECT SUM(l_extendedprice) FROM lineitem JOIN partsupp ON l_suppkey = ps_suppkey

@@ -62,7 +62,7 @@ SELECT COUNT(*) FROM customer WHERE c_balance > 0
 SELECT COUNT(*) FROM orders, lineitem
 
 -- refused: join_not_on_key
-SELECT SUM(l_extendedprice) FROM lineitem JOIN partsupp ON l_suppkey = ps_suppkey
+SELECT SUM(a.l_extendedprice) FROM lineitem a JOIN partsupp ON a.l_suppkey = ps_suppkey AND a.l_partkey = ps_partkey JOIN lineitem b ON b.l_suppkey > ps_suppkey
 
 -- refused: join_not_on_key
 SELECT SUM(l_quantity) FROM lineitem l JOIN lineitem m ON l.l_shipdate < m.l_shipdate

@@ -400,7 +400,7 @@ WORLDS = {"shop": SHOP, "sensors": SENSORS, "tpch": TPCH, "people": PEOPLE, "cli
 
 _ROWS = {
     "customers": 150, "orders": 450, "items": 1100, "products": 30, "regions": 4, "homes": 120, "readings": 1500,
-    "customer": 120, "lineitem": 900, "nation": 6, "region": 3, "part": 40, "supplier": 15, "partsupp": 60,
+    "customer": 120, "lineitem": 900, "nation": 6, "region": 3, "part": 40, "supplier": 15, "partsupp": 600,
     "people": 260, "states": 5, "patients": 160, "visits": 640, "hospitals": 12,
 }  # fmt: skip
 _WORDS = (
@@ -458,6 +458,8 @@ def _rows(dataset: Dataset) -> dict[str, list[tuple[object, ...]]]:
                     values.append(f"h{row + 1}" if column.type is ColumnType.TEXT else row + 1)
                 elif column.name in refers:
                     number = draw.randint(1, _ROWS[refers[column.name].table])
+                    if table.name == "partsupp":  # every pair once
+                        number = row % 40 + 1 if column.name == "ps_partkey" else row // 40 + 1
                     values.append(f"h{number}" if column.type is ColumnType.TEXT else number)
                 else:
                     values.append(_value(column, row, draw, first))
