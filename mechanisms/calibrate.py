@@ -14,7 +14,7 @@ from mechanisms.estimates import (
     linear_half_width,
     linear_standard_error,
 )
-from mechanisms.families import BY_MECHANISM, FAMILIES, NoiseFamily, Price
+from mechanisms.families import BY_MECHANISM, FAMILIES, Family, NoiseFamily, Price
 from mechanisms.interval import two_sided_alpha
 from mechanisms.measurement import Measurement
 from privacy.composition import compose
@@ -214,7 +214,7 @@ def at_chosen_norms(calibration: Calibration, core: CoreStatistics) -> Calibrati
             continue
         family = BY_MECHANISM[reserved.name]
         amount = family.currency.amount_of(reserved.event().loss())
-        measurement = family.measurement(core.name, statistic, share=reserved.share, amount=amount)
+        measurement = _noise(family, core, statistic, share=reserved.share, amount=amount)
         measurement.prepare()
         measurements.append(measurement)
     return Calibration((core,), tuple(measurements))
@@ -263,7 +263,17 @@ def _measurement(
         return family.chosen(core, statistic, share=share, amount=amount)
     if core.keys.selection == statistic.name:
         return family.selection(core, statistic, share=share, amount=amount, delta=delta)
-    return family.measurement(core.name, statistic, share=share, amount=amount)
+    return _noise(family, core, statistic, share=share, amount=amount)
+
+
+def _noise(
+    family: Family, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction
+) -> Measurement:
+    """Noise on all sums of a statistic: on those of several levels where the core's levels are better off with it."""
+    lattice = family.lattice(core)
+    if lattice is None:
+        return family.measurement(core.name, statistic, share=share, amount=amount)
+    return family.measurement_of_levels(core, statistic, lattice, share=share, amount=amount)
 
 
 def calibrate_for_half_width(

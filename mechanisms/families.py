@@ -13,14 +13,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from types import MappingProxyType
 
+from mechanisms.consistency import CELLS_MAX, Lattice, chosen_lattice, sizes_of
 from mechanisms.measurement import Measurement, root_up
 from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.measurements.weighted_threshold import WeightedThresholdMeasurement
 from mechanisms.samplers.undecided import require_scale
@@ -28,6 +31,7 @@ from privacy.currency import MU_SQUARED, PURE, Currency
 from privacy.events import LaplaceEvent
 from privacy.events.gaussian import gaussian_loss
 from privacy.loss import Loss
+from privacy.policy import KeyValue
 from privacy.statistic import CoreStatistics, Statistic, StatisticKind
 
 __all__ = ["BY_MECHANISM", "FAMILIES", "MEASUREMENTS", "ONE_GROUP", "Family", "NoiseFamily", "Price", "registered"]
@@ -64,6 +68,20 @@ class Family(ABC):
     preference: int
     measurements: tuple[type[Measurement], ...]
     unselected: str | None = None
+    power: int | None = None
+    """That of the norm to which noise on several levels of groups is calibrated; None where it is on the finest alone."""
+
+    def lattice(self, core: CoreStatistics) -> Lattice | None:
+        """The levels of a core that are measured with this noise; None where only the finest one is. Reads no data."""
+        if self.power is None or not core.levels or core.keys.domain is None or len(core.keys.domain) > CELLS_MAX:
+            return None
+        return _lattice_of(core.keys.domain, core.levels, self.power, core.keys.groups_per_unit)
+
+    def measurement_of_levels(
+        self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
+    ) -> Measurement:
+        """Noise on the sums of all levels of a lattice. Errors: ValueError when it is out of range, or measures none."""
+        raise ValueError("this noise does not measure several levels")
 
     @abstractmethod
     def loss(self, amount: Fraction) -> Loss:
@@ -92,6 +110,15 @@ class Family(ABC):
         """How much wider an interval has to be at confidence `after` than at `before`, which is less."""
 
 
+@lru_cache(maxsize=64)
+def _lattice_of(
+    domain: tuple[tuple[KeyValue, ...], ...], levels: tuple[tuple[int, ...], ...], power: int, groups: int
+) -> Lattice | None:
+    """The levels that are measured of a domain; None where it is not a product, and the finest level is all there is."""
+    sizes = sizes_of(domain)
+    return None if sizes is None else chosen_lattice(sizes, levels, power=power, groups=groups)
+
+
 @dataclass(frozen=True, slots=True)
 class _Laplace(Family):
     """Laplace noise; groups of which each unit has one are selected by the truncated geometric."""
@@ -104,6 +131,13 @@ class _Laplace(Family):
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
         return LaplaceMeasurement.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
+
+    def measurement_of_levels(
+        self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
+    ) -> Measurement:
+        return LaplaceLevels.of_levels(
+            core=core.name, statistic=statistic, share=share, epsilon=amount, lattice=lattice
+        )
 
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
@@ -134,6 +168,18 @@ class _Gaussian(Family):
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
         return GaussianMeasurement.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
+
+    def measurement_of_levels(
+        self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
+    ) -> Measurement:
+        return GaussianLevels.of_levels(
+            core=core.name,
+            statistic=statistic,
+            share=share,
+            mu_squared=amount,
+            lattice=lattice,
+            groups=core.keys.groups_per_unit,
+        )
 
     def selection(
         self, core: CoreStatistics, statistic: Statistic, *, share: Fraction, amount: Fraction, delta: Fraction
@@ -178,8 +224,9 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             NoiseFamily.LAPLACE,
             PURE,
             preference=1,
-            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement, PermuteAndFlip),
+            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement, PermuteAndFlip, LaplaceLevels),
             unselected=ONE_GROUP,
+            power=1,
         ),
         _Gaussian(
             NoiseFamily.GAUSSIAN,
@@ -190,7 +237,9 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 GaussianThresholdMeasurement,
                 WeightedThresholdMeasurement,
                 ExponentialMechanism,
+                GaussianLevels,
             ),
+            power=2,
         ),
     )
 )

@@ -33,8 +33,12 @@ def _erfc(x: Floats) -> Floats:
     return result
 
 
-def weighted_quantiles(laplace: Floats, variance: Floats, bounded: Floats, alpha: float) -> Floats:
+def weighted_quantiles(
+    laplace: Floats, variance: Floats, bounded: Floats, alpha: float, *, times: Floats | None = None
+) -> Floats:
     """The t that |sum| exceeds with probability at most alpha, one per row.
+
+    `times` says how many variables each column of `laplace` and of `bounded` stands for; None for one each.
 
     Shape: `laplace` has the scales (weight times b) of independent Laplace variables, rows x variables, not negative;
     `variance` that of a normal part of each row; `bounded` the greatest absolute values of rounding errors, rows x
@@ -42,11 +46,31 @@ def weighted_quantiles(laplace: Floats, variance: Floats, bounded: Floats, alpha
     Ensures: the bounded errors are contained, either at their greatest or as if normal with the variance of their
     greatest (a bounded variable has no heavier tails: Hoeffding 1963), whichever is narrower.
     """
-    squares = (bounded**2).sum(axis=-1)
+    counted = 1.0 if times is None else times
+    squares = (bounded**2 * counted).sum(axis=-1)
+    if times is not None:
+        return np.minimum(
+            _repeated(laplace, variance, times, alpha) + (bounded * counted).sum(axis=-1),
+            _repeated(laplace, variance + squares, times, alpha),
+        )
     narrow: Floats = np.minimum(
         _quantiles(laplace, variance, alpha) + bounded.sum(axis=-1), _quantiles(laplace, variance + squares, alpha)
     )
     return narrow
+
+
+def _repeated(laplace: Floats, variance: Floats, times: Floats, alpha: float) -> Floats:
+    """`_quantiles` of variables of which so many have each scale: rows of the same weights up to a factor once."""
+    if not laplace.shape[1]:
+        normal: Floats = gaussian_two_sided(alpha) * np.sqrt(variance)
+        return normal
+    size = np.sqrt(variance + 2 * (laplace**2 * times).sum(axis=-1))
+    safe = np.where(size > 0, size, 1.0)
+    both = np.round(np.concatenate([laplace, np.sqrt(variance)[:, None]], axis=-1) / safe[:, None], 12)
+    distinct, place = np.unique(both, axis=0, return_inverse=True)
+    found = _saddlepoint(distinct[:, :-1], distinct[:, -1] ** 2, alpha * _ROOM, times)
+    result: Floats = found[place.reshape(-1)] * size
+    return result
 
 
 def _quantiles(laplace: Floats, variance: Floats, alpha: float) -> Floats:
@@ -67,7 +91,7 @@ def _quantiles(laplace: Floats, variance: Floats, alpha: float) -> Floats:
     return result
 
 
-def _saddlepoint(scales: Floats, variance: Floats, alpha: float) -> Floats:
+def _saddlepoint(scales: Floats, variance: Floats, alpha: float, times: Floats | float = 1.0) -> Floats:
     """By bisection over the tilt: K(s) = v s^2 / 2 - sum of log(1 - b^2 s^2), and the tail at K'(s) falls with s."""
     greatest = scales.max(axis=-1)
     # Beyond this tilt even Chernoff's bound exp(K(s) - s K'(s)) is far below alpha.
@@ -77,9 +101,9 @@ def _saddlepoint(scales: Floats, variance: Floats, alpha: float) -> Floats:
     for _ in range(_STEPS):
         tilt = (low + high) / 2
         squared = (scales * tilt[:, None]) ** 2
-        cumulant = variance * tilt**2 / 2 - np.log1p(-squared).sum(axis=-1)
-        point = variance * tilt + (2 * scales * (scales * tilt[:, None]) / (1 - squared)).sum(axis=-1)
-        curvature = variance + (2 * scales**2 * (1 + squared) / (1 - squared) ** 2).sum(axis=-1)
+        cumulant = variance * tilt**2 / 2 - (times * np.log1p(-squared)).sum(axis=-1)
+        point = variance * tilt + (times * 2 * scales * (scales * tilt[:, None]) / (1 - squared)).sum(axis=-1)
+        curvature = variance + (times * 2 * scales**2 * (1 + squared) / (1 - squared) ** 2).sum(axis=-1)
         r = np.sqrt(np.maximum(2 * (tilt * point - cumulant), 1e-300))
         u = tilt * np.sqrt(curvature)
         density = np.exp(-(r**2) / 2) / math.sqrt(2 * math.pi)

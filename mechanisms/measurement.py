@@ -142,6 +142,26 @@ class Measurement(ABC):
     def variance(self) -> float:
         """The variance of the noise of one coordinate, in squared units of the grid."""
 
+    def noise_variance(self) -> float:
+        """The variance of one draw of noise, in squared units of the grid: that of a coordinate has others mixed in."""
+        return self.variance()
+
+    @property
+    def noise_rounding(self) -> float:
+        """Greatest rounding error of one draw of noise and of the sum that it is added to, in units of the grid."""
+        return self.rounding
+
+    def spread(self, weights: Floats) -> Floats | None:
+        """The weights of each draw of noise in weighted sums of cells (rows x cells x coordinates to rows x draws).
+
+        None where each coordinate of each cell has a draw of its own.
+        """
+        return None
+
+    def noise_of_cells(self, draws: int, cells: int, coordinates: int, bits: BitSource) -> Floats:
+        """Further noise of all cells, so many times (draws x cells x coordinates)."""
+        return self.noise(draws * cells * coordinates, bits).reshape(draws, cells, coordinates).astype(np.float64)
+
     def shown_ends(self, noisy: Integers, alpha: float) -> tuple[Integers, Integers] | None:
         """Ends of the intervals of noisy counts given that they were selected; None without a selection."""
         return None

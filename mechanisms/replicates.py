@@ -44,8 +44,7 @@ def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) 
     for one in sums:
         if draws < 1 or not one.estimates or one.measurement.variance() > SPREAD_MAX**2:
             continue
-        noise = one.measurement.noise(draws * one.values.size, bits).reshape(draws, *one.values.shape)
-        noisy = noise.astype(np.float64) + one.values.astype(np.float64)
+        noisy = one.measurement.noise_of_cells(draws, *one.values.shape, bits) + one.values.astype(np.float64)
         for estimate in one.estimates:
             columns[estimate.name] = simulate_column(one.measurement, estimate, noisy)
     return columns

@@ -60,6 +60,7 @@ from sql_rewrite.encodings import ROW_BITS, coarser, moment_encoding, refined, s
 from sql_rewrite.expressions import Canonical, Expression, describe, form_of, number_text
 from sql_rewrite.functions import build, clip_columns
 from sql_rewrite.keys import key_domain
+from sql_rewrite.levels import measured_levels
 from sql_rewrite.normed import NormedBuilder, at_norms
 from sql_rewrite.plan import Core, Plan
 from sql_rewrite.ranks import check_hidden, tree_of
@@ -130,6 +131,7 @@ def bound_core(core: Core, dataset: Dataset, *, power: NormPower = NormPower.L2)
             statistics=tuple(bounded.statistic for bounded in builder.statistics),
             estimates=estimates,
             norms=tuple(norm.norm for norm in builder.norms),
+            levels=measured_levels(core, builder.statistics, normed=bool(builder.norms)),
         ),
         norms=tuple(builder.norms),
     )

@@ -25,7 +25,7 @@ from sql_rewrite.from_items import mixed
 from sql_rewrite.geometric_mean import write_out
 from sql_rewrite.joins import resolve_sources
 from sql_rewrite.keys import cells_most
-from sql_rewrite.levels import Levels, levels_of
+from sql_rewrite.levels import Levels, levels_of, with_levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifting import Lifting
 from sql_rewrite.plan import Arrangement, Core, ShellOutput
@@ -71,6 +71,9 @@ class CoreBlocks:
         if self._lift.choose and levels is None and node.args.get("order") and node.args.get("limit"):
             chosen = chosen_of(core, block.shell_block(core.name), self._lift.dataset)
             self.chosen = self.chosen or chosen is not None
+        if levels is not None and not self._lift.nonempty:
+            # Groups that are left out by their counts would be missing from what is measured with them.
+            core = levels.read_by(core, [name for _, name in block.keys.trees])
         known, relation = self._known(core if chosen is None else chosen, block)
         above = block.shell_block(known.name)
         if chosen is not None:
@@ -122,7 +125,10 @@ class CoreBlocks:
         known = next((c for c in self._lift.cores if canonical_core(c) == canonical_core(core)), None)
         if known is None:
             self._lift.cores.append(core)
-        return core if known is None else known
+            return core
+        read = with_levels_of(known, core)
+        self._lift.cores[self._lift.cores.index(known)] = read
+        return read
 
     def stage(self, node: exp.Select, scope: Scope) -> tuple[Core, CoreBlock]:
         """The core of a block whose numbers a later stage reads, and the block."""

@@ -17,19 +17,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding, Position
+from privacy.statistic import StatisticKind
+from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.plan import Aggregate, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Released, aliased, column
 from sql_rewrite.syntax import populated, unbracketed
 from sql_rewrite.text import Text
 
-__all__ = ["GROUPINGS", "LEVELS", "LEVELS_MAX", "Levels", "levels_of"]
+__all__ = ["GROUPINGS", "LEVELS", "LEVELS_MAX", "Levels", "levels_of", "measured_levels", "with_levels_of"]
 
 LEVELS_MAX = 16
 """Most levels of one GROUP BY."""
@@ -114,6 +116,14 @@ class Levels:
             position=position,
         )
 
+    def read_by(self, core: Core, keys: Sequence[str]) -> Core:
+        """The core with the levels that are read of it; `keys` are the names of `self.keys` in its relation."""
+        names = [name for name, _ in core.keys]
+        # A key that is a number has two columns.
+        places = [names.index(key if key in names else key.removesuffix("_number")) for key in keys]
+        sets = (tuple(sorted({places[place] for place in level})) for level in self.sets)
+        return replace(core, levels=tuple(dict.fromkeys(sets)))
+
     def relation(
         self,
         core: Core,
@@ -163,6 +173,28 @@ class Levels:
         if not finest and by:
             tree.set("group", exp.Group(expressions=by))
         return tree
+
+
+def with_levels_of(core: Core, other: Core) -> Core:
+    """A core whose levels are read, and those of another one that asks the same."""
+    if not core.levels and not other.levels:
+        return core
+    finest = (tuple(range(len(core.keys))),)
+    return replace(core, levels=tuple(dict.fromkeys((*(core.levels or finest), *(other.levels or finest)))))
+
+
+def measured_levels(
+    core: Core, statistics: Sequence[BoundedStatistic], *, normed: bool
+) -> tuple[tuple[int, ...], ...]:
+    """The levels that may be measured beside the finest one: none where a sum is not that of the cells below it.
+
+    Where units are scaled to norms nothing is known of the cells in which one unit changes sums; the finest level is
+    then measured alone, as where there are no levels.
+    """
+    added = (StatisticKind.COUNT, StatisticKind.SUM, StatisticKind.MOMENTS)
+    if normed or any(one.statistic.kind not in added or one.statistic.distinct for one in statistics):
+        return ()
+    return core.levels
 
 
 def _weighted(average: exp.Expr, count: exp.Expr) -> exp.Expr:

@@ -431,6 +431,8 @@ class Core:
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[Aggregate, ...]
     choice: Chosen | None = None
+    levels: tuple[tuple[int, ...], ...] = ()
+    """The levels of groups that the outer query reads, each as the places of its keys; none where the finest alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,14 +70,17 @@ _OUTSIDE: dict[type, frozenset[str]] = {
     Aggregate: frozenset({"position", "text"}),
     BoundedCore: frozenset({"domains"}),
     ColumnRef: frozenset({"shown"}),
-    Core: frozenset({"name"}),
-    CoreStatistics: frozenset({"name"}),
+    Core: frozenset({"name", "levels"}),
+    CoreStatistics: frozenset({"name", "levels"}),
     Keys: frozenset({"domain"}),
     Norm: frozenset({"text"}),
     Statistic: frozenset({"argument"}),
     Table: frozenset({"columns", "description"}),
 }
-"""Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand."""
+"""Fields that only people read, and the cells, which are hashed apart: there may be a hundred thousand.
+
+The levels that are read change the noise, not what is asked of the rows: the key of a release has them
+(`server/journey/release_key.py`)."""
 
 _LATER: dict[type, Mapping[str, object]] = {
     Aggregate: {"distinct": False, "second": None, "fraction": None},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -115,10 +115,12 @@ def _weighted(
             roundings.append(np.abs(matrix[:, j, None]) / 2)
             spread = spread + matrix[:, j] ** 2 / 12
     laplace: list[Floats] = []
-    for (whose, _), vector in parts.items():
+    beside = np.zeros(len(identities))
+    for whose, vector, moved in _by_noise(parts, sums):
         measurement = sums[whose].measurement
         squares = (vector**2).sum(axis=-1)
-        spread = spread + measurement.variance() * squares
+        spread = spread + measurement.noise_variance() * squares
+        beside = beside + moved
         scale = float(measurement.scale_of_sums / measurement.grid)
         match measurement.law:
             case Law.LAPLACE:
@@ -129,13 +131,14 @@ def _weighted(
                 raise AssertionError("simulated, or in a box")
             case _:
                 assert_never(measurement.law)
-        roundings.append(np.abs(vector) * measurement.rounding)
+        roundings.append(np.abs(vector) * measurement.noise_rounding)
     reach = weighted_quantiles(
         np.concatenate(laplace, axis=-1) if laplace else np.zeros((len(identities), 0)),
         variance,
         np.concatenate(roundings, axis=-1),
         alpha,
     )
+    reach = reach + beside
     # Of a reach that floating-point numbers make a hair too small the next whole number is meant.
     reach = np.where(whole, np.floor(reach * (1 + 1e-12) + 1e-9), reach)
     values = numbers.shown(place)
@@ -147,6 +150,31 @@ def _weighted(
         else:
             found[identity] = CellError(error, value - half, value + half, IntervalMethod.LINEAR)
     return found
+
+
+def _by_noise(
+    parts: Mapping[tuple[int, int | None], Floats], sums: Mapping[int, NoisySums]
+) -> Iterator[tuple[int, Floats, Floats]]:
+    """Weights of independent noise, by whose sums it is in, and how far whole numbers in place of estimates move them.
+
+    Where several levels are measured together, cells have no noise of their own: consistency.md, Propositions 2 and 4. One
+    cell of each row stands for any, since all have the same law.
+    """
+    gathered: dict[int, Floats] = {}
+    for (whose, row), vector in parts.items():
+        one = sums[whose]
+        shape = (len(vector), *one.values.shape)
+        if one.measurement.spread(np.zeros(shape)[:0]) is None:
+            yield whose, vector, np.zeros(len(vector))
+            continue
+        if whose not in gathered:
+            gathered[whose] = np.zeros(shape)
+        gathered[whose][:, row or 0] += vector
+    for whose, weights in gathered.items():
+        noise = sums[whose].measurement.spread(weights)
+        assert noise is not None
+        changes = np.abs(np.diff(weights, axis=1, prepend=0.0, append=0.0)).sum(axis=(1, 2))
+        yield whose, noise, changes / 2
 
 
 def _boxed(

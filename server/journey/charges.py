@@ -15,7 +15,7 @@ from privacy.policy import Dataset
 from privacy.statistic import CoreStatistics
 from privacy.values import Json
 from server.journey.query import Asked, Prepared
-from server.journey.release_key import quality_of, release_key
+from server.journey.release_key import measured, quality_of, release_key
 from server.journey.value_stage import ValueStage
 from server.pricing import Priced, Wish
 from server.question import Question
@@ -120,13 +120,14 @@ def charges_of(prepared: Prepared, priced: Priced | None) -> tuple[CoreCharge, .
             deltas = [asked, *([policy] if policy > asked else [])]
         charges.append(
             CoreCharge(
-                core_key=release_key(key, priced.family, delta=deltas[0]),
+                core_key=release_key(key, priced.family, delta=deltas[0], levels=measured(core, priced.family)),
                 quality=quality_of(priced.price, part),
                 events=priced.calibration.events_of(core.name),
                 serving=tuple(
-                    (release_key(key, price.family, delta=delta), quality_of(price, least))
+                    (release_key(key, price.family, delta=delta, levels=levels), quality_of(price, least))
                     for price in sorted(priced.enough, key=lambda one: one.family is not priced.family)
                     for delta in deltas
+                    for levels in dict.fromkeys((measured(core, price.family), ""))
                 ),
                 lent=_lent(prepared, place),
             )

@@ -8,6 +8,9 @@ is an amount of noise, not a share of somebody's account, and means the same on 
 A wish is served by a release of any family that it admits with at least the amount which the wish would buy in that
 family, and, where groups are selected, with the delta asked for or with the policy's own where that is the greater one:
 more delta shows more groups.
+
+A question about levels of groups is served by a release of the finest one alone too, at the amount that it would buy:
+what it computes from it is what it was answered with when nothing else was measured.
 """
 
 from __future__ import annotations
@@ -18,16 +21,26 @@ from fractions import Fraction
 
 from mechanisms.families import FAMILIES, NoiseFamily, Price
 from privacy.events.event import fraction_to_text
+from privacy.statistic import CoreStatistics
 
-__all__ = ["quality_of", "release_key"]
+__all__ = ["measured", "quality_of", "release_key"]
 
 
-def release_key(core_key: str, family: NoiseFamily, *, delta: Fraction) -> str:
+def measured(core: CoreStatistics, family: NoiseFamily) -> str:
+    """The levels of a core that are measured together with this family of noise, as text; empty where one alone is."""
+    lattice = FAMILIES[family].lattice(core)
+    return "" if lattice is None else lattice.text
+
+
+def release_key(core_key: str, family: NoiseFamily, *, delta: Fraction, levels: str = "") -> str:
     """The key (SHA-256, hex) of a core's releases with this family of noise and this delta of its selection.
 
-    `delta` is that of the core alone, zero where its groups are public.
+    `delta` is that of the core alone, zero where its groups are public. `levels` are those that are measured together,
+    as text: another split of the price over them is another release. Empty where the finest one is measured alone.
     """
     body = {"core": core_key, "delta": fraction_to_text(delta), "noise": family.value, "version": 1}
+    if levels:
+        body["levels"] = levels
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

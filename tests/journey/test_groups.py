@@ -377,7 +377,10 @@ def test_counts_of_shown_groups_keep_their_promise(ages: Services) -> None:
 
 
 def test_levels_add_up_and_cost_what_the_finest_does(services: Services, analyst: Callable[..., str]) -> None:
-    """Shows children that add up to their parents with real noise, intervals of parents, one price, and reuse."""
+    """Shows children that add up to their parents with real noise, intervals of parents, one price, and reuse.
+
+    The release of several levels serves the same levels again; that of the finest alone serves them too.
+    """
     who = analyst()
     sql = "SELECT sex, age > 50 AS old, GROUPING(sex, old) AS level, COUNT(*) AS n, SUM(age) AS s, AVG(age) AS a "
     answer = answer_to(services, question(sql + "FROM people GROUP BY ROLLUP (sex, old)", who, epsilon="0.5"))
@@ -394,8 +397,14 @@ def test_levels_add_up_and_cost_what_the_finest_does(services: Services, analyst
     averages = [row[5] for row in levels[0] if row[5] is not None]
     assert min(averages) <= total[5] <= max(averages)
     finest = "SELECT age > 50 AS o, sex, SUM(age), COUNT(*), AVG(age), COUNT(age) FROM people GROUP BY 1, 2"
-    again = answer_to(services, question(finest, who, epsilon="0.5"))
+    again = answer_to(services, question("SELECT * FROM (" + sql + "FROM people GROUP BY ROLLUP (sex, old))", who, epsilon="0.5"))
     assert again["accounting"]["charged"] == []
+    other = analyst()
+    alone = answer_to(services, question(finest, other, epsilon="0.5"))
+    assert [charge["epsilon"] for charge in alone["accounting"]["charged"]] == ["0.5"]
+    served = answer_to(services, question(sql + "FROM people GROUP BY ROLLUP (sex, old)", other, epsilon="0.5"))
+    assert served["accounting"]["charged"] == []
+    assert served["provenance"]["releases"] == alone["provenance"]["releases"]
 
 
 def test_levels_of_their_own_share_one_price(services: Services, analyst: Callable[..., str]) -> None:
