@@ -1,8 +1,9 @@
 """Sums over all cells of a product of keys and over the cells of coarser levels, measured together and made consistent.
 
 Every level of a lattice is measured with noise of its own; the least-squares estimate of the finest level follows from
-all of them, and every coarser number is the sum of the finest ones below it: consistency.md. Functions of released numbers, but
-for `stacked`, which adds up exact ones. Nothing here knows of SQL: a hierarchy with totals that add up is a lattice.
+all of them, and every coarser number is the sum of the finest ones below it: consistency.md. Functions of released
+numbers, but for `stacked`, which adds up exact ones. Nothing here knows of SQL: a hierarchy with totals that add up is
+a lattice.
 
 Arrays of cells have the cells in row-major order of the keys, and coordinates of a statistic as their last axis. Nodes
 are the cells of all measured levels, level by level in the order of `weights`.
@@ -69,7 +70,7 @@ class Lattice:
 
     @property
     def text(self) -> str:
-        """Sizes and levels as one string: `6x2 2*0,1 1*` is six times two cells, of weight 2, and a total, of weight 1."""
+        """Sizes and levels as one string: `6x2 2*0,1 1*` is 6 times 2 cells of weight 2, and a total of weight 1."""
         levels = (f"{weight}*{','.join(map(str, level))}" for level, weight in self.weights)
         return " ".join(("x".join(map(str, self.sizes)), *levels))
 
@@ -105,7 +106,7 @@ class Lattice:
         return narrow(np.concatenate(parts))
 
     def consistent(self, noisy: Integers) -> Integers:
-        """The least-squares estimate of the cells (cells x coordinates), as whole numbers, from noisy sums of the nodes.
+        """The least-squares estimate of the cells (cells x coordinates), in whole numbers, from noisy sums of nodes.
 
         Whole numbers such that the sum of the first k cells is that of the estimates, rounded: each cell is less than
         one away from its estimate, and so is the sum of any cells that follow one another.
@@ -128,7 +129,7 @@ class Lattice:
         return narrow(np.diff(whole, axis=0, prepend=np.zeros((1, coordinates), dtype=object)))
 
     def gathered(self, noise: Floats) -> Floats:
-        """What noise of the nodes does to the estimates of the cells (... x nodes x coordinates to ... x cells x ...)."""
+        """What noise does to the estimates (... x nodes x coordinates to ... x cells x coordinates)."""
         *rows, nodes, coordinates = noise.shape
         assert nodes == self.nodes
         flat = noise.reshape(-1, nodes, coordinates)
@@ -171,9 +172,7 @@ class Lattice:
     def variance_of(self, level: Level) -> float:
         """The variance of the estimate of a cell of a level, measured or not, in variances of the noise."""
         inside = set(level)
-        total = math.fsum(
-            dimension / eigenvalue for kept, dimension, eigenvalue in _effects(self) if kept <= inside
-        )
+        total = math.fsum(dimension / eigenvalue for kept, dimension, eigenvalue in _effects(self) if kept <= inside)
         return total * self.merged(level) / self.cells_of(level)
 
     def change(self, power: int, groups: int) -> int:
@@ -250,8 +249,8 @@ WEIGHT_MAX = 8
 """Greatest weight of a level."""
 
 WORTH = 1.05
-"""How many times smaller the geometric mean of the errors has to become before coarser levels are measured: the release of
-the finest level alone answers the question without levels too, and may be stored."""
+"""How many times smaller the geometric mean of the errors has to become before coarser levels are measured: the release
+of the finest level alone answers the question without levels too, and may be stored."""
 
 
 @lru_cache(maxsize=256)
@@ -269,7 +268,9 @@ def chosen_lattice(sizes: tuple[int, ...], asked: tuple[Level, ...], *, power: i
     levels = (finest, *(level for level in asked if level != finest))
 
     def score(weights: tuple[int, ...]) -> float:
-        lattice = Lattice(sizes, tuple((level, weight) for level, weight in zip(levels, weights, strict=True) if weight))
+        lattice = Lattice(
+            sizes, tuple((level, weight) for level, weight in zip(levels, weights, strict=True) if weight)
+        )
         scale = lattice.change(power, groups) ** (2 // power)
         return math.fsum(math.log(scale * lattice.variance_of(level)) for level in asked)
 
@@ -281,7 +282,9 @@ def chosen_lattice(sizes: tuple[int, ...], asked: tuple[Level, ...], *, power: i
     if not any(best[1:]) or score(alone) - least < 2 * len(asked) * math.log(WORTH):
         return None
     shared = math.gcd(*best)
-    return Lattice(sizes, tuple((level, weight // shared) for level, weight in zip(levels, best, strict=True) if weight))
+    return Lattice(
+        sizes, tuple((level, weight // shared) for level, weight in zip(levels, best, strict=True) if weight)
+    )
 
 
 def _descent(start: tuple[int, ...], score: Callable[[tuple[int, ...]], float]) -> tuple[tuple[int, ...], float]:

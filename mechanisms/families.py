@@ -69,7 +69,7 @@ class Family(ABC):
     measurements: tuple[type[Measurement], ...]
     unselected: str | None = None
     power: int | None = None
-    """That of the norm to which noise on several levels of groups is calibrated; None where it is on the finest alone."""
+    """That of the norm to which noise on several levels of groups is calibrated; None where it is on one alone."""
 
     def lattice(self, core: CoreStatistics) -> Lattice | None:
         """The levels of a core that are measured with this noise; None where only the finest one is. Reads no data."""
@@ -80,7 +80,7 @@ class Family(ABC):
     def measurement_of_levels(
         self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
     ) -> Measurement:
-        """Noise on the sums of all levels of a lattice. Errors: ValueError when it is out of range, or measures none."""
+        """Noise on the sums of all levels of a lattice. Errors: ValueError out of range, or where it measures none."""
         raise ValueError("this noise does not measure several levels")
 
     @abstractmethod
@@ -114,7 +114,7 @@ class Family(ABC):
 def _lattice_of(
     domain: tuple[tuple[KeyValue, ...], ...], levels: tuple[tuple[int, ...], ...], power: int, groups: int
 ) -> Lattice | None:
-    """The levels that are measured of a domain; None where it is not a product, and the finest level is all there is."""
+    """The levels that are measured of a domain; None where the finest alone is: also of what is not a product."""
     sizes = sizes_of(domain)
     return None if sizes is None else chosen_lattice(sizes, levels, power=power, groups=groups)
 

@@ -49,10 +49,11 @@ def weighted_quantiles(
     counted = 1.0 if times is None else times
     squares = (bounded**2 * counted).sum(axis=-1)
     if times is not None:
-        return np.minimum(
+        repeated: Floats = np.minimum(
             _repeated(laplace, variance, times, alpha) + (bounded * counted).sum(axis=-1),
             _repeated(laplace, variance + squares, times, alpha),
         )
+        return repeated
     narrow: Floats = np.minimum(
         _quantiles(laplace, variance, alpha) + bounded.sum(axis=-1), _quantiles(laplace, variance + squares, alpha)
     )

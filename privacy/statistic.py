@@ -277,8 +277,8 @@ class CoreStatistics:
     choice: Choice | None = None
     """Which keys are released, in place of every number; None where numbers are."""
     levels: tuple[tuple[int, ...], ...] = ()
-    """The levels of groups whose numbers are read, each as the places of the keys that it groups by, in ascending order;
-    none where only the finest one is. All numbers are sums over the finest one's cells."""
+    """The levels of groups whose numbers are read, each as the places of the keys that it groups by, in ascending
+    order; none where only the finest one is. All numbers are sums over the finest one's cells."""
 
     def __post_init__(self) -> None:
         names = [statistic.name for statistic in self.statistics]

@@ -183,15 +183,13 @@ def with_levels_of(core: Core, other: Core) -> Core:
     return replace(core, levels=tuple(dict.fromkeys((*(core.levels or finest), *(other.levels or finest)))))
 
 
-def measured_levels(
-    core: Core, statistics: Sequence[BoundedStatistic], *, normed: bool
-) -> tuple[tuple[int, ...], ...]:
+def measured_levels(core: Core, statistics: Sequence[BoundedStatistic], *, normed: bool) -> tuple[tuple[int, ...], ...]:
     """The levels that may be measured beside the finest one: none where a sum is not that of the cells below it.
 
     Where units are scaled to norms nothing is known of the cells in which one unit changes sums; the finest level is
     then measured alone, as where there are no levels.
     """
-    added = (StatisticKind.COUNT, StatisticKind.SUM, StatisticKind.MOMENTS)
+    added = (StatisticKind.UNITS, StatisticKind.COUNT, StatisticKind.SUM, StatisticKind.MOMENTS)
     if normed or any(one.statistic.kind not in added or one.statistic.distinct for one in statistics):
         return ()
     return core.levels

@@ -1,4 +1,4 @@
-"""Noise on the sums of several levels of groups, made consistent: laplace_levels.md, gaussian_levels.md, consistency.md.
+"""Noise on several levels of groups, made consistent: laplace_levels.md, gaussian_levels.md, consistency.md.
 
 What is measured are the nodes of a lattice; what is released are the cells of its finest level, as whole numbers, of
 which every coarser number is a sum. So sums are cells x coordinates before and after, as without levels. The noise of

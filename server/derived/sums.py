@@ -157,8 +157,8 @@ def _by_noise(
 ) -> Iterator[tuple[int, Floats, Floats]]:
     """Weights of independent noise, by whose sums it is in, and how far whole numbers in place of estimates move them.
 
-    Where several levels are measured together, cells have no noise of their own: consistency.md, Propositions 2 and 4. One
-    cell of each row stands for any, since all have the same law.
+    Where several levels are measured together, cells have no noise of their own: consistency.md, Propositions 2 and 4.
+    One cell of each row stands for any, since all have the same law.
     """
     gathered: dict[int, Floats] = {}
     for (whose, row), vector in parts.items():

@@ -29,6 +29,7 @@ from mechanisms.calibrate import Calibration, Price
 from mechanisms.families import NoiseFamily
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
+from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from privacy.composition import compose
@@ -48,6 +49,7 @@ from sql_rewrite.plan import Plan
 from tests.audit.different import Kept, kept_values, summed_values
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
 from tests.audit.interpreter import Contributions, contributions, stored, summed
+from tests.audit.levels import least_squares, nodes_of, whole
 from tests.audit.recorder import Call, FixedBits, recorded
 from tests.audit.violation import Violation, require
 
@@ -302,7 +304,10 @@ def check_noise(call: Call) -> None:
     """The noise that was drawn is exactly the noise of the event that is charged."""
     measurement, event = call.measurement, call.event
     grid = measurement.grid
-    count = sum(len(row) for row in call.exact)
+    exact: Sequence[Sequence[int]] = call.exact
+    if isinstance(measurement, LaplaceLevels | GaussianLevels):
+        exact = nodes_of(measurement, exact)
+    count = sum(len(row) for row in exact)
     bits = FixedBits(call.seed)
     if isinstance(event, LaplaceEvent):
         assert isinstance(measurement, LaplaceMeasurement)
@@ -317,9 +322,13 @@ def check_noise(call: Call) -> None:
         assert isinstance(measurement, TruncatedGeometricMeasurement)
         require(event.epsilon == measurement.table.epsilon and event.delta == measurement.table.delta, "another table")
         noise = measurement.table.draw(count, bits)[0]
-    flat = [value for row in call.exact for value in row]
+    flat = [value for row in exact for value in row]
     drawn = [value for row in call.noisy for value in row]
     wanted = [(value + grid // 2) // grid + int(step) for value, step in zip(flat, noise.tolist(), strict=True)]
+    if isinstance(measurement, LaplaceLevels | GaussianLevels):
+        width = len(exact[0])
+        noisy = [wanted[start : start + width] for start in range(0, len(wanted), width)]
+        wanted = [value for row in whole(least_squares(measurement, noisy)) for value in row]
     require(drawn == wanted, f"{measurement.name}: the noise is not that of the charged event")
 
 
@@ -405,13 +414,17 @@ def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zer
     def coarse(value: int) -> int:
         return (value + grid // 2) // grid * grid
 
+    sides: list[list[Sequence[int]]] = [[one.get(key, zero) for key in every] for one in (first, second)]
+    if isinstance(call.measurement, LaplaceLevels | GaussianLevels):
+        sides = [list(nodes_of(call.measurement, side)) for side in sides]
     changes = [
-        coarse(a) - coarse(b) for key in every for a, b in zip(first.get(key, zero), second.get(key, zero), strict=True)
+        coarse(a) - coarse(b) for row, other in zip(*sides, strict=True) for a, b in zip(row, other, strict=True)
     ]
     if isinstance(event, LaplaceEvent):
-        require(sum(map(abs, changes)) <= event.l1_sensitivity, "rounding to the grid is not in the event")
+        require(sum(map(abs, changes)) <= event.l1_sensitivity, "levels or rounding to the grid are not in the event")
     elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
-        require(sum(change**2 for change in changes) <= event.l2_squared, "rounding to the grid is not in the event")
+        squares = sum(change**2 for change in changes)
+        require(squares <= event.l2_squared, "levels or rounding to the grid are not in the event")
 
 
 @dataclass(frozen=True)

@@ -524,7 +524,7 @@ def price_not_split(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LaplaceMeasurement, "for_epsilon", classmethod(for_epsilon))
 
 
-@planted("rounding to the grid is not in the event")
+@planted("rounding to the grid are not in the event")
 def rounding_to_the_grid_is_free(patch: pytest.MonkeyPatch) -> None:
     """The rounding of sums to a coarse grid is left out of the sensitivity."""
     patch.setattr(laplace, "_l1_with_rounding", lambda statistic, grid: statistic.sensitivity.l1)

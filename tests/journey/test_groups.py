@@ -397,7 +397,9 @@ def test_levels_add_up_and_cost_what_the_finest_does(services: Services, analyst
     averages = [row[5] for row in levels[0] if row[5] is not None]
     assert min(averages) <= total[5] <= max(averages)
     finest = "SELECT age > 50 AS o, sex, SUM(age), COUNT(*), AVG(age), COUNT(age) FROM people GROUP BY 1, 2"
-    again = answer_to(services, question("SELECT * FROM (" + sql + "FROM people GROUP BY ROLLUP (sex, old))", who, epsilon="0.5"))
+    again = answer_to(
+        services, question("SELECT * FROM (" + sql + "FROM people GROUP BY ROLLUP (sex, old))", who, epsilon="0.5")
+    )
     assert again["accounting"]["charged"] == []
     other = analyst()
     alone = answer_to(services, question(finest, other, epsilon="0.5"))
