@@ -248,6 +248,12 @@ KEYS_MAX = 6
 WEIGHT_MAX = 8
 """Greatest weight of a level."""
 
+WORSE = 2.0
+"""How many times greater than from the finest level alone the error of no level becomes for the sake of others."""
+
+_BEYOND = 32.0
+"""How many times more an error counts beyond that."""
+
 WORTH = 1.05
 """How many times smaller the geometric mean of the errors has to become before coarser levels are measured: the release
 of the finest level alone answers the question without levels too, and may be stored."""
@@ -259,32 +265,68 @@ def chosen_lattice(sizes: tuple[int, ...], asked: tuple[Level, ...], *, power: i
 
     `power` is that of the norm to which noise is calibrated, `groups` the most cells of the finest level in which one
     unit changes a sum. The least geometric mean of the errors of the levels that are asked for, which is that of their
-    relative errors too, whatever the numbers are. Reads no data. Of equal choices the first, and a better one is better
-    by a millionth at least, so that every machine finds the same.
+    relative errors too, whatever the numbers are; and none more than `WORSE` times that from the finest level alone.
+    Reads no data. Of equal choices the first, and a better one is better by a millionth at least, so that every machine
+    finds the same.
     """
     finest = tuple(range(len(sizes)))
     if len(sizes) > KEYS_MAX or math.prod(sizes) > CELLS_MAX or set(asked) <= {finest}:
         return None
     levels = (finest, *(level for level in asked if level != finest))
 
-    def score(weights: tuple[int, ...]) -> float:
-        lattice = Lattice(
-            sizes, tuple((level, weight) for level, weight in zip(levels, weights, strict=True) if weight)
-        )
-        scale = lattice.change(power, groups) ** (2 // power)
-        return math.fsum(math.log(scale * lattice.variance_of(level)) for level in asked)
-
+    score = _score(sizes, levels, asked, power=power, groups=groups)
     alone = (1, *(0 for _ in levels[1:]))
     best, least = _descent(alone, score)
-    other, known = _descent(tuple(1 for _ in levels), score)
-    if known < least - 1e-6:
-        best, least = other, known
+    for weight in (1, WEIGHT_MAX):
+        other, known = _descent((1, *(weight for _ in levels[1:])), score)
+        if known < least - 1e-6:
+            best, least = other, known
     if not any(best[1:]) or score(alone) - least < 2 * len(asked) * math.log(WORTH):
         return None
     shared = math.gcd(*best)
     return Lattice(
         sizes, tuple((level, weight // shared) for level, weight in zip(levels, best, strict=True) if weight)
     )
+
+
+def _score(
+    sizes: tuple[int, ...], levels: Sequence[Level], asked: Sequence[Level], *, power: int, groups: int
+) -> Callable[[tuple[int, ...]], float]:
+    """The logarithm of the product of the squared errors of the levels asked for, by weights of levels, 0 for none.
+
+    The first level is the finest. As `Lattice.variance_of` and `Lattice.change`, of which there would be thousands.
+    """
+    only = Lattice(sizes, ((levels[0], 1),))
+    merged = [only.merged(level) for level in levels]
+    costs = [1 if power == 1 else min(groups, one) for one in merged]
+    effects = [
+        [
+            (place, many)
+            for place, (level, many) in enumerate(zip(levels, merged, strict=True))
+            if set(kept) <= set(level)
+        ]
+        for kept in _subsets(len(sizes))
+    ]
+    parts = []
+    for level in asked:
+        inside = [
+            (place, dimension * only.merged(level) / only.cells_of(level))
+            for place, (kept, dimension, _) in enumerate(_effects(only))
+            if kept <= set(level)
+        ]
+        parts.append((inside, math.log(WORSE**2 * only.variance_of(level))))
+
+    def score(weights: tuple[int, ...]) -> float:
+        squares = [weight**2 for weight in weights]
+        eigenvalues = [sum(squares[place] * many for place, many in effect) for effect in effects]
+        change = sum(weights) ** 2 if power == 1 else sum(a * b for a, b in zip(squares, costs, strict=True))
+        total = 0.0
+        for inside, most in parts:
+            error = math.log(change * math.fsum(part / eigenvalues[place] for place, part in inside))
+            total += error + _BEYOND * max(0.0, error - most)
+        return total
+
+    return score
 
 
 def _descent(start: tuple[int, ...], score: Callable[[tuple[int, ...]], float]) -> tuple[tuple[int, ...], float]:

@@ -123,7 +123,8 @@ def test_the_finest_level_alone_where_that_is_nearly_as_good() -> None:
         found = chosen_lattice(sizes, asked, power=power, groups=1)
         return None if found is None else found.text
 
-    assert text((6, 2), (0, 1), (0,), (), power=2) == "6x2 1*0,1 1*0 1*"
+    assert text((6, 2), (0, 1), (0,), (), power=2) == "6x2 4*0,1 3*0 3*"
+    assert text((6, 2, 11), (0, 1, 2), (0, 1), (0,), (), power=1) == "6x2x11 1*0,1,2 1*0,1"
     assert text((6, 2), (0, 1), (0,), (), power=1) is None
     assert text((100,), (0,), (), power=1) == "100 1*0 1*"
     assert text((50, 12), (0,), (1,), power=1) == "50x12 1*0,1 8*0 8*1"
@@ -201,7 +202,7 @@ def test_a_stored_release_has_the_same_intervals(family: NoiseFamily) -> None:
 def test_hardly_any_noise_is_said_to_be_none(family: NoiseFamily) -> None:
     """Shows true counts and empty intervals where all noise is almost surely rounded to zero, and tails of little."""
     core = counted((50, 4), (0, 1), (0,), ())
-    (measurement,) = calibrate([core], Price(family, Fraction(10**4), Fraction(0))).measurements
+    (measurement,) = calibrate([core], Price(family, Fraction(10**5), Fraction(0))).measurements
     exact = np.arange(200).reshape(-1, 1)
     assert (measurement.perturb(exact, SeededBits(8)).sums == exact).all()
     assert measurement.quantile_single(1e-3) == 0
