@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +33,6 @@ CELLS_MAX = 1000
 """Most cells of the finest level of a lattice: the error of its sums is computed from a weight for each node."""
 
 _SAFE = 2**59
-
-_Number = TypeVar("_Number", np.float64, np.object_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +188,20 @@ class Lattice:
     def _kept(self, level: Level) -> tuple[int, ...]:
         return tuple(size if axis in level else 1 for axis, size in enumerate(self.sizes))
 
-    def _components(self, tensor: npt.NDArray[_Number], first: int = 0) -> Iterator[tuple[Level, npt.NDArray[_Number]]]:
-        """The parts of cells that are effects of some keys, times the number of cells; keys begin at axis `first`."""
-        for kept in _subsets(len(self.sizes)):
-            part = tensor
-            for axis, size in enumerate(self.sizes):
-                whole = part.sum(axis=axis + first, keepdims=True)
-                part = part * size - whole if axis in kept else whole
-            yield kept, part
+    def _components(
+        self, tensor: npt.NDArray[Any], *, first: int = 0, key: int = 0
+    ) -> Iterator[tuple[Level, npt.NDArray[Any]]]:
+        """The parts of cells that are effects of some keys from `key` on, times the number of their values.
+
+        The keys are the axes from `first` on.
+        """
+        if key == len(self.sizes):
+            yield (), tensor
+            return
+        whole: npt.NDArray[Any] = tensor.sum(axis=first + key, keepdims=True)
+        yield from self._components(whole, first=first, key=key + 1)
+        for kept, part in self._components(tensor * self.sizes[key] - whole, first=first, key=key + 1):
+            yield (key, *kept), part
 
 
 @lru_cache(maxsize=16)
@@ -242,8 +246,8 @@ def sizes_of(domain: Sequence[tuple[object, ...]]) -> tuple[int, ...] | None:
     return sizes if list(itertools.product(*values)) == list(domain) else None
 
 
-KEYS_MAX = 6
-"""Most keys of a lattice: its effects are two to the power of them."""
+EFFECTS_MAX = 256
+"""Most levels of a question times its effects, which are two to the power of its keys."""
 
 WEIGHT_MAX = 8
 """Greatest weight of a level."""
@@ -270,7 +274,7 @@ def chosen_lattice(sizes: tuple[int, ...], asked: tuple[Level, ...], *, power: i
     finds the same.
     """
     finest = tuple(range(len(sizes)))
-    if len(sizes) > KEYS_MAX or math.prod(sizes) > CELLS_MAX or set(asked) <= {finest}:
+    if len(asked) << len(sizes) > EFFECTS_MAX or math.prod(sizes) > CELLS_MAX or set(asked) <= {finest}:
         return None
     levels = (finest, *(level for level in asked if level != finest))
 
