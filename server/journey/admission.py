@@ -9,63 +9,40 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
-from pathlib import Path
-from typing import Protocol
 
 from accountant.account import Account
 from accountant.errors import BudgetExhausted, LedgerError, Nominal, PriceMoved
 from accountant.ledger import Ledger
 from accountant.request import CoreCharge, Reserved, Reuse
 from accountant.states import QueryStatus
-from mechanisms.calibrate import part_of
-from mechanisms.families import FAMILIES
 from privacy.policy import Dataset
 from privacy.refusal import ExecutionFailed, Finding, Refused
-from privacy.release import BoundsSource, NormSource
 from server import pricing
 from server.admitted import InFlight, Settled
-from server.answer_rows import from_stored
 from server.errors import Problem
 from server.free_answers import FreeAnswers
-from server.journey.charges import HISTOGRAM_SERVES, charges_of, needed_charges, power_of, repeat_key, request_of
+from server.journey.charges import charges_of, needed_charges, repeat_key, request_of
 from server.journey.norms import choose_norms
 from server.journey.pace import Pace
 from server.journey.preparing import Preparing
 from server.journey.query import Admitted, Asked, Paid, Prepared, Quote, ToRun
 from server.journey.quoting import Quoting
-from server.journey.release_key import quality_of, release_key
 from server.journey.repeats import AnswerParts, Repeats
-from server.journey.reuse import Reusable, Stored, serves
+from server.journey.reuse import Reusable, Stored
 from server.journey.sizes import Sizes
-from server.journey.stages import at_origins, refuse_width
+from server.journey.stages import at_origins
+from server.journey.stored_choices import Served, StoredChoices
 from server.journey.two_charges import Learned, first_priced
-from server.journey.value_stage import Told
 from server.journey.wire_answer import answer, shared_part
 from server.log import logger
 from server.question import Question
-from sql_rewrite.norms import norm_key
 
 __all__ = ["PRICINGS_MAX", "Admission", "Served"]
 
 
 PRICINGS_MAX = 20
 """How often a question is priced anew, because its account paid for another one between price and reservation."""
-
-
-class Served(Protocol):
-    """Where the journey finds datasets and their snapshots."""
-
-    def get(self, name: str) -> Dataset | None:
-        """The dataset of that name at its current version."""
-
-    def snapshot(self, dataset: Dataset) -> Path:
-        """The file of its rows."""
-
-    def earlier_data(self, dataset: Dataset) -> Sequence[str]:
-        """Versions of its data before this one, the latest first: a few."""
 
 
 class Admission:
@@ -90,18 +67,18 @@ class Admission:
         self._repeats = repeats
         self._free = free
         self._pace = pace
-        self._sizes = sizes
+        self._choices = StoredChoices(served=served, preparing=preparing, stored=stored, sizes=sizes)
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
 
     def quote(self, question: Question) -> tuple[Prepared, Quote]:
         """Steps 2 to 4, for an estimate. Touches no private row, spends nothing. Errors: Refused."""
         dataset, path = self._paying(question)
-        question, prepared, known = self._prepared(question, dataset, path)
-        prepared = self._counted(question, prepared, path)
+        question, prepared, known = self._choices.prepared(question, dataset, path)
+        prepared = self._choices.counted(question, prepared, path)
         if not known:
             return prepared, self._first_quote(question, prepared, path)
-        prepared = self._at_stored_bounds(question, prepared, path)
+        prepared = self._choices.at_bounds(question, prepared, path)
         quoting = Quoting(question, prepared, path)
         repeated = self._repeatable(question, prepared, path)
         if repeated is not None:
@@ -132,14 +109,14 @@ class Admission:
     def _admitted(self, question: Question, query_id: str, started: float) -> Admitted:
         """Steps 2 to 5 of a question that is not retried, on the accounts as they are now. Errors: PriceMoved."""
         dataset, path = self._paying(question)
-        question, prepared, known = self._prepared(question, dataset, path)
-        prepared = self._counted(question, prepared, path)
+        question, prepared, known = self._choices.prepared(question, dataset, path)
+        prepared = self._choices.counted(question, prepared, path)
         if not known:
             return self._first(question, prepared, path, query_id, started)
         repeated = self._repeat(question, prepared, path, query_id)
         if repeated is not None:
             return _retried(repeated)
-        prepared = self._at_stored_bounds(question, prepared, path)
+        prepared = self._choices.at_bounds(question, prepared, path)
         return self._charged(question, prepared, path, query_id, started)
 
     def _charged(
@@ -286,103 +263,6 @@ class Admission:
             logger().error("query_unsettled", query_id=query_id, exception=type(error).__name__)
             return False
         return True
-
-    def _prepared(
-        self, question: Question, dataset: Dataset, path: tuple[Account, ...]
-    ) -> tuple[Question, Prepared, bool]:
-        """Steps 2 and 3; where a width is asked for, at the norms that stored histograms choose. Errors: Refused.
-
-        The question has a half width in place of a relative one. Last, whether its width can be priced: it cannot
-        before histograms are bought that nobody stored.
-
-        A width is promised before the charge, so its norm must be known by then. There a histogram of older data may
-        choose it as well: then nothing is known of what is cut.
-        """
-        prepared = self._preparing.prepare(question, dataset, power_of(question, path[0]))
-        refuse_width(question, prepared)
-        if prepared.counted is not None and (question.half_width is not None or question.relative is not None):
-            prepared = prepared.counted  # a choice of keys has no width
-        question = self._sizes.resolved(question, prepared)
-        if question.half_width is None:
-            return question, prepared, True
-        prepared = self._at_stored_bounds(question, prepared, path)
-        if prepared.values is not None:
-            return question, prepared, False
-        if not any(prepared.histograms):
-            return question, prepared, True
-        priced = Quoting(question, prepared, path).priced_by_default()
-        reusable = Reusable(self._stored, question, dataset, (), path[0], cores=0)
-        earlier = [replace(prepared.plan.dataset, data_version=one) for one in self._served.earlier_data(dataset)]
-        chosen = {}
-        for core, histogram in zip(prepared.cores, prepared.histograms, strict=True):
-            if histogram is None:
-                continue
-            keys = [histogram.key, *(norm_key(core, of_data) for of_data in earlier)]
-            found = [
-                (reusable.histogram([release_key(key, family, delta=Fraction(0)) for family in FAMILIES]), key)
-                for key in keys
-            ]
-            release, key = next(((one, key) for one, key in found if one is not None), (None, ""))
-            if release is None:
-                return question, prepared, False
-            table = from_stored(release.body, histogram.described.name, question.confidence)
-            chosen[core.described.name] = choose_norms(
-                core, priced.calibration, table, source=NormSource.STORED, same_data=key == histogram.key
-            )
-        return question, self._preparing.at_norms(prepared, chosen), True
-
-    def _counted(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
-        """The query by counts, where stored ones answer it for free and no stored choice does; else as it is.
-
-        What counts answered once they go on answering. Which of the two answers follows from the text, the account and
-        what is stored.
-        """
-        counted = prepared.counted
-        if counted is None or counted.values is not None:
-            return prepared
-        for one in (prepared, counted):
-            with contextlib.suppress(Refused):
-                charges = charges_of(one, Quoting(question, one, path).price())
-                dataset, cores = one.plan.dataset, len(one.cores)
-                if all(Reusable(self._stored, question, dataset, charges, path[0], cores=cores).serve()):
-                    return one
-        return prepared
-
-    def _at_stored_bounds(self, question: Question, prepared: Prepared, path: tuple[Account, ...]) -> Prepared:
-        """The query at the value bounds that stored histograms choose; as it is where some of them are not stored.
-
-        Errors: Refused, as the query itself would be for its price.
-        """
-        stage = prepared.values
-        if stage is None:
-            return prepared
-        quoting = Quoting(question, prepared, path)
-        priced = quoting.priced_by_default() if question.half_width is not None else quoting.price()
-        assert priced is not None
-        reusable = Reusable(self._stored, question, prepared.plan.dataset, (), path[0], cores=0)
-        told = []
-        for place, histogram in enumerate(stage.histograms):
-            described = histogram.bounded.described
-            part = part_of(described, prepared.priced)
-            found = [
-                release
-                for price in priced.enough
-                for release in [reusable.histogram([stage.release_key(place, price.family)])]
-                if release is not None and serves(release, quality_of(price, part) * HISTOGRAM_SERVES)
-            ]
-            if not found:
-                return prepared
-            told.append(Told(from_stored(found[0].body, described.name, question.confidence), BoundsSource.STORED))
-        if question.half_width is not None:
-            return self._preparing.at_bounds(prepared, priced.calibration, told, promised=True)
-        norms = {}
-        for core, one in zip(prepared.cores, prepared.histograms, strict=True):
-            if one is None or core.described.name in stage.stepped:
-                continue
-            release = reusable.histogram([one.release_key(family) for family in FAMILIES])
-            if release is not None:
-                norms[core.described.name] = from_stored(release.body, one.described.name, question.confidence)
-        return self._preparing.at_bounds(prepared, priced.calibration, told, promised=False, norms=norms)
 
     def _repeat(
         self, question: Question, prepared: Prepared, path: tuple[Account, ...], query_id: str
