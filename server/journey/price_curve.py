@@ -1,7 +1,9 @@
 """The price-accuracy curve of a question, in both directions: spends with their widths, and widths with their spends.
 
-Widths never grow with the price (`calibrate_for_half_width` says why), so each direction is the other one read
-backwards; a width's spend is the one that a request for this accuracy is charged, not an interpolation.
+Within a direction widths never grow with the price (`calibrate_for_half_width` says why). A width's spend is the one that
+a request for this accuracy is charged, not an interpolation: it is that of the family which costs least for it, where a
+spend is answered by the one that composes best (server/pricing.py), so a width may cost less than a spend that reaches
+it. Each point names its family.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def price_curve(question: Question, prepared: Prepared, quote: Quote, quoting: Q
     seen = [point for point in map(quoting.at_spend, _spends(priced, prepared, quote)) if point is not None]
     points = [_point(point, question, prepared, quote.path[0], quote.histograms) for point in seen]
     cells = prepared.at_once()
-    widest = [width for width in map(_widest, points) if width is not None]
+    # A count at a great spend has the half width zero, from which no list of widths begins.
+    widest = [width for width in map(_widest, points) if width]
     widths: list[dict[str, object]] = []
     if widest and cells is not None and not any(prepared.histograms) and prepared.values is None:
         for width in round_numbers(min(widest), max(widest), _POINTS):

@@ -93,6 +93,33 @@ def test_a_question_of_the_curve_costs_what_the_curve_says(services: Services, a
         assert at["columns"][1]["half_width"] == point["columns"][0]["half_width"]  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM people",
+        "SELECT sex, COUNT(*) FROM people GROUP BY sex",
+        "SELECT COUNT(DISTINCT ward) FROM visits",
+        "SELECT ward, SUM(cost), AVG(cost) FROM visits GROUP BY ward",
+        "SELECT STDDEV(cost), COUNT(*) FROM visits",
+        "SELECT SUM(cost) FROM visits WHERE cost BETWEEN 1 AND 50",
+        "SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)",
+    ],
+)
+def test_curves_fall(services: Services, analyst: Analyst, sql: str) -> None:
+    """Shows both directions for sums and counts, also where the greatest spend leaves a half width of zero."""
+    curve = reported(services, question(sql, analyst(epsilon="100")))["plan"]["curve"]
+    assert curve["reason"] is None
+    for direction in ("by_epsilon", "by_half_width"):
+        points = sorted(curve[direction], key=lambda point: Fraction(point["epsilon"]))
+        assert len(points) >= 3
+        for place in range(len(points[0]["columns"])):
+            widths = [point["columns"][place]["half_width"] for point in points]
+            assert widths == sorted(widths, reverse=True)
+    for point in curve["by_half_width"]:
+        known = [one["half_width"] for one in point["columns"] if one["in_a_group_of_rows"] is None]
+        assert max(known) <= float(point["half_width"])
+
+
 def test_every_cheaper_form_is_cheaper(services: Services, analyst: Analyst) -> None:
     """Shows that each form, asked as it is named, has the price that is named, and widths no wider than before."""
     who = analyst()
