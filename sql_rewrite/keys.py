@@ -18,6 +18,7 @@ from privacy.refusal import Refused
 from sql_rewrite.evaluate import evaluate, is_exact, map_domain
 from sql_rewrite.expressions import BIGINT, Call, ColumnRef, Expression, Interval, Literal, columns_of, interval_of
 from sql_rewrite.functions import build, clip_columns
+from sql_rewrite.key_ranges import within_ranges
 from sql_rewrite.plan import Core
 from sql_rewrite.reachable import Reachable, conjuncts, narrowed
 from sql_rewrite.refuse import refuse
@@ -116,6 +117,7 @@ def key_domain(
     domains = tuple(map_domain(key, limit) for key in keys)
     if any(domain is None for domain in domains):
         return tuple(None for _ in domains), None
+    keys, domains = within_ranges(keys, domains, core.where, limit)
     known = [domain for domain in domains if domain is not None]
     cells = Reachable(keys, known, conditions).cells(limit)
     if cells is None:

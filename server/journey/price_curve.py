@@ -1,7 +1,7 @@
 """The price-accuracy curve of a question, in both directions: spends with their widths, and widths with their spends.
 
-Within a direction widths never grow with the price (`calibrate_for_half_width` says why). A width's spend is the one that
-a request for this accuracy is charged, not an interpolation: it is that of the family which costs least for it, where a
+Within a direction widths never grow with the price (`calibrate_for_half_width` says why). A width's spend is what a
+request for this accuracy is charged, not an interpolation: it is that of the family which costs least for it, where a
 spend is answered by the one that composes best (server/pricing.py), so a width may cost less than a spend that reaches
 it. Each point names its family.
 """

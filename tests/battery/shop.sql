@@ -793,3 +793,6 @@ SELECT AVG(total), SUM(total) FROM orders WHERE NOT (total < 100 OR total > 500)
 
 -- answered
 SELECT AVG(n), SUM(s) FROM (SELECT customer_id, COUNT(*) AS n, SUM(total) AS s FROM orders WHERE total <= 400 GROUP BY customer_id HAVING COUNT(*) <= 3) AS t
+
+-- answered
+SELECT QUARTER(ordered) AS q, COUNT(*) AS n FROM orders WHERE ordered >= DATE '2024-01-01' AND ordered < DATE '2024-07-01' GROUP BY q
