@@ -67,7 +67,7 @@ def test_every_row_is_in_a_cell_that_is_left() -> None:
 
 def test_a_range_that_is_too_narrow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the rows above see an end that is left out."""
-    values = key_ranges._values  # noqa: SLF001
+    values = key_ranges._values
 
     def short(column: ColumnRef, facts: key_ranges.Facts) -> tuple[object, ...] | None:
         found = values(column, facts)
