@@ -46,7 +46,7 @@ from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 from sql_rewrite.unit_keys import key_space
 
-__all__ = ["Correlated", "is_outer"]
+__all__ = ["Correlated", "Parts", "is_outer"]
 
 _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.EQ: exp.EQ, exp.NEQ: exp.NEQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE,
@@ -78,7 +78,7 @@ class _Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """The WHERE of a nested query: what is of its own rows, what is of the row outside, and what compares them."""
 
     own: list[exp.Expr]
@@ -162,6 +162,11 @@ class Correlated:
         held = there[0] if len(there) == 1 else build("and", tuple(there))
         return lifter.make(node, "case", held, value, empty)
 
+    def parts_of(self, query: exp.Select) -> Parts | None:
+        """The WHERE of a nested query of rows about people; None where its FROM is read in another way."""
+        names = self.names_of(query)
+        return None if names is None else self._parts(query, names)
+
     def check_others(self, node: exp.Subquery) -> None:
         """Refuses a value that follows from rows of other people, by what it compares. Errors: Refused."""
         query = node.this
@@ -185,7 +190,7 @@ class Correlated:
 
     def _read(
         self, query: exp.Expr, member: tuple[exp.Expr, exp.Expr] | None = None
-    ) -> tuple[exp.Select, _Parts] | None:
+    ) -> tuple[exp.Select, Parts] | None:
         """The block and its WHERE, if one equality there is of the unit or of a key space."""
         if not isinstance(query, exp.Select) or populated(query) - _SLOTS or query.args.get("where") is None:
             return None
@@ -211,8 +216,8 @@ class Correlated:
         except Refused:
             return None
 
-    def _parts(self, query: exp.Select, names: SourceNames) -> _Parts:
-        parts = _Parts([], [], [], [])
+    def _parts(self, query: exp.Select, names: SourceNames) -> Parts:
+        parts = Parts([], [], [], [])
         for part in conjuncts(query.args["where"].this):
             columns = list(part.find_all(exp.Column))
             of_outer = [column for column in columns if self._is_outer(column, names)]
@@ -256,7 +261,7 @@ class Correlated:
     # What it becomes
 
     def _joined(
-        self, lifter: ExpressionLift, query: exp.Select, parts: _Parts, values: Sequence[exp.Expr], node: exp.Expr
+        self, lifter: ExpressionLift, query: exp.Select, parts: Parts, values: Sequence[exp.Expr], node: exp.Expr
     ) -> tuple[Source, list[Column]]:
         """The groups beside the block's rows; their columns: the keys, then the values."""
         keys = [one.inner.unnest() for one in parts.equal]
@@ -313,7 +318,7 @@ class Correlated:
     def _there(self, source: Source, key: Column) -> Expression:
         return build("is_not_null", (self._column(source, key),))
 
-    def _outside(self, lifter: ExpressionLift, parts: _Parts) -> list[Expression]:
+    def _outside(self, lifter: ExpressionLift, parts: Parts) -> list[Expression]:
         found = []
         for part in parts.outside:
             condition = lifter.lift(part)

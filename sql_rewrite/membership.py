@@ -28,6 +28,7 @@ from privacy.policy import ColumnType, Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.correlated import Correlated, is_outer
+from sql_rewrite.correlated_groups import Groups, by_public_keys
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, form_of
 from sql_rewrite.functions import build
 from sql_rewrite.join_links import conjunction, conjuncts
@@ -50,8 +51,8 @@ class Membership:
     """Reads such conditions of one block.
 
     `rows` gives the rows of a nested query, None where it selects none of people; `inner` the names of its FROM,
-    `public` the public table that an item of one is, `scalar` the number that an earlier stage releases, and `listed`
-    IN over keys that one releases.
+    `public` the public table that an item of one is, `scalar` the number that an earlier stage releases, `listed`
+    IN over keys that one releases, and `groups` the groups that one releases.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Membership:
         public: Callable[[exp.Table], Table | None],
         scalar: Callable[[exp.Subquery], Expression | None],
         listed: Callable[[ExpressionLift, exp.In], Expression | None],
+        groups: Groups,
     ) -> None:
         self._names = names
         self._dataset = dataset
@@ -74,6 +76,7 @@ class Membership:
         self._public = public
         self._scalar = scalar
         self._listed = listed
+        self._groups = groups
         self._read: dict[int, Expression | None] = {}
         self._kept: list[exp.Expr] = []
         self._known = PublicMembership(names, dataset, text, public)
@@ -89,6 +92,8 @@ class Membership:
     def _found(self, lifter: ExpressionLift, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Subquery):
             found = self._correlated.scalar(lifter, node) or self._scalar(node)
+            if found is None:
+                found = by_public_keys(self._correlated, self._groups, lifter, node)
             if found is None:
                 self._correlated.check_others(node)
             return found

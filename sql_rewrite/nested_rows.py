@@ -26,6 +26,7 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsBlock, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.sources import SourceNames, base_table
+from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import consume
 from sql_rewrite.unit_groups import Scalar, UnitBlock
 from sql_rewrite.unit_windows import windowed
@@ -154,6 +155,14 @@ class NestedRows:
         def keys(lifter: ExpressionLift, node: exp.In) -> Expression | None:
             return None if self._lift.nonempty else self._lift.stages.groups.member(lifter, node, inside)
 
+        def groups(node: exp.Subquery) -> StageTable | None:
+            if self._lift.nonempty or node.find(exp.Order, exp.Limit) is not None:
+                return None
+            table = self._lift.stages.groups.table(node, inside)
+            if table is not None:
+                self._lift.stages.warn(node)
+            return table
+
         return Membership(
             names,
             self._lift.dataset,
@@ -163,4 +172,5 @@ class NestedRows:
             public=public,
             scalar=scalar,
             listed=keys,
+            groups=groups,
         ).read

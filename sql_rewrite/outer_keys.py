@@ -26,7 +26,7 @@ from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import populated
 from sql_rewrite.text import Text
 
-__all__ = ["by_outer_keys"]
+__all__ = ["by_outer_keys", "null_of_none"]
 
 _ROWS, _VALUE, _KEY = "rows_of_keys", "value_of_keys", "key_of_rows_"
 _SLOTS = {"expressions", "from_", "joins", "where"}
@@ -64,7 +64,7 @@ def by_outer_keys(node: exp.Select, names: SourceNames, outer: Collection[str], 
         return None
     if not aggregate_calls([value]) or any(name.lower() in (_VALUE, f"{_KEY}0") for name in outer):
         return None
-    if not _null_of_none(value):
+    if not null_of_none(value):
         raise refuse(
             "correlated_subquery",
             "an aggregate by a column outside is refused",
@@ -107,10 +107,11 @@ def _compared(part: exp.Expr, names: SourceNames, outer: Collection[str]) -> tup
     return None
 
 
-def _null_of_none(value: exp.Expr) -> bool:
+def null_of_none(value: exp.Expr) -> bool:
+    """Whether what is made of aggregates is NULL where they have no rows."""
     if isinstance(value, _CALLS):
         return not isinstance(value.this, exp.Distinct)
     parts = list(value.iter_expressions())
     return (
-        isinstance(value, _ABOVE) and all(isinstance(p, exp.Literal) or _null_of_none(p) for p in parts) and bool(parts)
+        isinstance(value, _ABOVE) and all(isinstance(p, exp.Literal) or null_of_none(p) for p in parts) and bool(parts)
     )

@@ -522,3 +522,21 @@ SELECT COUNT(*) FROM patients p WHERE p.region NOT IN (SELECT region FROM hospit
 
 -- answered
 SELECT COUNT(*) FROM patients p WHERE NOT EXISTS (SELECT 1 FROM hospitals h WHERE h.region = p.region AND h.beds / 10 > p.age)
+
+-- answered
+SELECT COUNT(*) FROM visits v WHERE v.cost > (SELECT AVG(w.cost) FROM visits w WHERE w.department = v.department)
+
+-- answered
+SELECT department, COUNT(*) FROM visits v WHERE v.cost > (SELECT 1.2 * AVG(w.cost) FROM visits w WHERE w.department = v.department AND w.length_of_stay_days > 2) GROUP BY department
+
+-- answered
+SELECT AVG(p.income - (SELECT AVG(q.income) FROM patients q WHERE q.region = p.region AND q.sex = p.sex)) AS gap FROM patients p WHERE p.smoker
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE (SELECT COUNT(*) FROM patients q WHERE q.region = p.region) > 35
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE p.income > (SELECT MAX(q.income) / 2 FROM patients q WHERE q.region = p.region)
+
+-- answered
+SELECT COUNT(*) FROM patients p WHERE (SELECT COUNT(*) FROM patients q WHERE q.region = p.region AND q.region <> 'Coast') < 1

@@ -1,0 +1,76 @@
+"""A nested query that asks for a value of the group of the row outside: that of released groups by public keys.
+
+    SELECT COUNT(*) FROM visits AS v WHERE cost > (SELECT AVG(w.cost) FROM visits AS w WHERE w.ward = v.ward)
+    stage:   SELECT w.ward, AVG(w.cost) FROM visits AS w GROUP BY w.ward
+    where:   cost > the released number of the row's ward
+
+Claim. It is the LEFT JOIN with that nested query's groups (stage_tables.py), so a function of the row and of released
+values. Proof: the block inside reads no column of the row outside beside the equalities, so the rows that it aggregates
+for a row outside are those of the one group whose keys are equal; without one, because a key is NULL or ruled out, an
+aggregate is NULL, and a count is 0. What compares units, or keys of one unit's rows, is exact (correlated.py), and
+never comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from privacy.policy import ColumnType
+from sql_rewrite.aggregate_calls import aggregate_calls
+from sql_rewrite.correlated import Correlated
+from sql_rewrite.expressions import Expression, Literal
+from sql_rewrite.functions import build
+from sql_rewrite.join_links import conjunction
+from sql_rewrite.lift_expression import ExpressionLift
+from sql_rewrite.outer_keys import null_of_none
+from sql_rewrite.stage_tables import StageTable
+from sql_rewrite.syntax import populated
+
+__all__ = ["Groups", "by_public_keys"]
+
+Groups = Callable[[exp.Subquery], StageTable | None]
+"""Reads a bracketed query as the groups of public keys that an earlier stage releases; None for any other one."""
+
+_SLOTS = {"expressions", "from_", "joins", "where"}
+
+
+def by_public_keys(
+    correlated: Correlated, groups: Groups, lifter: ExpressionLift, node: exp.Subquery
+) -> Expression | None:
+    """The value of the row's own group; None where the nested query is no such one. Errors: Refused."""
+    query = node.this
+    if populated(node) - {"this"} or not isinstance(query, exp.Select) or populated(query) - _SLOTS:
+        return None
+    if query.args.get("where") is None or len(query.expressions) != 1 or not aggregate_calls(query.expressions):
+        return None
+    value = query.expressions[0].unalias()
+    parts = correlated.parts_of(query)
+    if parts is None or not parts.equal or parts.ordered or parts.outside:
+        return None
+    count = isinstance(value, exp.Count | exp.CountIf)
+    if not count and not null_of_none(value):
+        return None
+    inner = query.copy()
+    keys = [one.inner.copy() for one in parts.equal]
+    named = [exp.alias_(key, f"key_of_group_{place}") for place, key in enumerate(keys)]
+    inner.set("expressions", [*named, exp.alias_(value.copy(), "value_of_group")])
+    inner.set("where", exp.Where(this=conjunction([part.copy() for part in parts.own])) if parts.own else None)
+    inner.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+    table = groups(exp.Subquery(this=inner))
+    if table is None:
+        return None
+    outside: dict[int, Expression] = {}
+    for (_, place), one in zip(table.keys, parts.equal, strict=True):
+        outside[place] = lifter.lift(one.outer)
+    if len(outside) < len(parts.equal) or any(
+        outside[place].type is not kind for place, kind in enumerate(table.kinds)
+    ):
+        return None
+    _, columns = table.joined([outside[place] for place in range(len(outside))], outer=True)
+    found = columns[-1][1]
+    if not count:
+        return found
+    zero = Literal(0, ColumnType.INTEGER) if found.type is ColumnType.INTEGER else Literal(0.0, found.type)
+    return build("coalesce", (found, zero))
