@@ -1,12 +1,14 @@
-"""ROLLUP, CUBE and GROUPING SETS of a private block: the finest level is released, and the others follow from it.
+"""ROLLUP, CUBE and GROUPING SETS of a private block: one release of the finest level, from which the others follow.
 
     SELECT region, sex, COUNT(*) AS n FROM patients GROUP BY ROLLUP (region, sex)
     core c0:  patients grouped by region and sex, a0 = rows
     shell:    the rows of c0; SUM(a0) of c0 by region; SUM(a0) of all of c0, one after another (UNION ALL)
 
-Claim. Every level is a function of one release, so all levels together cost what the finest one costs, and the children
-of every row add up to it exactly. Proof: post-processing (Dwork and Roth 2014, Proposition 2.1). The keys have to be
-public: of hidden ones, groups that are not shown would be missing from every total.
+Claim. Every level is a function of one release, so the children of every row add up to it exactly, and no level costs
+anything beside it. Proof: post-processing (Dwork and Roth 2014, Proposition 2.1). The keys have to be public: of hidden
+ones, groups that are not shown would be missing from every total. Which levels the noise of that release is drawn on,
+and how the finest is estimated from them, is no part of the plan (mechanisms/consistency.md): a core says which levels
+are read.
 
 What adds up: COUNT and SUM. An average of a coarser level is that of the averages below it, weighted by their noisy
 counts where these are positive. Other aggregates of a coarser level do not follow from those of the finest one: each
