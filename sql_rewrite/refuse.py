@@ -26,7 +26,7 @@ def rows_chosen(clause: str, *instead: str, position: Position | None) -> Refuse
     return refuse(
         "private_row_limit",
         f"{clause} on private rows is refused",
-        "The rows that it chooses, or puts in order, belong to more than one person.",
+        "The rows that it chooses, puts together or in order belong to more than one person.",
         *instead,
         "leave it out, or write it in the query that aggregates",
         position=position,

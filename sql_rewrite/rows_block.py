@@ -15,13 +15,13 @@ from sql_rewrite.declared_groups import distinct_keys
 from sql_rewrite.expressions import Expression
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.preserved import check_nested
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import check_name
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.scope import Scope
-from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.syntax import consume, populated
@@ -42,15 +42,6 @@ _NO_ROWS = ("group", "having")
 
 COLUMNS_MAX = 1_000
 """Most columns of a nested block: each star may stand for all columns of the block below, several times."""
-
-_REFUSED = {
-    "distinct": "DISTINCT",
-    "order": "ORDER BY",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "qualify": "QUALIFY",
-    "windows": "WINDOW",
-}
 
 
 def listed(node: exp.Select) -> list[exp.Expr]:
@@ -199,8 +190,8 @@ def star_relation(names: SourceNames, written: exp.Expr, text: Text) -> str | No
     return relation
 
 
-class RowsBlock:
-    """One nested block over tables, and over rows of blocks inside it."""
+class RowsBlock(NestedBlock):
+    """One that selects rows."""
 
     def __init__(
         self,
@@ -212,27 +203,14 @@ class RowsBlock:
         parameters: Mapping[str, ParameterValue],
         member: Member | None = None,
     ) -> None:
-        self._node = node
-        self._names = names
-        self._text = text
-        self._select = SelectList(node, names, text)
+        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
         self._aliases: dict[str, Expression] = {}
-        tables = {source.relation: source.table.name for source in names.sources}
-        self.lifter = ExpressionLift(text, self._resolve, parameters, tables, names.joins_to, member)
-        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
+        self.lifter = ExpressionLift(text, self._resolve, parameters, self._tables, names.joins_to, member)
         self._reader = AggregateReader(text, self._plain)
 
     def rows(self) -> Rows:
         """What the block stands for. Errors: Refused."""
-        for clause, word in _REFUSED.items():
-            if self._node.args.get(clause):
-                raise refuse(
-                    "private_row_limit",
-                    f"{word} on private rows is refused",
-                    "The rows that it chooses, or puts together, would belong to more than one person.",
-                    "leave it out, or write it in the query that aggregates",
-                    position=self._text.position(self._node),
-                )
+        self._refuse_clauses()
         condition = RowCondition(self._text, self._names, self._select, self._reader)
         where = condition.read(self._node.args.get("where"))
         check_nested(self._names.preserved, condition.own, self._text.position(self._node))

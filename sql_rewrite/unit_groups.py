@@ -27,6 +27,7 @@ from sql_rewrite.expressions import ColumnRef, Expression, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
+from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.plan import (
     Source,
     UnitGroups,
@@ -38,10 +39,9 @@ from sql_rewrite.plan import (
     rows_bound,
     rows_of_unit,
 )
-from sql_rewrite.refuse import refuse, rows_chosen
+from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
-from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, reference
 from sql_rewrite.syntax import consume, populated, rebuilt, select_place, unbracketed
@@ -55,14 +55,12 @@ __all__ = ["LEAVES_MAX", "Scalar", "UnitBlock", "described"]
 Scalar = Callable[[exp.Subquery], Expression | None]
 """Reads the number that an earlier stage releases (sql_rewrite/stages.py); None for other nested queries."""
 
-_REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY", "windows": "WINDOW"}
-
 LEAVES_MAX = 16
 """Most stored tables that rows computed within units read, each as often as it is written."""
 
 
-class UnitBlock:
-    """One nested block over tables, or over rows of blocks inside it, that may group by the unit."""
+class UnitBlock(NestedBlock):
+    """One that may group by the unit."""
 
     def __init__(
         self,
@@ -75,16 +73,10 @@ class UnitBlock:
         member: Member | None = None,
         scalar: Scalar | None = None,
     ) -> None:
-        self._node = node
-        self._dataset = dataset
-        self._names = names
-        self._text = text
-        self._select = SelectList(node, names, text)
-        tables = {source.relation: source.table.name for source in names.sources}
-        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
+        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
         self._reader = AggregateReader(text, self._plain)
         self._calls = UnitCalls(text, self._plain, self._reader)
-        self._lifter = _GroupLift(self, text, parameters, tables, scalar)
+        self._lifter = _GroupLift(self, text, parameters, self._tables, scalar)
         self._keys: list[tuple[exp.Expr, Expression, str]] = []
         self._values: dict[str, UnitValue] = {}
         self._given: list[Expression] = []
@@ -105,9 +97,7 @@ class UnitBlock:
 
     def rows(self, relation: str) -> Rows:
         """What the block stands for, under that name of its source. Errors: Refused. Requires: `by_unit`."""
-        for clause, word in _REFUSED.items():
-            if self._node.args.get(clause):
-                raise rows_chosen(word, position=self._text.position(self._node))
+        self._refuse_clauses(but=("distinct",))
         self._check()
         if self._names.preserved:
             raise refuse(

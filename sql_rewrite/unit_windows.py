@@ -31,6 +31,7 @@ from sql_rewrite.aggregate_calls import NESTED, AggregateReader
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of, describe, form_of
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
+from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.numbered_rows import limited, most_rows
 from sql_rewrite.plan import (
     Source,
@@ -45,11 +46,10 @@ from sql_rewrite.plan import (
     rows_of_unit,
 )
 from sql_rewrite.reachable import conjuncts
-from sql_rewrite.refuse import refuse, rows_chosen
+from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import COLUMNS_MAX, star_relation
-from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames, both, reference
 from sql_rewrite.spelling import named
@@ -65,8 +65,6 @@ __all__ = ["WindowBlock", "windowed"]
 
 WINDOWS_MAX = 32
 """Most windows of one block: each is computed for every row."""
-
-_REFUSED = {"order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
 
 
 def windowed(node: exp.Select) -> bool:
@@ -84,8 +82,8 @@ def windowed(node: exp.Select) -> bool:
     return False
 
 
-class WindowBlock:
-    """One nested block over tables, or over rows of blocks inside it, with windows."""
+class WindowBlock(NestedBlock):
+    """One with windows."""
 
     def __init__(
         self,
@@ -98,13 +96,8 @@ class WindowBlock:
         member: Member | None = None,
         scalar: Scalar | None = None,
     ) -> None:
-        self._node = node
-        self._dataset = dataset
-        self._names = names
-        self._text = text
-        self._select = SelectList(node, names, text)
-        tables = {source.relation: source.table.name for source in names.sources}
-        self._plain = ExpressionLift(text, names.resolve, parameters, tables, names.joins_to, member)
+        super().__init__(node, dataset=dataset, names=names, text=text, parameters=parameters, member=member)
+        tables = self._tables
         # Beside cells and windows nothing is read but what an earlier stage releases: it is the same in every row.
         released = None if scalar is None else partial(_released, scalar)
         self._of_row = ExpressionLift(text, self._cell_named, parameters, tables, member=released)
@@ -157,13 +150,10 @@ class WindowBlock:
         if distinct is not None:
             consume(distinct, "on", text=self._text, what="DISTINCT")
         place = self._text.position(self._node)
-        for clause, word in _REFUSED.items():
-            if self._node.args.get(clause) and not (clause == "order" and on is not None):
-                raise rows_chosen(
-                    word,
-                    "of each person's rows: QUALIFY ROW_NUMBER() OVER (PARTITION BY <key of the unit> ORDER BY x) <= 3",
-                    position=place,
-                )
+        self._refuse_clauses(
+            "of each person's rows: QUALIFY ROW_NUMBER() OVER (PARTITION BY <key of the unit> ORDER BY x) <= 3",
+            but=("distinct", "qualify", "windows") if on is None else ("distinct", "qualify", "windows", "order"),
+        )
         if on is not None and self._node.args.get("qualify") is not None:
             raise refuse(
                 "unsupported_sql",
