@@ -68,8 +68,7 @@ def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
         window_function = node.this if isinstance(node, exp.Window) else None
         if own_of_window and isinstance(node, _AROUND_CALLS):
             window_function = node.this
-        children = reversed(list(node.iter_expressions()))
-        stack.extend((child, child is window_function) for child in children)
+        stack += [(child, child is window_function) for child in node.iter_expressions()][::-1]
     return calls
 
 

@@ -233,7 +233,18 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(expression: Expression) -> tuple[ColumnRef, ...]:
     """The distinct columns that the expression reads, in order of first appearance."""
-    return tuple(dict.fromkeys(node for node in walk(expression) if isinstance(node, ColumnRef)))
+    if isinstance(expression, ColumnRef):
+        return (expression,)
+    # As `walk`, without a step of a generator for each node: asked of every expression several times.
+    found: dict[ColumnRef, None] = {}
+    stack: list[Expression] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call):
+            stack += node.arguments[::-1]
+        elif isinstance(node, ColumnRef):
+            found[node] = None
+    return tuple(found)
 
 
 # --- equal plans and text for people -----------------------------------------------------------------------------

@@ -111,8 +111,7 @@ class Source:
     @property
     def stored(self) -> bool:
         """Whether its rows are those of a table that is stored, all of them or some."""
-        computed = (self.groups, self.union, self.constants, self.windows)
-        return all(one is None for one in computed)
+        return self.groups is None and self.union is None and self.constants is None and self.windows is None
 
     @property
     def made(self) -> Mapping[str, Expression]:

@@ -30,7 +30,9 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from operator import attrgetter
 from types import NoneType
+from typing import Any
 
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
@@ -241,8 +243,10 @@ class _Identity:
 
     def plain(self, value: object) -> Json:
         """One value. Errors: TypeError for a kind of value that has no place in an identity."""
-        write = _WRITERS.get(type(value)) or _WRITERS.setdefault(type(value), _writer(type(value)))
-        return write(self, value)
+        kind = type(value)
+        if kind not in _WRITERS:
+            _WRITERS[kind] = _writer(kind)
+        return _WRITERS[kind](self, value)
 
     def expression(self, value: Expression) -> Json:
         """An expression in its canonical form, which holds names and types."""
@@ -253,7 +257,7 @@ class _Identity:
         """Notes what is declared about the columns of an expression."""
         if isinstance(expression, ColumnRef) and id(expression) not in self._noted:
             self._noted.add(id(expression))
-            declared = {name: getattr(expression, name) for name in _DECLARED}
+            declared = dict(zip(_DECLARED, _declared(expression), strict=True))
             declared["name"] = expression.name.lower()
             self.read.add(repr(list(declared.items())))
         elif isinstance(expression, Call):
@@ -262,6 +266,7 @@ class _Identity:
 
 
 _DECLARED = sorted(_inside(ColumnRef))
+_declared = attrgetter(*_DECLARED)
 
 
 _Writer = Callable[[_Identity, object], Json]
@@ -287,6 +292,10 @@ def _writer(kind: type) -> _Writer:
     raise TypeError(f"a {kind.__name__} has no place in an identity")
 
 
+_ITSELF = frozenset({NoneType, bool, int, str})
+"""Types whose values are written as they are."""
+
+
 def _itself(_: _Identity, value: object) -> Json:
     assert value is None or isinstance(value, (bool, int, str))
     return value
@@ -299,7 +308,7 @@ def _member(_: _Identity, value: object) -> Json:
 
 def _items(identity: _Identity, value: object) -> Json:
     assert isinstance(value, (tuple, list))
-    return [identity.plain(item) for item in value]
+    return [item if type(item) in _ITSELF else identity.plain(item) for item in value]
 
 
 def _expression(identity: _Identity, value: object) -> Json:
@@ -307,15 +316,22 @@ def _expression(identity: _Identity, value: object) -> Json:
     return identity.expression(value)
 
 
+def _reader(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    """What reads fields of a value, all at once where there are several."""
+    return attrgetter(*names) if len(names) > 1 else lambda value: tuple([getattr(value, name) for name in names])
+
+
 def _record_writer(kind: type) -> _Writer:
     """What writes the values of a dataclass: the fields that take part."""
     names, later, always = _inside(kind), _LATER.get(kind, {}), _ALWAYS.get(kind, {})
 
+    read = _reader(names)
+
     def write(identity: _Identity, value: object) -> Json:
         fields = {
-            name: identity.plain(getattr(value, name))
-            for name in names
-            if name not in later or getattr(value, name) != later[name]
+            name: one if type(one) in _ITSELF else identity.plain(one)
+            for name, one in zip(names, read(value), strict=True)
+            if name not in later or one != later[name]
         }
         if isinstance(value, Estimate):
             fields["kind"] = [_ESTIMATE_KIND, value.kind.value]

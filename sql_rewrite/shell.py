@@ -181,7 +181,7 @@ def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
         current = stack.pop()
         yield current
         if not isinstance(current, exp.Query):
-            stack.extend(current.iter_expressions())
+            stack += current.iter_expressions()
 
 
 def partition_windows(nodes: Sequence[exp.Expr], relation: str) -> None:

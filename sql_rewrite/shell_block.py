@@ -296,5 +296,5 @@ def _own_queries(node: exp.Select, projections: Sequence[exp.Expr]) -> list[exp.
         if isinstance(current, exp.Query | exp.Subquery):
             found.append(current)
         else:
-            stack.extend(current.iter_expressions())
+            stack += current.iter_expressions()
     return found

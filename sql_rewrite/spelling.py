@@ -111,7 +111,7 @@ def check_gaps(tokens: Sequence[Token], text: Text) -> None:
     """
     sql, gap = text.sql, 0
     odd = not sql.isascii() and not _letters(sql)
-    for start, stop, kind in [*((t.start, t.end + 1, t.token_type) for t in tokens), (len(sql), len(sql), None)]:
+    for start, stop, kind in [*[(t.start, t.end + 1, t.token_type) for t in tokens], (len(sql), len(sql), None)]:
         between = sql[gap:start]
         # The engine looks for spaces before it knows what a comment is: a quote in one turns its quotes inside out.
         if (

@@ -55,11 +55,22 @@ def _expressions(value: object) -> Iterator[Expression]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _expressions(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type) and _of_plans(value):
-        for field in dataclasses.fields(value):
-            yield from _expressions(getattr(value, field.name))
+    else:
+        for name in _fields(type(value)):
+            yield from _expressions(getattr(value, name))
 
 
-def _of_plans(value: object) -> bool:
-    """Whether a value is a part of a plan, and not of what is declared about its tables."""
-    return type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
+def _fields(kind: type) -> tuple[str, ...]:
+    """The fields of a part of a plan; none of other values, and of what is declared about its tables."""
+    if kind not in _KNOWN:
+        of_plans = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+        _KNOWN[kind] = (
+            tuple(field.name for field in dataclasses.fields(kind))
+            if of_plans and dataclasses.is_dataclass(kind)
+            else ()
+        )
+    return _KNOWN[kind]
+
+
+_KNOWN: dict[type, tuple[str, ...]] = {}
+"""The fields of the types that have been met."""

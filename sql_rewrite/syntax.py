@@ -252,7 +252,7 @@ def _check_tokens(tokens: Sequence[Token], text: Text) -> None:
 
 _OPENING = (Kind.L_PAREN, Kind.CASE, Kind.L_BRACKET, Kind.L_BRACE)
 _CLOSING = (Kind.R_PAREN, Kind.END, Kind.R_BRACKET, Kind.R_BRACE)
-_CONNECTORS = (exp.And, exp.Or)
+_CONNECTORS = frozenset({exp.And, exp.Or})
 
 
 def _check_size(tree: exp.Expr, text: Text) -> None:
@@ -261,7 +261,8 @@ def _check_size(tree: exp.Expr, text: Text) -> None:
     while stack:
         node, depth = stack.pop()
         count += 1
-        if isinstance(node, _CONNECTORS) and type(node.parent) is not type(node):
+        if type(node) in _CONNECTORS and type(node.parent) is not type(node):
+            assert isinstance(node, exp.And | exp.Or)
             _balance(node)
         if depth > DEPTH_MAX * 3 or count > NODES_MAX:
             raise _too_deep(text.position(node) if depth <= DEPTH_MAX * 3 else None)

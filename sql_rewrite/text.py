@@ -244,7 +244,8 @@ class Text:
         depth = least = 0
         for token in self.tokens[first:last]:
             depth += (token.token_type is Kind.L_PAREN) - (token.token_type is Kind.R_PAREN)
-            least = min(least, depth)
+            if depth < least:
+                least = depth
         place = first - 1
         while least < 0 and place >= 0 and self.tokens[place].token_type is Kind.L_PAREN:
             least, start, place = least + 1, self.tokens[place].start, place - 1
