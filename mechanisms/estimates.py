@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from mechanisms.estimators import moments, products, ranks, regression, shapes, sums
+from mechanisms.estimators import moments, presence, products, ranks, regression, shapes, sums
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError, Form
 from mechanisms.estimators.forms import half_width as linear_half_width
 from mechanisms.estimators.forms import standard_error as linear_standard_error
@@ -52,6 +52,7 @@ def registered(estimators: Iterable[Estimator]) -> Mapping[AggregateFunction, Es
 ESTIMATORS: Mapping[AggregateFunction, Estimator] = registered(
     (
         *sums.ESTIMATORS,
+        *presence.ESTIMATORS,
         *moments.ESTIMATORS,
         *products.ESTIMATORS,
         *regression.ESTIMATORS,

@@ -428,6 +428,18 @@ class AggregateFunction(enum.Enum):
         hint="SEM(x) is the standard error of the mean",
     )
 
+    PRESENT = Described(
+        stored="present",
+        names=("bool_or", "bool_and"),
+        written=("BOOL_OR(condition)", "BOOL_AND(condition)"),
+        arguments=(),
+        statistic=StatisticKind.COUNT,
+        result=ResultType.WHOLE,
+        meaning="whether rows that meet the condition are there, or none that do not, as far as a noisy count tells",
+        elsewhere=("logical_or", "logical_and", "any", "every"),
+        hint="BOOL_OR(condition) or BOOL_AND(condition)",
+    )
+
     described: Described
 
     def __new__(cls, described: Described) -> Self:

@@ -28,6 +28,7 @@ WARNINGS: dict[str, str] = {
     "nobody_seen": "The noisy number of rows behind an average, a spread or a guess cannot be told from zero.",
     "null_not_skipped": "LEAST or GREATEST of several columns is NULL where one of them is, unlike DuckDB's own.",
     "other_meaning": "A text in GoogleSQL's spelling means something else here, in a point that is named.",
+    "presence_by_count": "BOOL_OR or BOOL_AND of people is read from a noisy count, which may hide a few rows.",
     "range_not_narrowed": "The noise is that of all values which a number computed within each unit may have.",
     "two_charges": "The price follows from histograms that are bought first, in a charge of their own.",
     "literal_outside_declaration": "A constant is compared with a column that is declared never to have such a value.",

@@ -26,6 +26,12 @@ def sql_matrix() -> Mapping[str, object]:
             "SELECT k FROM t GROUP BY k ORDER BY COUNT(*) DESC LIMIT n",
             "ARG_MAX(k, n) over groups with their count n",
             "UNNEST(APPROX_TOP_K(x, n))",
+            "APPROX_TOP_K(x, n)",
+            "MODE and APPROX_TOP_K beside other aggregates",
+        ],
+        "histograms": [
+            "HISTOGRAM(x)",
+            "HISTOGRAM(x, [10, 20])",
         ],
         "clauses": [
             "FILTER", "WHERE", "GROUP BY", "GROUP BY ALL", "JOIN along declared references", "LEFT JOIN",

@@ -12,7 +12,8 @@ from privacy.policy import ColumnType
 from sql_rewrite.aggregates import BY_NAME, called
 from sql_rewrite.expressions import ColumnRef, Expression, form_of
 from sql_rewrite.filled import fill
-from sql_rewrite.hints import AGGREGATES, instead_of, listed
+from sql_rewrite.functions import cast
+from sql_rewrite.hints import AGGREGATES, REASONS, instead_of, listed
 from sql_rewrite.levels import GROUPINGS
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.operands import operands_of
@@ -22,8 +23,9 @@ from sql_rewrite.quantile_moments import MOMENTS, since_start
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume, rendered
 from sql_rewrite.text import Text
+from sql_rewrite.tuples import as_one
 
-__all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows", "is_mode"]
+__all__ = ["NESTED", "AggregateReader", "aggregate_calls", "aggregate_form", "counts_rows", "is_histogram", "is_mode"]
 
 _NO_NUMBER: dict[ColumnType, tuple[str, ...]] = {
     ColumnType.BOOLEAN: ("COUNT(*) FILTER (WHERE {p}) counts", "AVG(CASE WHEN {p} THEN 1 ELSE 0 END) is the share"),
@@ -78,9 +80,14 @@ def is_mode(call: exp.Expr) -> bool:
     return isinstance(node.this if isinstance(node, exp.WithinGroup) else node, exp.Mode)
 
 
+def is_histogram(node: exp.Expr) -> bool:
+    """Whether a call asks for the counts of all values, or of bins of them (apart.py)."""
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() == "histogram" and bool(node.expressions)
+
+
 def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() in BY_NAME
+        return str(node.this).lower() in BY_NAME or is_histogram(node)
     return isinstance(node, exp.AggFunc) and not isinstance(node, GROUPINGS)
 
 
@@ -153,6 +160,11 @@ class AggregateReader:
         if isinstance(node, exp.CountIf):
             count_if = self.condition(node.this, text.spelled(node) or "COUNT_IF")
             condition = count_if if condition is None else self._lifter.make(node, "and", condition, count_if)
+        if function is AggregateFunction.PRESENT:
+            wanted = self.condition(node.this, text.spelled(node) or "BOOL_OR")
+            if isinstance(node, exp.LogicalAnd):
+                wanted = self._lifter.make(node, "not", wanted)
+            condition = wanted if condition is None else self._lifter.make(node, "and", condition, wanted)
         return Aggregate(
             name="", function=function, argument=argument, filter=condition, position=position,
             text=described[:120], distinct=distinct, second=second, fraction=fraction,
@@ -164,6 +176,9 @@ class AggregateReader:
         if isinstance(node, exp.CountIf):
             consume(node, "this", text=text, what="COUNT_IF")
             return AggregateFunction.ROWS, None, False, None
+        if isinstance(node, exp.LogicalOr | exp.LogicalAnd):
+            consume(node, "this", text=text, what=text.spelled(node) or "BOOL_OR")
+            return AggregateFunction.PRESENT, None, False, None
         if isinstance(node, exp.ApproxDistinct) and _spelled_so(text, node):
             consume(node, "this", text=text, what=_APPROXIMATE.upper())
             return *self._counted_once(node.this), None
@@ -176,7 +191,7 @@ class AggregateReader:
             raise refuse(
                 "unsupported_function",
                 f"{name} of private rows is refused",
-                "It is not answered yet, or has no proved bound.",
+                REASONS.get(name.removesuffix("()").lower(), "It is not answered yet, or has no proved bound."),
                 *instead_of(name, AGGREGATES, self._lifter.about(node), operands_of(self._lifter, node)),
                 position=text.position(node),
             )
@@ -215,6 +230,8 @@ class AggregateReader:
         """The argument of an aggregate of values. Errors: Refused."""
         text = self._text
         argument = self._lifter.value(operand)
+        if argument.type is ColumnType.BOOLEAN and function is AggregateFunction.SUM:
+            argument = cast(argument, ColumnType.INTEGER)
         if argument.type not in function.arguments:
             raise refuse(
                 "unsupported_type",
@@ -243,14 +260,12 @@ class AggregateReader:
         """The different values of several expressions as those of one text."""
         given = operands_of(self._lifter, node)
         if len(given) < 2 or not isinstance(node, exp.Count) or any(one.type is ColumnType.NUMBER for one in given):
-            return ("join the expressions to one text, and ask for its different values",)
-        texts = [one.sql if one.type is ColumnType.TEXT else f"CAST({one.sql} AS VARCHAR)" for one in given]
-        joined = " || '|' || ".join(texts)
-        return (f"COUNT(DISTINCT {joined}) counts different texts of both",)
+            return ("COUNT(DISTINCT (a, b)) counts different combinations",)
+        return (f"COUNT(DISTINCT ({', '.join(one.sql for one in given)})) counts different combinations",)
 
     def _counted_once(self, operand: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:
         """A count of different values; of the key of the privacy unit a count of units."""
-        argument = self._lifter.lift(operand)
+        argument = self._lifter.lift(as_one(operand, self._lifter))
         if isinstance(argument, ColumnRef) and argument.is_unit:
             return AggregateFunction.UNITS, None, False
         return AggregateFunction.VALUES, argument, True

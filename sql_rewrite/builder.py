@@ -171,7 +171,9 @@ class Builder(ABC):
         wants_rows = {
             form_of(family.filter)
             for family in families.values()
-            if family.argument is None and family.needs(StatisticKind.COUNT)
+            if family.argument is None
+            and any(one.function is not AggregateFunction.PRESENT for one in family.aggregates)
+            and family.needs(StatisticKind.COUNT)
         }
         for family in families.values():
             if family.argument is None:
@@ -215,7 +217,9 @@ class Builder(ABC):
                 kind = next(item.statistic.kind for item in self.statistics if item.statistic.name == statistic)
                 shown = function if kind is StatisticKind.UNITS else AggregateFunction.ROWS
             case Counts.ROWS:
-                carrier = carriers.get(form_of(family.filter))
+                # Whether rows are there is read from counts alone.
+                apart = function is AggregateFunction.PRESENT
+                carrier = None if apart else carriers.get(form_of(family.filter))
                 shown, statistic = function, self.rows(family.filter) if carrier is None else carrier
             case None:
                 raise AssertionError("sums, moments, products and ranks have an argument; weights have no aggregate")

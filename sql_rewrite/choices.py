@@ -30,6 +30,7 @@ from sql_rewrite.syntax import populated
 
 __all__ = [
     "KEPT_MAX",
+    "HiddenChoice",
     "chosen_of",
     "described_choice",
     "hidden_candidates",
@@ -44,6 +45,14 @@ KEPT_MAX = 100
 _SCORES = frozenset({AggregateFunction.ROWS, AggregateFunction.VALUES, AggregateFunction.UNITS, AggregateFunction.SUM})
 
 _CLAUSES = {"expressions", "order", "limit", "offset"}
+
+
+class HiddenChoice(Exception):
+    """The MODE of a core is among values that are not public."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__()
+        self.core = core
 
 
 def chosen_of(core: Core, above: exp.Select, dataset: Dataset) -> Core | None:

@@ -18,7 +18,7 @@ from sqlglot import exp
 from privacy.policy import Table
 from privacy.release import ColumnKind
 from sql_rewrite.arrangement import arrangement_of
-from sql_rewrite.choices import chosen_of, mode_of_levels, mode_of_stage, only_columns
+from sql_rewrite.choices import HiddenChoice, chosen_of, mode_of_levels, mode_of_stage, only_columns
 from sql_rewrite.core_block import CoreBlock
 from sql_rewrite.declared_groups import declared_groups, distinct_keys, group_rows, groups_of_declaration
 from sql_rewrite.from_items import mixed
@@ -58,6 +58,8 @@ class CoreBlocks:
         self._lift.warnings.extend(block.lifter.warnings)
         if levels is not None and core.choice is not None:
             raise mode_of_levels(core.choice)
+        if core.choice is not None and cells_most(core, self._lift.dataset) is None:
+            raise HiddenChoice(core)
         if levels is not None and levels.apart(core, public=cells_most(core, self._lift.dataset) is not None):
             above = block.shell_block(core.name)
             return self._lift.blocks.block(above, [(core.name, self._apart(levels, node, block, tables, scope))], scope)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from privacy.aggregate import AggregateFunction
 from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import NESTED, aggregate_calls
@@ -132,6 +133,11 @@ class CoreShell:
         if aggregate is not None:
             kind = self._moments.get(node)
             value = column(aggregate.name, self._core)
+            if aggregate.function is AggregateFunction.PRESENT:
+                called = node.this if isinstance(node, exp.Filter) else node
+                # Of BOOL_AND the rows are counted that contradict it.
+                here = exp.EQ if isinstance(called, exp.LogicalAnd) else exp.GT
+                return exp.Paren(this=here(this=value, expression=exp.Literal.number(0)))
             return value if kind is None else as_moment(value, aggregate, kind)
         key = self._key(node)
         if key is not None:

@@ -142,7 +142,7 @@ def _scanned(table: Table, ranges: tuple[Range, ...], dataset: Dataset) -> Facts
 def _groups(groups: UnitGroups, source: Source, ranges: tuple[Range, ...], dataset: Dataset) -> Node:
     read = [key for _, key in groups.keys]
     for value in groups.values:
-        read += [part for part in (value.argument, value.filter) if part is not None]
+        read += value.read
     below = _joined(groups.sources, groups.where, read, dataset)
     keys = [describe(key) for _, key in groups.keys if not names_unit(key, groups.sources)]
     by = ", ".join(["the privacy unit", *keys])

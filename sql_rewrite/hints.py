@@ -16,7 +16,7 @@ from privacy.policy import ColumnType
 from sql_rewrite.expressions import Interval
 from sql_rewrite.filled import Operand, fill
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "SHORT", "About", "counted", "instead_of", "listed"]
+__all__ = ["AGGREGATES", "FUNCTIONS", "REASONS", "SHORT", "About", "counted", "instead_of", "listed"]
 
 SHORT = tuple(function.described.short for function in AggregateFunction if function.described.short)
 """The aggregates that come first to mind."""
@@ -116,17 +116,30 @@ def _measured(form: str) -> Hint:
     return lambda about, given: fill(form, given, summed=True)
 
 
+_ONE_PERSON = "Its value would be that of one person, or show single people."
+
+REASONS: Mapping[str, str] = {
+    name: why
+    for why, names in {
+        _ONE_PERSON: "arg_min arg_max argmin argmax min_by max_by arg_min_null arg_max_null first last any_value "
+        "arbitrary list array_agg string_agg group_concat listagg stringagg json_group_array first_value last_value",
+        "One row alone decides each bit of it.": "bit_and bit_or bit_xor bitstring_agg",
+        "One row could change a product without limit.": "product",
+    }.items()
+    for name in names.split()
+}
+"""Why an aggregate of rows about people is never answered, by its name; of others nobody has proved a bound yet."""
+
 _HINTS: Mapping[str, Hint] = {
     hinted: hint
     for hint, names in {
         _best: "arg_min arg_max argmin argmax min_by max_by arg_min_null arg_max_null",
         _spread: "mad histogram entropy width_bucket equi_width_bins",
         _most: "approx_top_k approx_top_count approx_top_sum",
+        _said("COUNT_IF({x} % 2 = 1) counts the rows whose last bit is set"): "bit_and bit_or bit_xor bitstring_agg",
         _shared: "first last any_value arbitrary list array_agg string_agg group_concat listagg stringagg "
         "json_group_array first_value last_value",
         _measured("GEOMEAN(GREATEST(1, {x})) is the geometric mean"): "product geomean geometric_mean",
-        _said("COUNT_IF({p}) >= 20 is true where the noisy number of such rows says so"): "bool_or logical_or",
-        _said("COUNT_IF(NOT {p}) < 20 is true where the noisy number of other rows says so"): "bool_and logical_and",
         _said(_PARTS): "week_of_year",
         _said("STRFTIME({d}, '%Y-%m-%d')"): "to_char date_format format_date formatdatetime",
         _said(

@@ -23,7 +23,9 @@ from privacy.policy import Dataset
 from privacy.refusal import Finding, Refused
 from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
+from sql_rewrite.apart import set_apart
 from sql_rewrite.arrangement import arrangement_of
+from sql_rewrite.choices import HiddenChoice, hidden_candidates
 from sql_rewrite.core_blocks import CoreBlocks
 from sql_rewrite.from_items import FromItems, alias_columns, mixed, renamed
 from sql_rewrite.joins import resolve_sources
@@ -335,7 +337,26 @@ class _Lift:
 
     def _select(self, node: exp.Select, scope: Scope) -> Released:
         top = self._top_rows(node, scope) if may_be_top_rows(node) else None
-        return self._read(node, scope) if top is None else top
+        if top is not None:
+            return top
+        people = any(self.seeker.reads_people(item, scope) for item in listed(node))
+        block = set_apart(node, self.text, partial(output_name, self.text), people=people)
+        if block is None:
+            return self._counted(node, scope)
+        self._made.append(block)
+        return self._read(block, Scope(scope.ctes))
+
+    def _counted(self, node: exp.Select, scope: Scope) -> Released:
+        """The relation of a block; that of MODE of values which are not public by the counts of the shown ones."""
+        try:
+            return self._read(node, scope)
+        except HiddenChoice as hidden:
+            name = partial(output_name, self.text)
+            block = set_apart(node, self.text, name, people=True, counted=True)
+            if block is None:
+                raise hidden_candidates(hidden.core) from None
+            self._made.append(block)
+            return self._read(block, Scope(scope.ctes))
 
     def _top_rows(self, node: exp.Select, scope: Scope) -> Released | None:
         """The relation of a block that is another spelling of one that sorts groups and takes the first ones."""

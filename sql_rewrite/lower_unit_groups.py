@@ -149,7 +149,7 @@ def _groups(groups: UnitGroups, names: Collection[str], parameters: ParameterLis
     for value in values:
         columns += row_columns(value, parameters)
     expressions = [groups.where, *(key for _, key in keys)]
-    expressions += [part for value in values for part in (value.argument, value.filter)]
+    expressions += [part for value in values for part in value.read]
     read = read_columns(groups.sources, *expressions)
     where = None if groups.where is None else lower_expression(groups.where, parameters)
     rows: Relation = TableRows(tuple(columns), lowered_sources(groups.sources, read, parameters, draw=draw), where)

@@ -13,11 +13,13 @@ from sql_rewrite.plan import UnitFunction, UnitValue
 from sql_rewrite.relations import (
     AllTrue,
     AnyTrue,
+    Beside,
     Count,
     DifferentValues,
     EndOf,
     FineSteps,
     NumberOf,
+    OfPair,
     OneZero,
     Output,
     Sum,
@@ -34,6 +36,8 @@ def row_columns(value: UnitValue, parameters: ParameterList) -> list[Output]:
     columns = []
     if value.argument is not None:
         columns.append(Output(_argument(value, value.argument, parameters), f"{value.name}t"))
+    if value.by is not None:
+        columns.append(Output(_argument(value, value.by, parameters), f"{value.name}b"))
     if value.filter is not None:
         columns.append(Output(Holds(lower_expression(value.filter, parameters)), f"{value.name}f"))
     return columns
@@ -56,6 +60,8 @@ def lowered_value(value: UnitValue, *, wide: bool, over: Callable[[Scalar], Scal
     """
     one = Whole(1)
     row: Scalar = one if value.argument is None else Named(f"{value.name}t")
+    if value.by is not None:
+        row = Beside(Named(f"{value.name}b"), row)
     if value.filter is not None:
         row = Case(((Named(f"{value.name}f"), row),), closed=False)
     match value.function:
@@ -80,6 +86,10 @@ def lowered_value(value: UnitValue, *, wide: bool, over: Callable[[Scalar], Scal
             return over(AnyTrue(row))
         case UnitFunction.ALL_TRUE:
             return over(AllTrue(row))
+        case UnitFunction.AT_LEAST:
+            return OfPair(over(EndOf("least", row)))
+        case UnitFunction.AT_GREATEST:
+            return OfPair(over(EndOf("greatest", row)))
         case _:
             assert_never(value.function)
 

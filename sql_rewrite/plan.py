@@ -205,7 +205,7 @@ def computed_parts(computed: UnitGroups | UnitRows) -> list[Expression]:
             parts += [*window.partition, *(term.expression for term in window.order)]
             values.append(window.value)
     for value in values:
-        parts += [value.argument, value.filter if isinstance(value, UnitValue) else value.otherwise]
+        parts += value.read if isinstance(value, UnitValue) else (value.argument, value.otherwise)
     return [part for part in parts if part is not None]
 
 

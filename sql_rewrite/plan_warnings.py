@@ -15,6 +15,7 @@ from sql_rewrite.cut_groups import bounds_assumed, groups_beyond_bound, no_group
 from sql_rewrite.empty_groups import empty_groups
 from sql_rewrite.extremes import extreme_quantiles
 from sql_rewrite.plan import Plan
+from sql_rewrite.presence import presence_by_count
 from sql_rewrite.wide_ranges import wide_ranges
 
 __all__ = ["RULES", "answer_warnings", "plan_warnings"]
@@ -26,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     bounds_assumed,
     groups_beyond_bound,
     extreme_quantiles,
+    presence_by_count,
     wide_ranges,
 )
 """Rules over the bounded plan, in the order in which answers list their findings."""

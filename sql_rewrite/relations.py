@@ -17,6 +17,7 @@ __all__ = [
     "AllTrue",
     "AnyTrue",
     "Appended",
+    "Beside",
     "Binned",
     "ChosenGroups",
     "ChosenValues",
@@ -41,6 +42,7 @@ __all__ = [
     "Merged",
     "NormBin",
     "NumberOf",
+    "OfPair",
     "OneZero",
     "OnlyOne",
     "OrderedBy",
@@ -168,6 +170,21 @@ class EndOf(Scalar):
 
     which: ExtremeName
     value: Scalar
+
+
+@node
+class Beside(Scalar):
+    """Two values of one row, compared by the first and then by the second; NULL where either of them is."""
+
+    by: Scalar
+    value: Scalar
+
+
+@node
+class OfPair(Scalar):
+    """The second of two values beside each other."""
+
+    pair: Scalar
 
 
 @node

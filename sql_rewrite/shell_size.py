@@ -61,7 +61,7 @@ def _may_be_long(node: exp.Expr) -> bool:
 
 
 class _Sizes:
-    """Bounds on the lengths of strings; `widest` is that of the columns of all queries read so far."""
+    """Bounds on the lengths of strings; `widest` is that of the columns which the query that is read may name."""
 
     def __init__(self) -> None:
         self.widest = _KEY
@@ -69,11 +69,17 @@ class _Sizes:
         self.work = 0
 
     def query(self, query: exp.Expr) -> None:
-        """Reads a query, those inside it first."""
+        """Reads a query, those inside it first.
+
+        A relation of FROM names none of the columns beside it: the outer query has no lateral joins (scope.py)."""
         nodes = list(query.walk(bfs=False, prune=lambda node: node is not query and isinstance(node, exp.Query)))
-        for node in nodes:
-            if node is not query and isinstance(node, exp.Query):
-                self.query(node)
+        inner = [node for node in nodes if node is not query and isinstance(node, exp.Query)]
+        around = found = self.widest
+        for part in sorted(inner, key=lambda part: not isinstance(part.parent, exp.From | exp.Join)):
+            self.widest = around if isinstance(part.parent, exp.From | exp.Join) else found
+            self.query(part)
+            found = max(found, self.widest)
+        self.widest = found
         known: dict[int, int] = {}
         for node in reversed(nodes):  # parts before what they are parts of
             size = self._size(node, known)

@@ -188,6 +188,14 @@ class Stages:
                 "ask for it in a query of its own, and write the value (or $name, a parameter) in its place",
                 position=self._text.position(call),
             )
+        if aggregate.function is AggregateFunction.PRESENT:
+            raise refuse(
+                "unsupported_type",
+                "a released truth value inside the private part is refused",
+                "Released numbers are compared with columns of people.",
+                "COUNT_IF(condition) > 20 for a number of rows that is beyond the noise",
+                position=self._text.position(call),
+            )
         place = self._text.position(call)
         shown = " ".join(place.text.split())[:60] if place is not None else aggregate.text
         return released_value(core.name, aggregate.name, declared=_declared(aggregate), shown=shown)

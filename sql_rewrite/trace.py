@@ -191,7 +191,11 @@ class Tracer:
             return self._window(node)
         if isinstance(node, exp.Filter):
             inner, condition = self.trace(node.this), self.trace(node.expression.this)
-            return inner if condition.constant else replace(merged([inner, condition], Shape.FOLDED, None), chosen=True)
+            if condition.constant:
+                return inner
+            # The condition is of each row that the aggregate reads, not of the row that it gives.
+            over = self._over_rows(condition, Shape.FOLDED, None)
+            return replace(merged([inner, over], Shape.FOLDED, None), chosen=True)
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
         if isinstance(node, exp.WithinGroup):

@@ -11,12 +11,14 @@ from privacy.policy import ColumnType
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import AggregateReader
 from sql_rewrite.expressions import Expression
+from sql_rewrite.functions import cast
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.narrowed_values import Narrowing
 from sql_rewrite.plan import UnitFunction, UnitValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
+from sql_rewrite.tuples import as_one
 from sql_rewrite.unit_values import made, too_wide
 
 __all__ = ["UnitCalls", "written"]
@@ -28,8 +30,26 @@ _SIMPLE: Mapping[type[exp.Expr], UnitFunction] = {
     exp.Max: UnitFunction.GREATEST,
     exp.LogicalOr: UnitFunction.ANY_TRUE,
     exp.LogicalAnd: UnitFunction.ALL_TRUE,
+    exp.AnyValue: UnitFunction.LEAST,
+    exp.First: UnitFunction.LEAST,
+    exp.Last: UnitFunction.LEAST,
 }
-"""Aggregates of one argument."""
+"""Aggregates of one argument. Of any value that DuckDB may take the least one is taken."""
+
+_BY: Mapping[type[exp.Expr], UnitFunction] = {
+    exp.ArgMin: UnitFunction.AT_LEAST,
+    exp.ArgMax: UnitFunction.AT_GREATEST,
+}
+
+_OF_ROWS = (exp.AnyValue, exp.First, exp.Last)
+
+_OTHER: Mapping[type[exp.Expr], str] = {
+    exp.Mode: "MIN(x), MAX(x), or ARG_MAX(x, y) for the value where y is greatest",
+    exp.Median: "AVG(x), MIN(x) or MAX(x)",
+    exp.Stddev: "MAX(x) - MIN(x) for the spread",
+    exp.Variance: "MAX(x) - MIN(x) for the spread",
+}
+"""What to write instead of others."""
 
 _KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
     UnitFunction.SUM: ((ColumnType.INTEGER, ColumnType.NUMBER), "a number"),
@@ -38,7 +58,7 @@ _KINDS: Mapping[UnitFunction, tuple[tuple[ColumnType, ...], str]] = {
     UnitFunction.ALL_TRUE: ((ColumnType.BOOLEAN,), "true or false"),
 }
 
-_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR and BOOL_AND"
+_KNOWN = "COUNT, SUM, AVG, MIN, MAX, COUNT(DISTINCT x), BOOL_OR, BOOL_AND, ARG_MAX, ARG_MIN, ANY_VALUE and FIRST"
 
 
 def written(text: Text, call: exp.Expr, function: enum.Enum) -> str:
@@ -64,6 +84,11 @@ class UnitCalls:
             node, clause = call.this, call.expression
             consume(clause, "this", text=self._text, what="FILTER")
             condition = self._reader.condition(clause.this, "FILTER")
+        if isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue):
+            node = node.this  # the parser puts it there
+        pair = self._pair(node)
+        if pair is not None:
+            return made(pair[0], pair[1], condition, pair[2])
         function, argument, counted = self._function(node)
         if counted is not None:
             condition = counted if condition is None else self._plain.make(node, "and", condition, counted)
@@ -99,7 +124,7 @@ class UnitCalls:
             if isinstance(operand, exp.Distinct):
                 consume(operand, "expressions", text=text, what="COUNT(DISTINCT)")
                 if len(operand.expressions) == 1:
-                    return UnitFunction.DISTINCT, self._plain.lift(operand.expressions[0]), None
+                    return UnitFunction.DISTINCT, self._plain.lift(as_one(operand.expressions[0], self._plain)), None
                 raise self._unknown(node)
             argument = self._plain.lift(operand)
             return (UnitFunction.VALUES, argument, None) if argument.nullable else (UnitFunction.ROWS, None, None)
@@ -109,6 +134,8 @@ class UnitCalls:
         consume(node, "this", text=text, what=text.spelled(node) or "an aggregate")
         summed = function in (UnitFunction.SUM, UnitFunction.AVERAGE)
         argument = self._plain.value(node.this) if summed else self._plain.lift(node.this)
+        if argument.type is ColumnType.BOOLEAN and function is UnitFunction.SUM:
+            argument = cast(argument, ColumnType.INTEGER)
         kinds, wanted = _KINDS.get(function, ((), ""))
         if kinds and argument.type not in kinds:
             raise refuse(
@@ -119,10 +146,40 @@ class UnitCalls:
             )
         return function, argument, None
 
+    def _pair(self, node: exp.Expr) -> tuple[UnitFunction, Expression, Expression] | None:
+        """The function, the value and what it is chosen by; None for a call of one value. Errors: Refused."""
+        text, function = self._text, _BY.get(type(node))
+        if function is not None:
+            consume(node, "this", "expression", text=text, what=text.spelled(node) or "an aggregate")
+            return function, self._plain.lift(node.this), self._plain.lift(node.expression)
+        if not isinstance(node, _OF_ROWS) or not isinstance(node.this, exp.Order):
+            return None
+        consume(node, "this", text=text, what=text.spelled(node) or "an aggregate")
+        order = node.this
+        consume(order, "this", "expressions", text=text, what="ORDER BY")
+        (item, *others) = order.expressions
+        if others or not isinstance(item, exp.Ordered):
+            raise self._unknown(node)
+        consume(item, "this", "desc", "nulls_first", text=text, what="ORDER BY")
+        value, by = self._plain.lift(order.this), self._plain.lift(item.this)
+        # DuckDB sorts NULL behind the others, and takes such a row where there is no other.
+        if by.nullable or (value.nullable and not isinstance(node, exp.AnyValue)):
+            raise refuse(
+                "unsupported_sql",
+                f"{text.spelled(node) or 'an aggregate'} with ORDER BY is refused",
+                "A value in it may be NULL, which is first or last among the others by rules of its own.",
+                "ARG_MIN(x, y) or ARG_MAX(x, y): the value where y is least or greatest, rows with NULL left out",
+                position=text.position(node),
+            )
+        last = isinstance(node, exp.Last) != bool(item.args.get("desc"))
+        return UnitFunction.AT_GREATEST if last else UnitFunction.AT_LEAST, value, by
+
     def _unknown(self, node: exp.Expr) -> Refused:
         return refuse(
             "unsupported_function",
             f"{self._text.spelled(node) or 'an aggregate'} within a unit is refused",
-            f"Of the rows of one person {_KNOWN} are computed; it is not answered yet.",
+            f"Of the rows of one person {_KNOWN} are computed; others depend on the order in which rows are added up, "
+            "or are not answered yet.",
+            *([] if type(node) not in _OTHER else [_OTHER[type(node)]]),
             position=self._text.position(node),
         )

@@ -238,6 +238,7 @@ class UnitBlock(NestedBlock):
                 key = Narrowing((key,), self._given, whole=False).value(key)
                 return renamed(key, name, shown, nullable=nullable)
         called = node.this if isinstance(node, exp.Filter) else node
+        called = called.this if isinstance(called, exp.IgnoreNulls) else called
         if isinstance(called, exp.AggFunc) and not isinstance(called, exp.Anonymous):
             return self._value(node)
         return None

@@ -31,6 +31,10 @@ class UnitFunction(enum.Enum):
     GREATEST = "greatest"
     ANY_TRUE = "any_true"
     ALL_TRUE = "all_true"
+    AT_LEAST = "at_least"
+    """Of the rows with the least `by`, the least value."""
+    AT_GREATEST = "at_greatest"
+    """Of the rows with the greatest `by`, the greatest value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,12 @@ class UnitValue:
     argument: Expression | None
     filter: Expression | None
     encoding: Encoding | None = None
+    by: Expression | None = None
+
+    @property
+    def read(self) -> tuple[Expression, ...]:
+        """The expressions of a row that it reads."""
+        return tuple(part for part in (self.argument, self.by, self.filter) if part is not None)
 
 
 class Placement(enum.Enum):

@@ -1,6 +1,8 @@
 """What is computed of the rows of one group of one unit: values that are exact, total and free of the rows' order.
 
 Counts, least and greatest values and truth values are functions of the set of values and of how often each is there.
+So is the value at the least or greatest other one: of pairs of both, the least or greatest by the other one first and
+by the value itself where that is equal.
 Sums are of integers in 128 bits: of numbers with a fraction whole steps are summed, and the sum becomes a number once.
 Two zeros of a number are one. So each value is a function of the multiset of the group's rows, which is the unit's own.
 
@@ -58,7 +60,12 @@ def content_name(prefix: str, *what: object) -> str:
     return f"{prefix}_{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}"
 
 
-def made(function: UnitFunction, argument: Expression | None, condition: Expression | None) -> UnitValue:
+def made(
+    function: UnitFunction,
+    argument: Expression | None,
+    condition: Expression | None,
+    by: Expression | None = None,
+) -> UnitValue:
     """The value, with its argument clipped where it is summed, and the steps of numbers."""
     encoding = None
     if function in (UnitFunction.SUM, UnitFunction.AVERAGE):
@@ -66,8 +73,10 @@ def made(function: UnitFunction, argument: Expression | None, condition: Express
         argument = clip_columns(argument)
         if argument.type is NUMBER:
             encoding = _steps(argument)
-    form = (function.value, form_of(argument), form_of(condition))
-    return UnitValue(content_name("a", form), function, argument, condition, encoding)
+    form: tuple[object, ...] = (function.value, form_of(argument), form_of(condition))
+    if by is not None:
+        form = (*form, form_of(by))
+    return UnitValue(content_name("a", form), function, argument, condition, encoding, by)
 
 
 def _steps(argument: Expression) -> Encoding:
@@ -103,7 +112,7 @@ def _summed(interval: Interval, rows: int) -> Interval:
 def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRef:
     """The value as a column of the relation of groups, with everything that is known about it."""
     argument, filtered = value.argument, value.filter is not None
-    nullable = filtered or (argument is not None and argument.nullable)
+    nullable = filtered or any(part.nullable for part in (argument, value.by) if part is not None)
     match value.function:
         case UnitFunction.ROWS | UnitFunction.VALUES:
             return _count(value.name, shown, least=0 if nullable else 1, most=rows, bound=bound)
@@ -121,7 +130,7 @@ def facts_of(value: UnitValue, *, rows: int, bound: int, shown: str) -> ColumnRe
         case UnitFunction.AVERAGE:
             assert argument is not None
             return _column(value.name, NUMBER, shown, nullable=nullable, declared=_bounds(argument))
-        case UnitFunction.LEAST | UnitFunction.GREATEST:
+        case UnitFunction.LEAST | UnitFunction.GREATEST | UnitFunction.AT_LEAST | UnitFunction.AT_GREATEST:
             assert argument is not None
             return renamed(argument, value.name, shown, nullable=nullable)
         case UnitFunction.ANY_TRUE | UnitFunction.ALL_TRUE:

@@ -25,6 +25,9 @@ __all__ = ["Spec", "WindowReader", "frame_of", "includes_row", "row_number"]
 NUMBER_MAX = 1_000_000
 """Most rows that a window looks away, and most parts of NTILE: no unit has more rows."""
 
+_NULLS_OR_FIRST = (exp.IgnoreNulls, exp.RespectNulls, exp.AnyValue, exp.First, exp.Last)
+"""Aggregates whose value over a window depends on its order."""
+
 _PLACES: Mapping[type[exp.Expr], Placement] = {
     exp.RowNumber: Placement.ROW_NUMBER,
     exp.Rank: Placement.RANK,
@@ -126,12 +129,14 @@ class WindowReader:
         function = _PLACES.get(type(call))
         if function is None:
             inner = call.this if isinstance(call, exp.Filter) else call
-            if not isinstance(inner, exp.AggFunc) or isinstance(inner, exp.IgnoreNulls | exp.RespectNulls):
+            if not isinstance(inner, exp.AggFunc) or isinstance(inner, _NULLS_OR_FIRST):
                 raise self._unknown(inner)
             if not isinstance(inner, exp.CountIf) and isinstance(inner.this, exp.Distinct):
                 raise self._unknown(inner)
             value = self._calls.value(call, rows)
             assert value.function is not UnitFunction.DISTINCT
+            if value.by is not None:
+                raise self._unknown(inner)
             return value
         return self._place(function, call)
 

@@ -28,7 +28,7 @@ from mechanisms.measurement import Integers, Measurement
 from privacy.aggregate import AggregateFunction, ResultType
 from privacy.statistic import Statistic, StatisticKind
 
-__all__ = ["ESTIMATORS", "Linear"]
+__all__ = ["ESTIMATORS", "ROWS", "Linear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +189,11 @@ def _sum(statistic: Statistic) -> Form:
             assert_never(statistic.kind)
 
 
+ROWS = Linear(AggregateFunction.ROWS, _rows, lambda values, nulls: values.size + nulls)
+"""The count of rows, which `presence` reads too."""
+
 ESTIMATORS: tuple[Estimator, ...] = (
-    Linear(AggregateFunction.ROWS, _rows, lambda values, nulls: values.size + nulls),
+    ROWS,
     Linear(AggregateFunction.VALUES, _values, lambda values, nulls: values.size),
     Linear(AggregateFunction.UNITS, _units, lambda values, nulls: values.size + nulls),
     Linear(AggregateFunction.SUM, _sum, lambda values, nulls: float(values.sum())),

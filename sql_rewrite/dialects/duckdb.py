@@ -17,6 +17,7 @@ from sql_rewrite.relations import (
     AllTrue,
     AnyTrue,
     Appended,
+    Beside,
     Binned,
     ChosenGroups,
     ChosenValues,
@@ -39,6 +40,7 @@ from sql_rewrite.relations import (
     Merged,
     NormBin,
     NumberOf,
+    OfPair,
     OneZero,
     OnlyOne,
     Output,
@@ -154,6 +156,15 @@ class DuckDB(DuckDBScalars):
     @writes(EndOf)
     def _end_of(self, node: EndOf) -> str:
         return f"{'MIN' if node.which == 'least' else 'MAX'}({self.write(node.value)})"
+
+    @writes(Beside)
+    def _beside(self, node: Beside) -> str:
+        by, value = self.write(node.by), self.write(node.value)
+        return f"CASE WHEN {by} IS NOT NULL AND {value} IS NOT NULL THEN row({by}, {value}) END"
+
+    @writes(OfPair)
+    def _of_pair(self, node: OfPair) -> str:
+        return f"struct_extract_at({self.write(node.pair)}, 2)"
 
     @writes(AnyTrue)
     def _any_true(self, node: AnyTrue) -> str:

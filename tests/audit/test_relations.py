@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from privacy.policy import ColumnType
 from sql_rewrite import contribution, lower_unit_groups, plan
+from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.relations import EndOf, Grouped, JoinOn, Output
 from sql_rewrite.scalars import Column, Named
 from tests.audit import harness, relations
@@ -42,6 +44,38 @@ def test_a_unit_adds_the_same_beside_any_others_in_many_trees(monkeypatch: pytes
     tally = _audited(monkeypatch, range(6_000, 6_050), queries=20)
     assert tally.triples == 2_000
     assert sum(tally.refused.values()) <= 500, tally.refused
+
+
+def _at_an_end(relation: relations._Relations, name: str) -> tuple[str, Any]:
+    """The value of a unit's rows where another one is least or greatest; few values of it, so that many are equal."""
+    r = relation.r
+    maker, kind = r.choice(
+        [(relation.bounded, ColumnType.NUMBER), (relation.words, ColumnType.TEXT), (relation.day, ColumnType.DATE)]
+    )
+    by = r.choice([relation.whole, relation.real, relation.words, relation.day, relation.truth])(0)
+    filtered = f" FILTER (WHERE {relation.truth(1)})" if r.random() < 0.2 else ""
+    return f"{r.choice(['ARG_MAX', 'ARG_MIN'])}({maker(1)}, {by}){filtered}", relation._made(name, kind)
+
+
+def test_values_at_an_end_are_of_the_units_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the same of ARG_MAX and ARG_MIN within a unit, with NULL, NaN, ties and rows in any order."""
+    monkeypatch.setattr(relations._Relations, "_value_of", _at_an_end)
+    monkeypatch.setattr(relations, "SHAPES", ("one",))
+    tally = _audited(monkeypatch, range(5_100, 5_102), queries=8)
+    assert tally.triples == 32
+    assert sum(tally.refused.values()) <= 16, tally.refused
+
+
+def test_a_value_at_an_end_without_an_order_of_ties_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants the engine's own ARG_MAX, which takes the first of equal rows."""
+    monkeypatch.setattr(relations._Relations, "_value_of", _at_an_end)
+
+    def first(dialect: Any, node: EndOf) -> str:
+        name, value = "MIN" if node.which == "least" else "MAX", dialect.write(node.value)
+        return f"arg_{name}({value}, ({value})[1])" if "row(" in value else f"{name}({value})"
+
+    monkeypatch.setitem(DuckDB._writers, EndOf, first)
+    _caught(monkeypatch, "one")
 
 
 def _caught(monkeypatch: pytest.MonkeyPatch, *shapes: str) -> str:

@@ -45,6 +45,11 @@ def value_of(value: UnitValue, rows: Sequence[Row]) -> Any:
     if value.argument is None:
         return len(taken)
     argument = value.argument
+    if value.by is not None:
+        pairs = [tuple(_one_zero(evaluate(part, row)) for part in (value.by, argument)) for row in taken]
+        known = [pair for pair in pairs if None not in pair]
+        end = min if value.function is UnitFunction.AT_LEAST else max
+        return end(known)[1] if known else None
     found = [x for x in (_one_zero(evaluate(argument, row)) for row in taken) if x is not None]
     counts: dict[UnitFunction, Callable[[], int]] = {
         UnitFunction.VALUES: lambda: len(found),

@@ -560,7 +560,7 @@ SELECT MIN(DISTINCT age) FROM people
 SELECT MAX(DISTINCT age) FROM people
 
 -- refused: unsupported_sql
-SELECT MODE(sex), COUNT(*) FROM people
+SELECT MODE(DISTINCT sex), COUNT(*) FROM people
 
 -- refused: unsupported_function
 SELECT FIRST(age) FROM people
@@ -590,7 +590,7 @@ SELECT STRING_AGG(sex, ',') FROM people
 SELECT GROUP_CONCAT(sex) FROM people
 
 -- refused: unsupported_function
-SELECT HISTOGRAM(age) FROM people
+SELECT HISTOGRAM(person_id) FROM people
 
 
 -- refused: unsupported_sql
@@ -632,11 +632,11 @@ SELECT BIT_OR(age) FROM people
 -- refused: unsupported_function
 SELECT BIT_XOR(age) FROM people
 
--- refused: unsupported_function
-SELECT BOOL_AND(smoker) FROM people
+-- refused: unsupported_sql
+SELECT BOOL_AND(DISTINCT smoker) FROM people
 
--- refused: unsupported_function
-SELECT BOOL_OR(smoker) FROM people
+-- refused: unsupported_sql
+SELECT BOOL_OR(smoker ORDER BY age) FROM people
 
 -- refused: unsupported_type
 SELECT CORR(age, education) FROM people
@@ -686,8 +686,8 @@ SELECT ARBITRARY(age) FROM people
 -- refused: unsupported_function
 SELECT CHECKSUM(age) FROM people
 
--- refused: unsupported_function
-SELECT APPROX_TOP_K(age, 3) FROM people
+-- refused: unsupported_sql
+SELECT APPROX_TOP_K(age, 21) FROM people
 
 -- refused: unsupported_function
 SELECT COUNT_STAR_(age) FROM people
@@ -723,7 +723,7 @@ SELECT sex, MIN(DISTINCT age) FROM people GROUP BY sex
 SELECT sex, MAX(DISTINCT age) FROM people GROUP BY sex
 
 -- refused: unsupported_sql
-SELECT sex, MODE(education) FROM people GROUP BY sex
+SELECT sex, MODE(education) FROM people GROUP BY ROLLUP (sex)
 
 -- refused: unsupported_function
 SELECT sex, FIRST(age) FROM people GROUP BY sex
@@ -752,8 +752,8 @@ SELECT sex, STRING_AGG(sex, ',') FROM people GROUP BY sex
 -- refused: unsupported_function
 SELECT sex, GROUP_CONCAT(sex) FROM people GROUP BY sex
 
--- refused: unsupported_function
-SELECT sex, HISTOGRAM(age) FROM people GROUP BY sex
+-- refused: unsupported_sql
+SELECT sex, HISTOGRAM(age) FROM people GROUP BY ROLLUP (sex)
 
 -- refused: parse_error
 SELECT COUNT(*) FROM people WHERE position('a', education) > 0

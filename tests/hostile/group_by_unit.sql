@@ -41,7 +41,7 @@ SELECT ward, person_id, COUNT(*) FROM visits GROUP BY ward, person_id
 SELECT v.person_id, COUNT(*) FROM tests t JOIN visits v ON t.visit_id = v.visit_id GROUP BY 1
 
 -- refused: unsupported_sql
-SELECT MODE(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id)
+SELECT MODE(DISTINCT n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id)
 
 -- refused: group_by_unit
 SELECT person_id, COUNT(*) FROM people GROUP BY person_id HAVING COUNT(*) > 1

@@ -203,7 +203,7 @@ SELECT SUM(education) FROM people
 SELECT SUM(born) FROM people
 
 -- refused: unsupported_type
-SELECT SUM(smoker) FROM people
+SELECT AVG(smoker = TRUE) FROM people
 
 -- refused: unsupported_type
 SELECT AVG(sex) FROM people
