@@ -147,6 +147,15 @@ class AggregateFunction(enum.Enum):
         result=ResultType.WHOLE,
         meaning="privacy units, where `unit` is the declared key of the unit",
     )
+    PRESENT = Described(
+        stored="present",
+        names=("bool_or", "bool_and"),
+        written=("BOOL_OR(condition)", "BOOL_AND(condition)"),
+        arguments=(),
+        statistic=StatisticKind.COUNT,
+        result=ResultType.WHOLE,
+        meaning="whether rows that meet the condition are there, or none that do not, as far as a noisy count tells",
+    )
     SUM = Described(
         stored="sum",
         names=("sum", "fsum", "kahan_sum", "sumkahan"),
@@ -426,18 +435,6 @@ class AggregateFunction(enum.Enum):
         meaning="the standard error of the mean: the root of VAR_POP over the number of rows",
         elsewhere=("stderr", "std_err"),
         hint="SEM(x) is the standard error of the mean",
-    )
-
-    PRESENT = Described(
-        stored="present",
-        names=("bool_or", "bool_and"),
-        written=("BOOL_OR(condition)", "BOOL_AND(condition)"),
-        arguments=(),
-        statistic=StatisticKind.COUNT,
-        result=ResultType.WHOLE,
-        meaning="whether rows that meet the condition are there, or none that do not, as far as a noisy count tells",
-        elsewhere=("logical_or", "logical_and", "any", "every"),
-        hint="BOOL_OR(condition) or BOOL_AND(condition)",
     )
 
     described: Described

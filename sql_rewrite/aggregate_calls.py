@@ -259,8 +259,10 @@ class AggregateReader:
     def _one_text(self, node: exp.Expr) -> tuple[str, ...]:
         """The different values of several expressions as those of one text."""
         given = operands_of(self._lifter, node)
-        if len(given) < 2 or not isinstance(node, exp.Count) or any(one.type is ColumnType.NUMBER for one in given):
-            return ("COUNT(DISTINCT (a, b)) counts different combinations",)
+        if not isinstance(node, exp.Count):
+            return ("write one expression",)
+        if len(given) < 2 or any(one.type is ColumnType.NUMBER for one in given):
+            return ("write them in brackets, numbers with a fraction rounded: different combinations are then counted",)
         return (f"COUNT(DISTINCT ({', '.join(one.sql for one in given)})) counts different combinations",)
 
     def _counted_once(self, operand: exp.Expr) -> tuple[AggregateFunction, Expression | None, bool]:

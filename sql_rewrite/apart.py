@@ -255,7 +255,7 @@ class _Block:
                 "unsupported_sql",
                 "HISTOGRAM is refused with such bins",
                 "They are no list of different numbers that are written out in rising order.",
-                "HISTOGRAM(x, [10, 20, 30])",
+                "write the upper ends of the bins as a list of numbers, the least one first",
                 position=self._text.position(listed),
             )
         if len(ends) > BINS_MAX:
@@ -263,7 +263,7 @@ class _Block:
                 "too_large",
                 "HISTOGRAM is refused",
                 f"It has more than {BINS_MAX} bins.",
-                "list fewer",
+                "write fewer bins",
                 position=self._text.position(listed),
             )
         return list(ends)
@@ -277,7 +277,7 @@ class _Block:
                 "unsupported_sql",
                 "APPROX_TOP_K is refused in this form",
                 f"Each of its values is a column, so their number is a constant from 1 to {TOP_MAX}.",
-                "APPROX_TOP_K(x, 3)",
+                "write the value, and behind it a constant number",
                 position=self._text.position(call),
             )
         counts = self._counted(inner.this, inner.this, conditions)
@@ -335,7 +335,7 @@ class _Block:
                         "unsupported_sql",
                         "HISTOGRAM inside an expression or a clause is refused",
                         "It is one text, not a MAP: nothing can be read out of it.",
-                        "SELECT HISTOGRAM(x) alone, or GROUP BY x and COUNT(*), which have intervals too",
+                        "write it alone, or group by its value: counts have intervals too",
                         position=self._text.position(node),
                     )
                 if self._several(node) is not None:
@@ -343,7 +343,7 @@ class _Block:
                         "unsupported_sql",
                         "a list of values is refused here",
                         "An answer has no column of lists: in the select list each of its values is a column.",
-                        "APPROX_TOP_K(x, 3)[1] for the first one",
+                        "name one of its values by its place, [1] for the first one",
                         position=self._text.position(node),
                     )
                 return placed_like(column.copy(), node)

@@ -21,7 +21,7 @@ def presence_by_count(plan: Plan, cores: tuple[BoundedCore, ...]) -> Iterable[Fi
             name, _, condition = aggregate.text.partition("(")
             every = name.strip().lower().endswith("and")
             counted = f"NOT ({condition[:-1]})" if every else condition[:-1]
-            beside = f"COUNT_IF({counted}) beside it is that number with its interval, and free"
+            beside = f"COUNT_IF({counted}) beside it has an interval, and is free"
             yield Finding(
                 code="presence_by_count",
                 what=f"{aggregate.text} is read from a noisy count",

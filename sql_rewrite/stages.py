@@ -193,7 +193,7 @@ class Stages:
                 "unsupported_type",
                 "a released truth value inside the private part is refused",
                 "Released numbers are compared with columns of people.",
-                "COUNT_IF(condition) > 20 for a number of rows that is beyond the noise",
+                "compare the number of rows: write COUNT_IF(condition) in its place",
                 position=self._text.position(call),
             )
         place = self._text.position(call)

@@ -21,7 +21,7 @@ __all__ = ["as_one"]
 
 
 def as_one(node: exp.Expr, lifter: Lifter) -> exp.Expr:
-    """What stands for the combinations that a list in brackets means; any other node itself. Errors: Refused."""
+    """The text of the combinations that a list in brackets means; any other node itself. Errors: Refused."""
     if not isinstance(node, exp.Tuple) or not node.expressions:
         return node
     consume(node, "expressions", text=lifter.text, what="a list in brackets")
@@ -39,7 +39,7 @@ def _written(part: exp.Expr, lifter: Lifter) -> exp.Expr:
             "unsupported_type",
             "a number with a fraction among several values is refused",
             "Combinations are counted by their text, and such a number has no text of its own here.",
-            "round it: CAST(ROUND(x * 100) AS BIGINT) for two digits",
+            "write it rounded: CAST(ROUND(x * 100) AS BIGINT) for two digits",
             position=lifter.text.position(part),
         )
     text = exp.Cast(this=part.copy(), to=exp.DataType.build("text"))

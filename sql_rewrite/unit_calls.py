@@ -44,10 +44,10 @@ _BY: Mapping[type[exp.Expr], UnitFunction] = {
 _OF_ROWS = (exp.AnyValue, exp.First, exp.Last)
 
 _OTHER: Mapping[type[exp.Expr], str] = {
-    exp.Mode: "MIN(x), MAX(x), or ARG_MAX(x, y) for the value where y is greatest",
-    exp.Median: "AVG(x), MIN(x) or MAX(x)",
-    exp.Stddev: "MAX(x) - MIN(x) for the spread",
-    exp.Variance: "MAX(x) - MIN(x) for the spread",
+    exp.Mode: "use the least or the greatest value, or that beside the greatest of another column, with ARG_MAX",
+    exp.Median: "use the average, the least or the greatest value",
+    exp.Stddev: "use the greatest value less the least one for the spread",
+    exp.Variance: "use the greatest value less the least one for the spread",
 }
 """What to write instead of others."""
 
@@ -168,7 +168,7 @@ class UnitCalls:
                 "unsupported_sql",
                 f"{text.spelled(node) or 'an aggregate'} with ORDER BY is refused",
                 "A value in it may be NULL, which is first or last among the others by rules of its own.",
-                "ARG_MIN(x, y) or ARG_MAX(x, y): the value where y is least or greatest, rows with NULL left out",
+                "use ARG_MIN(x, y) or ARG_MAX(x, y): the value where y is least or greatest, rows with NULL left out",
                 position=text.position(node),
             )
         last = isinstance(node, exp.Last) != bool(item.args.get("desc"))

@@ -78,7 +78,7 @@ class Presence(Estimator):
         return
 
     def expected(self, measurement: Measurement, *, integer: bool, alpha: float) -> tuple[ExpectedError, ...]:
-        """None: it is no number with an error."""
+        """None: what it says is not a number with an error."""
         return ()
 
 

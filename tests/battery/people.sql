@@ -139,7 +139,7 @@ SELECT WIDTH_BUCKET(income, 0, 200000, 10) AS bucket, COUNT(*) FROM people GROUP
 -- answered
 SELECT FLOOR(income / 20000) AS bin, COUNT(*) AS n, REPEAT('*', CAST(COUNT(*) AS INTEGER) // 10) AS bar FROM people WHERE income IS NOT NULL GROUP BY bin ORDER BY bin
 
--- not yet: unsupported_function
+-- other: DuckDB's map as one text of JSON
 SELECT HISTOGRAM(age // 10) FROM people
 
 -- answered
@@ -520,7 +520,7 @@ SELECT DISTINCT sex, smoker FROM people
 -- answered
 SELECT education FROM people GROUP BY education HAVING COUNT(*) > 60
 
--- not yet: unsupported_function
+-- answered
 SELECT BOOL_OR(smoker), BOOL_AND(smoker) FROM people
 
 -- answered
@@ -601,3 +601,21 @@ SELECT age // 10 AS d, COUNT(*) AS n, d * 10 AS years FROM people GROUP BY d
 
 -- answered
 SELECT QUANTILE_DISC(age, [0.1, 0.9])[2] FROM people
+
+-- answered
+SELECT education, MODE(sex), AVG(age) FROM people GROUP BY education
+
+-- answered
+SELECT sex, MODE(occupation), COUNT(*) AS n FROM people GROUP BY sex HAVING n > 10 ORDER BY n DESC
+
+-- answered
+SELECT SUM(smoker), SUM(age > 50) FROM people
+
+-- answered
+SELECT state_code, COUNT(DISTINCT (occupation, age // 10, insured)) FROM people GROUP BY state_code
+
+-- answered
+SELECT COUNT(*) AS n, APPROX_TOP_K(education, 3)[1] AS best FROM people
+
+-- answered
+SELECT education, BOOL_OR(age > 90), COUNT(*) FROM people GROUP BY education

@@ -156,7 +156,7 @@ SELECT DISTINCT segment FROM customers
 -- answered
 SELECT segment FROM customers GROUP BY segment
 
--- not yet: unsupported_function
+-- answered
 SELECT BOOL_OR(newsletter) FROM customers
 
 -- answered
@@ -390,7 +390,7 @@ SELECT ARG_MAX(segment, n) FROM (SELECT segment, COUNT(*) AS n FROM customers GR
 SELECT STRING_AGG(segment, ', ' ORDER BY n DESC) FROM (SELECT segment, COUNT(*) AS n FROM customers GROUP BY
 segment) t
 
--- not yet: unsupported_function
+-- other: DuckDB's map as one text of JSON
 SELECT HISTOGRAM(region_id) FROM customers
 
 -- answered
@@ -550,7 +550,7 @@ SELECT status, COUNT(*) AS n FROM orders WHERE customer_id IN (SELECT customer_i
 -- answered
 SELECT newsletter, AVG(spent) FROM (SELECT c.customer_id, c.newsletter, COALESCE(SUM(o.total), 0) AS spent FROM customers c LEFT JOIN orders o ON o.customer_id = c.customer_id GROUP BY c.customer_id, c.newsletter) t GROUP BY newsletter
 
--- not yet: unsupported_function
+-- answered
 SELECT SUM(total) AS last_orders FROM (SELECT customer_id, ARG_MAX(total, ordered) AS total FROM orders GROUP BY customer_id) t
 
 -- answered
@@ -796,3 +796,12 @@ SELECT AVG(n), SUM(s) FROM (SELECT customer_id, COUNT(*) AS n, SUM(total) AS s F
 
 -- answered
 SELECT QUARTER(ordered) AS q, COUNT(*) AS n FROM orders WHERE ordered >= DATE '2024-01-01' AND ordered < DATE '2024-07-01' GROUP BY q
+
+-- answered
+SELECT status, COUNT(*) FROM (SELECT customer_id, FIRST(status ORDER BY order_id) AS status FROM orders GROUP BY customer_id) t GROUP BY status
+
+-- answered
+SELECT AVG(first), COUNT(last) FROM (SELECT customer_id, ARG_MIN(total, order_id) AS first, MAX_BY(discount_opt, order_id) AS last FROM orders GROUP BY customer_id) t
+
+-- answered
+SELECT AVG(n) FROM (SELECT customer_id, COUNT(DISTINCT (status, channel)) AS n FROM orders GROUP BY customer_id) t

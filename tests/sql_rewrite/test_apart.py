@@ -34,7 +34,8 @@ def refused(sql: str) -> Finding:
     [
         ("SELECT MODE(sex), COUNT(*) FROM people", ["SELECT MODE(sex) FROM people", "SELECT COUNT(*) FROM people"]),
         (
-            "SELECT smoker AS s, MODE(sex), AVG(age) AS a FROM people WHERE age > 30 GROUP BY s HAVING a > 5 ORDER BY 1",
+            "SELECT smoker AS s, MODE(sex), AVG(age) AS a FROM people WHERE age > 30 GROUP BY s HAVING a > 5 "
+            "ORDER BY 1",
             [
                 "SELECT smoker, MODE(sex) FROM people WHERE age > 30 GROUP BY smoker",
                 "SELECT smoker, AVG(age) FROM people WHERE age > 30 GROUP BY smoker",

@@ -163,6 +163,6 @@ def test_operands_stand_in_advice_as_they_were_written() -> None:
         ("SELECT std_dev(income) FROM people",
          "STDDEV(GREATEST(<lowest>, LEAST(income, <highest>))) or "
          "STDDEV_POP(GREATEST(<lowest>, LEAST(income, <highest>)))"),
-        ("SELECT SUM(smoker) FROM people", "COUNT(*) FILTER (WHERE smoker) counts"),
+        ("SELECT AVG(smoker) FROM people", "COUNT(*) FILTER (WHERE smoker) counts"),
     ):  # fmt: skip
         assert line in [one for finding in findings(text, CLINIC) for one in finding.instead], text
