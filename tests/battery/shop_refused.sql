@@ -88,7 +88,7 @@ SELECT LIST_SORT(LIST(total)) FROM orders
 -- refused: unsupported_function
 SELECT HISTOGRAM(customer_id) FROM orders
 
--- refused: unsupported_function
+-- refused: private_row_limit
 SELECT APPROX_TOP_K(customer_id, 5) FROM orders
 
 -- refused: unsupported_function
