@@ -20,10 +20,11 @@ from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Refused
 from privacy.value_grid import GRIDDED, OCTAVES
 from sql_rewrite.bound import BoundedCore, bound_core
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval
-from sql_rewrite.plan import Core
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
+from sql_rewrite.functions import ranges
+from sql_rewrite.plan import Core, Source, UnitBranch
 
-__all__ = ["Place", "bound_with", "nominal_bounds", "unbounded_columns", "with_bounds"]
+__all__ = ["Place", "bound_with", "nominal_bounds", "places_of", "unbounded_columns", "with_bounds"]
 
 Place = tuple[str, str]
 """A table and one of its columns, by their declared names."""
@@ -62,14 +63,15 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
 
     Filters, conditions and keys read values as they are stored, whatever is declared.
     """
-    names = {source.relation: source.table.name for source in core.sources if source.stored}
+    sources = {source.relation: source for source in core.sources}
 
     def put(expression: Expression) -> Expression:
         if isinstance(expression, ColumnRef):
-            found = bounds.get((names.get(expression.relation, ""), expression.name))
-            if found is None or expression.declared is not None:
+            source = sources.get(expression.relation)
+            if source is None or expression.declared is not None:
                 return expression
-            return replace(expression, declared=Interval(found.lower, found.upper))
+            declared = _bounds_of(expression, source, bounds)
+            return expression if declared is None else replace(expression, declared=declared)
         if not isinstance(expression, Call):
             return expression
         arguments = tuple([put(argument) for argument in expression.arguments])
@@ -86,6 +88,22 @@ def with_bounds(core: Core, bounds: Mapping[Place, ValueBounds]) -> Core:
         for aggregate in core.aggregates
     ]
     return replace(core, aggregates=tuple(aggregates))
+
+
+def places_of(column: ColumnRef, core: Core) -> frozenset[Place]:
+    """The stored columns that a column of a core holds values of."""
+    source = next((one for one in core.sources if one.relation == column.relation), None)
+    if source is None:
+        return frozenset()
+    if source.stored:
+        return frozenset({(source.table.name, column.name)})
+    return frozenset(
+        (below.table.name, value.name)
+        for branch, value in _branches(column, source)
+        if isinstance(value, ColumnRef)
+        for below in branch.sources
+        if _is_of(value, below)
+    )
 
 
 def nominal_bounds(kind: ColumnType) -> ValueBounds:
@@ -146,21 +164,65 @@ def _candidates(core: Core) -> Iterator[tuple[Place, ValueBounds]]:
         yield place, nominal_bounds(kind)
 
 
+def _bounds_of(column: ColumnRef, source: Source, bounds: Mapping[Place, ValueBounds]) -> Interval | None:
+    """The bounds of a column that has none, where they are chosen: of a union those of all its branches together."""
+    if source.stored:
+        found = bounds.get((source.table.name, column.name))
+        return None if found is None else Interval(found.lower, found.upper)
+    parts = []
+    for branch, value in _branches(column, source):
+        if isinstance(value, Literal):
+            if value.value is not None:
+                parts.append(value.interval)
+        elif isinstance(value, ColumnRef) and value.declared is not None:
+            parts.append(value.declared)
+        else:
+            below = next((one for one in branch.sources if isinstance(value, ColumnRef) and _is_of(value, one)), None)
+            assert below is None or isinstance(value, ColumnRef)
+            parts.append(None if below is None else _bounds_of(value, below, bounds))
+    known = [part for part in parts if part is not None]
+    return ranges.hull(known) if known and len(known) == len(parts) else None
+
+
+def _is_of(column: ColumnRef, source: Source) -> bool:
+    return column.relation == source.relation and source.stored
+
+
+def _branches(column: ColumnRef, source: Source) -> Iterator[tuple[UnitBranch, Expression]]:
+    """What a column of a union is in each branch, before a conversion that keeps its numbers."""
+    if source.union is None:
+        return
+    place = [name for name, _ in source.union.columns].index(column.name)
+    for branch in source.union.branches:
+        value = branch.columns[place]
+        converted = isinstance(value, Call) and value.operator == "as_number"
+        yield branch, value.arguments[0] if converted and isinstance(value, Call) else value
+
+
 def _columns(core: Core) -> Iterator[tuple[Place, ColumnRef]]:
     """The columns that sums are computed from, of the protected tables, that have no declared bounds."""
-    # What is computed is not stored, so that no histogram of its values is at hand.
-    tables = {source.relation: source.table for source in core.sources if source.stored}
+    sources = {source.relation: source for source in core.sources}
     for aggregate in core.aggregates:
         for column in (column for value in aggregate.values for column in _read(value)):
-            table = tables.get(column.relation)
-            if (
-                table is not None
-                and table.protected
-                and column.declared is None
-                and column.type in GRIDDED
-                and not column.identifies
-            ):
-                yield (table.name, column.name), column
+            source = sources.get(column.relation)
+            if source is None or column.declared is not None:
+                continue
+            yield from _stored(column, source)
+
+
+def _stored(column: ColumnRef, source: Source) -> Iterator[tuple[Place, ColumnRef]]:
+    """The stored columns that a column holds values of: itself, or those of the branches of a union.
+
+    Of what is computed no histogram is at hand.
+    """
+    if source.stored:
+        table = source.table
+        if table.protected and column.declared is None and column.type in GRIDDED and not column.identifies:
+            yield (table.name, column.name), column
+        return
+    for branch, value in _branches(column, source):
+        if isinstance(value, ColumnRef):
+            yield from (found for one in branch.sources if _is_of(value, one) for found in _stored(value, one))
 
 
 def _read(expression: Expression) -> Iterator[ColumnRef]:

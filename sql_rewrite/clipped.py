@@ -42,7 +42,8 @@ def _declared(column: ColumnRef, sources: Sequence[Source]) -> Interval | None:
         return None
     if not source.stored:
         made = source.made.get(column.name)
-        return made.declared if isinstance(made, ColumnRef) else None
+        # A column without bounds has those that the question chose, which answers show by themselves.
+        return (made.declared or Interval(None, None)) if isinstance(made, ColumnRef) else None
     found = next((one for one in source.table.columns if one.name == column.name), None)
     if found is None or found.bounds is None:
         return None if found is None else Interval(None, None)

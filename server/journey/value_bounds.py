@@ -26,7 +26,7 @@ from server.calibrations import Calibrations
 from server.journey.norms import norm_choice
 from server.journey.query import Histogram, Prepared
 from server.journey.value_stage import Told
-from sql_rewrite.automatic_bounds import Place, bound_with
+from sql_rewrite.automatic_bounds import Place, bound_with, places_of
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
@@ -148,7 +148,6 @@ def _noise(
         name = core.described.name
         if place not in prepared.values.places.get(name, ()):
             continue
-        relations = {source.relation for source in core.core.sources if source.table.name == place[0]}
         domain = core.described.keys.domain
         cells.append(1 if domain is None else max(1, len(domain)))
         for bounded in core.statistics:
@@ -156,7 +155,7 @@ def _noise(
             if encoding is None:
                 continue
             read = (column for argument in bounded.arguments for column in columns_of(argument))
-            if not any(column.relation in relations and column.name == place[1] for column in read):
+            if not any(place in places_of(column, core.core) for column in read):
                 continue
             measurement = calibration.measurement(name, bounded.statistic.name)
             alone = bounded.statistic.kind is StatisticKind.SUM

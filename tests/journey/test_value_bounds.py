@@ -227,6 +227,19 @@ def test_later_questions_find_the_histogram(ask: Ask) -> None:
         assert before["verdict"] == "free"
 
 
+@pytest.mark.parametrize("dataset", ["survey", "scaled"])
+def test_bounds_of_a_union_are_those_of_its_branches(ask: Ask, dataset: str) -> None:
+    """Both columns have a histogram each, and the sum clips to what both bounds hold; the mean is that of all rows."""
+    sql = "SELECT AVG(x) FROM (SELECT income AS x FROM people UNION ALL SELECT paid FROM visits) AS t"
+    answer = ask(sql, dataset, epsilon="100")
+    found = bounds(answer)
+    assert {name: source for name, (_, _, source) in found.items()} == {"income": "chosen", "paid": "chosen"}
+    # 2,000 incomes from 100 to 1,000 and 5,000 payments from 10 to 90.
+    assert answer["rows"][0][0] == pytest.approx((2_000 * 550 + 5_000 * 49.5) / 7_000, rel=0.05)
+    later = ask(sql.replace("AVG", "SUM"), dataset, epsilon="100")
+    assert {source for _, _, source in bounds(later).values()} == {"stored"}
+
+
 def test_a_repeated_question_is_free_and_the_same(ask: Ask) -> None:
     """The same numbers with the same bounds, for nothing."""
     first = ask("SELECT AVG(height) FROM people")

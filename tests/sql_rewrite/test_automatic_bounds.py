@@ -16,7 +16,7 @@ from server.journey.value_stage import value_stage
 from sql_rewrite.automatic_bounds import Place, bound_with, nominal_bounds, unbounded_columns, with_bounds
 from sql_rewrite.bound import bound_core
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.expressions import describe
+from sql_rewrite.expressions import describe, interval_of
 from sql_rewrite.lift import lift
 from sql_rewrite.plan import Core
 from sql_rewrite.plan_key import core_key
@@ -155,3 +155,40 @@ def test_a_histogram_is_of_the_column_alone() -> None:
     }
     assert len(keys) == 4
     assert '"people"' in lower_histogram(value_histogram("b0", "people", "income", OPEN)).sql
+
+
+PAIR = "SELECT SUM(c) FROM (SELECT {} AS c FROM people UNION ALL SELECT {} FROM visits) AS t"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "columns", "limits"),
+    [
+        ("income", "cost", ("people.income",), (-3, 5_000)),
+        ("income", "hospital_id", ("people.income", "visits.hospital_id"), (-3, 7)),
+        ("income", "NULL", ("people.income",), (-3, 7)),
+        ("income", "40", ("people.income",), (-3, 40)),
+    ],
+)
+def test_a_union_is_bounded_by_the_bounds_of_its_branches(
+    first: str, second: str, columns: tuple[str, ...], limits: tuple[int, int]
+) -> None:
+    """Shows which histograms are bought, and the hull of what they choose, what is declared, and constants."""
+    core = core_of(PAIR.format(first, second))
+    wanted = unbounded_columns(core, OPEN)
+    assert tuple(map(".".join, wanted)) == columns
+    chosen = dict.fromkeys(wanted, ValueBounds(Fraction(-3), Fraction(7)))
+    bounded, used = bound_with(core, OPEN, chosen)
+    assert used == chosen
+    (statistic,) = bounded.statistics
+    assert statistic.argument is not None
+    interval = interval_of(statistic.argument)
+    assert (interval.lower, interval.upper) == limits
+    assert bounded.clipped() == ()
+
+
+@pytest.mark.parametrize(("first", "second"), [("income * 2", "cost"), ("income", "visit_id"), ("person_id", "cost")])
+def test_a_union_with_what_has_no_histogram_is_refused(first: str, second: str) -> None:
+    """Shows that no bounds are made up of what is computed, or of identifiers."""
+    with pytest.raises(Refused) as refused:
+        unbounded_columns(core_of(PAIR.format(first, second)), OPEN)
+    assert refused.value.findings[0].code == "column_without_bounds"
