@@ -174,12 +174,11 @@ def _bounds_of(column: ColumnRef, source: Source, bounds: Mapping[Place, ValueBo
         if isinstance(value, Literal):
             if value.value is not None:
                 parts.append(value.interval)
-        elif isinstance(value, ColumnRef) and value.declared is not None:
-            parts.append(value.declared)
+        elif isinstance(value, ColumnRef):
+            below = next((one for one in branch.sources if _is_of(value, one)), None)
+            parts.append(value.declared or (None if below is None else _bounds_of(value, below, bounds)))
         else:
-            below = next((one for one in branch.sources if isinstance(value, ColumnRef) and _is_of(value, one)), None)
-            assert below is None or isinstance(value, ColumnRef)
-            parts.append(None if below is None else _bounds_of(value, below, bounds))
+            parts.append(None)
     known = [part for part in parts if part is not None]
     return ranges.hull(known) if known and len(known) == len(parts) else None
 
