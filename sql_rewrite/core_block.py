@@ -197,7 +197,7 @@ class CoreBlock:
                 "DISTINCT on private rows is refused",
                 "It would list which values exist.",
                 self._counted(),
-                position=self.text.position(expressions[0]),
+                position=self.text.position(expressions[0] if expressions else self.node),
             )
         raise self._raw_rows(expressions[0] if expressions else self.node)
 

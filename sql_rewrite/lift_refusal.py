@@ -42,8 +42,10 @@ def is_volatile(node: exp.Expr, name: str) -> bool:
     return isinstance(node, _VOLATILE) or name.removesuffix("()").lower() in _VOLATILE_NAMES
 
 
-def unread(lifter: Lifter, node: exp.Expr) -> Refused:
-    """The refusal of a construct that no reader reads, by the name that the analyst wrote."""
+def unread(lifter: Lifter, node: exp.Expr | None) -> Refused:
+    """The refusal of a construct that no reader reads, by the name that the analyst wrote; None: one is missing."""
+    if node is None:  # as in MAX( AS peak, which the parser reads
+        return refuse("unsupported_sql", "a call or an operator is refused", "An argument is missing.")
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and isinstance(node.this, exp.Func):
         node = node.this
     position = lifter.text.position(node)

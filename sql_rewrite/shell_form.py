@@ -312,7 +312,8 @@ class _BlockWriter:
             same: exp.Expr = self._equal(REPLICATE, alias, self.driver)
             for identifier in using:
                 before = names.owner_of_using(identifier.name, place - 1)
-                assert before is not None, "its relations were checked"
+                if before is None:
+                    raise unknown_column(exp.column(identifier.name), names.all(), self.text)
                 same = exp.and_(same, self._equal(identifier.name, alias, before))
             condition = same if condition is None else exp.and_(same, exp.paren(condition))
             using = []

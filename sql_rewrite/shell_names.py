@@ -18,8 +18,9 @@ from sql_rewrite.text import Text
 
 __all__ = ["FORMATTED_MAX", "PLACE", "check_format", "matching"]
 
-FORMATTED_MAX = 400
-"""Most characters that FORMAT adds to one value: a double without an exponent has 309 digits before its fraction."""
+FORMATTED_MAX = 440
+"""Most characters that FORMAT adds to one value: a double without an exponent has 309 digits, with 102
+commas, before its fraction."""
 
 _PATTERN = re.compile(r"\^?(?:[A-Za-z0-9_ ]|\.[*+]?|\|)+\$?")
 """Letters, digits, spaces, dots (any character, with * or +) and alternatives, which RE2 and Python read alike."""

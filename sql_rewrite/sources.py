@@ -313,9 +313,9 @@ class SourceNames:
         consume(node, "this", "table", text=self._text, what="a column reference")
         name, qualifier = node.name, node.table
         if qualifier:
-            relation = self._relation(node)
-            column = None if relation is None else _column(self._by_relation[relation], name)
-            return None if relation is None or column is None else (self._by_relation[relation], column)
+            entry = self._by_relation.get(self._relation(node) or "")
+            column = None if entry is None else _column(entry, name)
+            return None if entry is None or column is None else (entry, column)
         found = [(entry, own) for entry in self.entries if (own := _column(entry, name)) is not None]
         if len(found) > 1 and not self._same_by_join(found):
             raise self._ambiguous(node, [entry for entry, _ in found])
@@ -364,15 +364,17 @@ class SourceNames:
         entries: Sequence[Entry] = self.entries
         if qualifier:
             relation = self._relation(node)
-            if relation is None:
+            if relation not in self._by_relation:
                 raise refuse(
                     "unknown_table",
                     f'relation "{qualifier[:63]}" is refused',
-                    "No table of that name is read here.",
-                    *did_you_mean(qualifier, self._aliases),
+                    "No table of that name is read here."
+                    if relation is None
+                    else "It is joined behind this condition.",
+                    *(did_you_mean(qualifier, self._aliases) if relation is None else ("join it before",)),
                     position=self._text.position(node),
                 )
-            entries = [self._by_relation[relation]]
+            entries = [self._by_relation[relation or ""]]
         meant = name[:63] if not qualifier and isinstance(node.this, exp.Identifier) and node.this.quoted else "North"
         known = [column for entry in entries for column in _columns(entry)]
         columns, string = "columns: " + ", ".join(known[:20]), f"a string stands in single quotes: '{meant}'"

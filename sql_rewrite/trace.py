@@ -205,6 +205,8 @@ class Tracer:
         parts = [self.trace(child) for child in _operands(node)]
         if all(part.shape is Shape.CONSTANT for part in parts):
             return merged(parts, Shape.CONSTANT, 0)
+        if isinstance(node, exp.Binary) and len(parts) < 2:
+            return UNKNOWN  # a star where a value belongs: the engine refuses it
         result = self._operator(node, parts)
         # A rank is known as it stands only: with its own number beside it, both move in opposite ways.
         return replace(result, shape=Shape.FOLDED, rises=None) if result.shape is Shape.RANK else result

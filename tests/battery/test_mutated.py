@@ -1,0 +1,121 @@
+"""The battery's texts with words left out, doubled, swapped and taken from one another: refused or planned.
+
+Every kind of question that is answered is in the battery, so its mutations reach what reads it. A fault of ours reveals
+nothing, because it follows from the text alone; but it costs the caller the explanation.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from privacy.refusal import Refused
+from sql_rewrite.bound import bound
+from sql_rewrite.cost import check_work
+from sql_rewrite.lift import lift
+from sql_rewrite.lower import lower
+from sql_rewrite.memory import check_memory
+from tests.battery.questions import questions
+from tests.battery.worlds import WORLDS
+from tests.thinned import thinned
+
+MUTATIONS = 6_000
+AT_NIGHT = 150_000
+"""About two minutes of a usual machine."""
+
+FAULTS = (
+    ("people", "SELECT DISTINCT FROM people"),
+    ("sensors", "SELECT COUNT(*) FROM (SELECT home, kind, MAX( AS peak FROM readings GROUP BY home, kind) t"),
+    ("tpch", "SELECT * - lineitem FETCH FIRST 5 ROWS ONLY"),
+    (
+        "clinic",
+        "SELECT region, patients / hospitals AS per_hospital FROM (SELECT hospital_id, COUNT(*) AS hospitals "
+        "FROM hospitals GROUP BY region) h JOIN (SELECT region, COUNT(*) AS patients FROM patients GROUP BY region) p "
+        "USING (region)",
+    ),
+    (
+        "clinic",
+        "SELECT COUNT(*) FROM visits v JOIN patients p ON h.patient_id = p.patient_id "
+        "JOIN hospitals h ON h.hospital_id = v.hospital_id",
+    ),
+)
+"""Texts that gave an error of ours in place of a refusal."""
+
+_PIECE = re.compile(r"\s+|'[^']*'|\"[^\"]*\"|\w+|.", re.DOTALL)
+_WORDS = (
+    "DISTINCT NOT NULL ALL ON USING AS IN EXISTS OVER PARTITION BY ORDER FILTER WHERE GROUP HAVING QUALIFY UNION "
+    "EXCEPT INTERSECT JOIN LEFT FULL SEMI ANTI VALUES UNNEST CASE END BETWEEN INTERVAL ( ) , . * - / = < > :: [ ] "
+    "0 -1 1e999 ''"
+).split(" ")
+
+
+def mutations(seed: int, count: int) -> Iterator[tuple[str, str]]:
+    """Worlds and texts of them."""
+    drawn = random.Random(seed)
+    texts = {world: [_PIECE.findall(question.text) for question in questions(world)] for world in WORLDS}
+    for _ in range(count):
+        world = drawn.choice(list(WORLDS))
+        pieces = list(drawn.choice(texts[world]))
+        for _ in range(drawn.choice((1, 1, 1, 2, 3))):
+            place = drawn.randrange(len(pieces) + 1)
+            match drawn.randrange(6):
+                case 0:
+                    del pieces[place : place + drawn.choice((1, 2, 5))]
+                case 1:
+                    pieces[place:place] = [" ", drawn.choice(_WORDS), " "]
+                case 2:
+                    pieces[place:place] = pieces[place : place + drawn.choice((1, 3, 7))]
+                case 3 if place < len(pieces):
+                    other = drawn.randrange(len(pieces))
+                    pieces[place], pieces[other] = pieces[other], pieces[place]
+                case _:
+                    source = drawn.choice(texts[world])
+                    begin, size = drawn.randrange(len(source)), drawn.choice((1, 1, 3, 5, 9))
+                    pieces[place : place + size] = source[begin : begin + size]
+        yield world, "".join(pieces)
+
+
+def _planned(world: str, text: str) -> bool:
+    try:
+        cores = bound(lift(text, WORLDS[world]))
+        for core in cores:
+            lower(core)
+        check_work(cores)
+        check_memory(cores)
+    except Refused:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("world", "text"), FAULTS)
+def test_what_was_a_fault_is_refused(world: str, text: str) -> None:
+    """Shows a refusal."""
+    assert not _planned(world, text)
+
+
+def _all_planned_or_refused(seed: int, count: int) -> int:
+    planned = 0
+    for world, text in mutations(seed, count):
+        try:
+            planned += _planned(world, text)
+        except Exception as error:
+            raise AssertionError(f"{world}: {text}") from error
+    return planned
+
+
+@thinned(10)
+def test_mutated_questions_are_refused_or_planned(every: int) -> None:
+    """Shows that no text gives another exception."""
+    assert _all_planned_or_refused(1, MUTATIONS // every) > MUTATIONS // every // 20
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_very_many_mutated_questions_are_refused_or_planned() -> None:
+    """Shows the same of other texts every night."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    assert _all_planned_or_refused(seed, AT_NIGHT) > AT_NIGHT // 20
