@@ -20,7 +20,9 @@ from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership
+from sql_rewrite.plan import names_unit
 from sql_rewrite.refuse import refuse
+from sql_rewrite.repeated_rows import Side, by_numbers, repeats
 from sql_rewrite.row_unions import united
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsBlock, listed
@@ -45,6 +47,8 @@ class NestedRows:
         self._lift = lift
         self._unit_blocks: dict[int, UnitBlock | None] = {}
         self._nested = 0
+        self._kept: list[exp.Expr] = []
+        """Trees that were made here: what is known of a tree is found by its identity."""
 
     def by_unit(self, node: exp.Select, scope: Scope) -> UnitBlock | None:
         """The block as one that groups rows within each unit, None for any other block. Each block is read once."""
@@ -85,6 +89,10 @@ class NestedRows:
         if isinstance(node, exp.SetOperation):
             scope = self._lift.with_(node, scope)
             left, right = self.rows(node.this, scope, 0), self.rows(node.expression, scope, 0)
+            written = by_numbers(node, *map(_side, (left, right))) if repeats(node) else None
+            if written is not None:
+                self._kept.append(written)
+                return self.rows(written, scope, first)
             return united(node, left, right, f"r{first}", self._lift.dataset, self._lift.text)
         assert isinstance(node, exp.Select)
         # A CTE is read at every use, and what it reads as well: without a limit their number doubles with each of them.
@@ -174,3 +182,9 @@ class NestedRows:
             listed=keys,
             groups=groups,
         ).read
+
+
+def _side(rows: Rows) -> Side:
+    """The columns of a side of a set operation, and which of them is the unit's key."""
+    units = [name for name, column in rows.columns if names_unit(column, rows.sources)]
+    return Side(tuple(name for name, _ in rows.columns), units[0] if units else None)

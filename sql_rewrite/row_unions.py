@@ -125,8 +125,9 @@ class _SetOperation:
         if word != "UNION" and node.args.get("distinct") is False:
             raise self._refusal(
                 "unsupported_sql",
-                f"How often {word} ALL keeps a row that repeats is not answered yet.",
-                f"write {word}, which keeps each different row once",
+                f"How often {word} ALL keeps a row follows from one person's rows where both sides have the key of the "
+                "privacy unit among their columns, which have different names.",
+                "select the key of the privacy unit in both sides, or ask each side in a query of its own",
             )
         if isinstance(node, exp.Intersect) and any(
             isinstance(side, exp.Union | exp.Except) for side in (node.this, node.expression)

@@ -52,6 +52,14 @@ def test_a_unit_adds_the_same_beside_any_others_in_many(monkeypatch: pytest.Monk
     assert sum(tally.refused.values()) <= 700, tally.refused
 
 
+def test_rows_that_repeat_are_kept_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows the same of INTERSECT ALL and EXCEPT ALL, whose sides have windows."""
+    monkeypatch.setattr(unions, "OPERATIONS", ("INTERSECT ALL", "EXCEPT ALL"))
+    tally = _audited(monkeypatch, range(8_300, 8_302), queries=4)
+    assert tally.triples == 16
+    assert sum(tally.refused.values()) <= 10, tally.refused
+
+
 def _caught(monkeypatch: pytest.MonkeyPatch, *operations: str) -> None:
     monkeypatch.setattr(unions, "OPERATIONS", operations)
     with pytest.raises(Violation):

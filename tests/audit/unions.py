@@ -53,7 +53,7 @@ class _Unions(_Relations):
     def _operation(self, operation: str, kinds: list[ColumnType]) -> str:
         """Two or three branches; of INTERSECT and EXCEPT some of whose rows are equal."""
         select = self._branch(kinds)
-        if operation in ("INTERSECT", "EXCEPT"):
+        if operation.startswith(("INTERSECT", "EXCEPT")):
             return f"{select}{self._where()} {operation} {select}{self._where()}"
         branches = [f"{select}{self._where()}"]
         for _ in range(self.r.choice([1, 1, 2])):

@@ -540,3 +540,21 @@ SELECT COUNT(*) FROM patients p WHERE p.income > (SELECT MAX(q.income) / 2 FROM 
 
 -- answered
 SELECT COUNT(*) FROM patients p WHERE (SELECT COUNT(*) FROM patients q WHERE q.region = p.region AND q.region <> 'Coast') < 1
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id FROM patients INTERSECT ALL SELECT patient_id FROM visits) t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id FROM visits EXCEPT ALL SELECT patient_id FROM patients) t
+
+-- answered
+SELECT department, COUNT(*) FROM (SELECT patient_id, department FROM visits WHERE cost > 3000 INTERSECT ALL SELECT patient_id, department FROM visits WHERE length_of_stay_days > 20) t GROUP BY department
+
+-- answered
+SELECT department, COUNT(*) FROM (SELECT patient_id, department FROM visits EXCEPT ALL SELECT patient_id, department FROM visits WHERE cost > 9000) t GROUP BY department
+
+-- answered
+WITH a AS (SELECT patient_id AS p, department FROM visits), b AS (SELECT patient_id, department AS d FROM visits WHERE cost < 5000) SELECT COUNT(*) FROM (SELECT * FROM a EXCEPT ALL SELECT * FROM b) t
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id, department FROM visits EXCEPT ALL (SELECT patient_id, department FROM visits WHERE cost > 9000 INTERSECT ALL SELECT patient_id, department FROM visits WHERE length_of_stay_days > 9)) t

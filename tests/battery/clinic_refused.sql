@@ -237,3 +237,6 @@ SELECT COUNT(*) FROM patients a JOIN hospitals h ON a.age > h.beds JOIN patients
 
 -- refused: join_not_on_key
 SELECT COUNT(*) FROM patients a, patients b, hospitals h WHERE a.region = h.region AND b.region = h.region
+
+-- refused: unsupported_sql
+SELECT COUNT(*) FROM (SELECT department FROM visits EXCEPT ALL SELECT department FROM visits WHERE cost > 9000) t

@@ -65,10 +65,10 @@ SELECT COUNT(*) FROM (SELECT age FROM people UNION ALL SELECT hours FROM people 
 SELECT COUNT(*) FROM ((SELECT age FROM people ORDER BY age LIMIT 1) UNION ALL SELECT hours FROM people)
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM (SELECT person_id FROM people EXCEPT ALL SELECT person_id FROM visits)
+SELECT COUNT(*) FROM (SELECT age FROM people EXCEPT ALL SELECT hours FROM people)
 
 -- refused: unsupported_sql
-SELECT COUNT(*) FROM (SELECT person_id FROM people INTERSECT ALL SELECT person_id FROM visits)
+SELECT COUNT(*) FROM (SELECT sex FROM people INTERSECT ALL SELECT ward FROM visits)
 
 -- refused: unsupported_sql
 SELECT COUNT(*) FROM (SELECT age FROM people UNION ALL SELECT age, sex FROM people)

@@ -13,6 +13,7 @@ from privacy.refusal import Refused
 from privacy.values import Cell
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import Contribution
+from sql_rewrite.cost import check_work
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.plan import rows_of_unit, rows_tried
@@ -188,3 +189,13 @@ def test_membership_with_null_is_refused_where_it_would_differ() -> None:
         with pytest.raises(Refused) as refused:
             core(f"SELECT COUNT(*) FROM people {text}")
         assert refused.value.findings[0].code == "correlated_subquery"
+
+
+def test_public_rows_that_multiply_without_end_are_refused() -> None:
+    """Shows that joins whose rows of one person would take too long are refused, and nothing is asked of an engine."""
+    source = "visits AS v JOIN hospitals AS h0 ON v.hospital_id = h0.hospital_id"
+    for place in range(1, 6):
+        source += f" JOIN hospitals AS h{place} ON h{place - 1}.beds >= h{place}.beds"
+    with pytest.raises(Refused) as refused:
+        check_work([core(f"SELECT COUNT(*) FROM {source}")])
+    assert refused.value.findings[0].code == "too_large"
