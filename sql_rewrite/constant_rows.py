@@ -23,7 +23,6 @@ import datetime
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -376,10 +375,10 @@ def _overlapping(rows: Sequence[dict[tuple[str, str], Value]], ends: Sequence[tu
 
     An interval begins or ends at a value, or just after it: the second part of a place says which.
     """
-    starts: list[tuple[Any, int]] = []
-    stops: list[tuple[Any, int]] = []
+    starts: list[tuple[Value, int]] = []
+    stops: list[tuple[Value, int]] = []
     for row in rows:
-        places: list[tuple[str, Any, int]] = [(o[0], evaluate(own, row), int(o in (">", "<="))) for o, own in ends]
+        places: list[tuple[str, Value, int]] = [(o[0], evaluate(own, row), int(o in (">", "<="))) for o, own in ends]
         lows = [(value, after) for side, value, after in places if side == ">"]
         highs = [(value, after) for side, value, after in places if side == "<"]
         if any(value is None for value, _ in (*lows, *highs)):

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
-from typing import Any, Self
+from typing import Self
 
 from privacy.bounds import number_of_date, number_of_timestamp
 from privacy.policy import ColumnType
@@ -212,7 +212,7 @@ class Reader:
             return NOTHING
         given = [one for one in values if isinstance(one, Literal) and one.value is not None]
         assert len(given) == len(values)
-        ends = [_literal(end(given, key=_value)) for end in (min, max)]
+        ends = [_literal(end(given, key=lambda one: (one.value,))) for end in (min, max)]
         return _said(column, reduce(_hull, [end for end in ends if end is not None]))
 
     def _same(self, node: Call, state: State) -> Facts:
@@ -292,10 +292,6 @@ def _may_be(value: Value, state: State) -> bool:
         State.NOT_TRUE: value is not True,
         State.NOT_FALSE: value is not False,
     }[state]
-
-
-def _value(literal: Literal) -> Any:
-    return literal.value
 
 
 def _literal(expression: Expression) -> Interval | None:
