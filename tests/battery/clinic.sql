@@ -283,20 +283,38 @@ SELECT COUNT(*) FROM (SELECT patient_id, visit_date - LAG(visit_date) OVER (PART
 -- answered
 SELECT COUNT(*) FROM visits v WHERE visit_date = (SELECT MIN(w.visit_date) FROM visits w WHERE w.patient_id = v.patient_id)
 
--- not yet: column_without_bounds
+-- answered
 SELECT AVG(share) FROM (SELECT cost / SUM(cost) OVER (PARTITION BY patient_id) AS share FROM visits) t WHERE share BETWEEN 0 AND 1
 
 -- answered
 SELECT COUNT(*) FROM visits WHERE cost > (SELECT AVG(cost) FROM visits)
 
--- not yet: correlated_subquery
+-- answered
 SELECT department, COUNT(*) FROM visits v WHERE cost > (SELECT AVG(w.cost) FROM visits w WHERE w.department = v.department) GROUP BY department
 
 -- answered
 WITH m AS (SELECT department, AVG(cost) AS mean FROM visits GROUP BY department) SELECT v.department, COUNT(*) FROM visits v JOIN m ON m.department = v.department WHERE v.cost > m.mean GROUP BY v.department
 
--- not yet: correlated_subquery
+-- answered
 WITH top AS (SELECT department FROM visits GROUP BY department ORDER BY SUM(cost) DESC LIMIT 2) SELECT COUNT(*) FROM visits WHERE department IN (SELECT department FROM top)
+
+-- answered
+SELECT COUNT(*) FROM visits WHERE department IN (SELECT department FROM visits GROUP BY department HAVING COUNT(*) > 100)
+
+-- answered
+SELECT department, SUM(cost) AS total FROM visits WHERE department IN (SELECT department FROM visits GROUP BY 1 HAVING AVG(cost) > 10 ORDER BY COUNT(*) DESC LIMIT 3) GROUP BY department
+
+-- answered
+WITH busy AS (SELECT department, COUNT(*) AS n FROM visits GROUP BY department HAVING COUNT(*) > 100) SELECT v.department, AVG(v.cost) AS mean FROM visits v JOIN busy b ON v.department = b.department GROUP BY v.department
+
+-- answered
+WITH d AS (SELECT department, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY department) SELECT COUNT(*) FROM visits WHERE department NOT IN (SELECT department FROM d WHERE mean > 2 * n)
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id, cost FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY cost DESC, visit_id) = 1) t WHERE cost > (SELECT AVG(cost) FROM visits)
+
+-- answered
+SELECT COUNT(*) FROM (SELECT patient_id, SUM(CASE WHEN cost > (SELECT AVG(cost) FROM visits) THEN 1 ELSE 0 END) OVER (PARTITION BY patient_id) AS s FROM visits) t WHERE s > 2
 
 -- answered
 WITH top AS (SELECT department, SUM(cost) AS s FROM visits GROUP BY department ORDER BY s DESC LIMIT 2) SELECT SUM(s) / (SELECT SUM(cost) FROM visits) AS share_of_top FROM top
