@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from privacy.policy import Column, ColumnType
-from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal
-from sql_rewrite.functions import build
+from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, walk
+from sql_rewrite.functions import TypeRefused, build
 from sql_rewrite.plan import Constants
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import View
 
 __all__ = ["kept_people", "met_alone", "with_nobody"]
+
+WRITTEN_MAX = 60_000
+"""Most parts of a condition that is written out for each row: an estimate is free, and must not keep others waiting."""
 
 _MARK = "there$"
 _ZERO, _ONE, _FALSE = (
@@ -69,6 +72,13 @@ def kept_people(constants: Constants, relation: str, parts: Sequence[Expression]
     mark = replace(constants.columns[-1], relation=relation)
     names = [ref.name for ref in constants.columns]
     condition = parts[0] if len(parts) == 1 else build("and", parts)
+    if len(constants.rows) * sum(1 for _ in walk(condition)) > WRITTEN_MAX:
+        raise TypeRefused(
+            "too_large",
+            "a LEFT JOIN of constants is refused",
+            "Its condition would be written out for each of their rows, and is too long for that.",
+            ("use fewer rows of constants, or a shorter condition",),
+        )
     met = [
         build("coalesce", (_for(condition, relation, dict(zip(names, row, strict=True))), _FALSE))
         for row in met_alone(constants).rows

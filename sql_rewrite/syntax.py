@@ -134,12 +134,14 @@ def unbracketed(item: exp.Expr) -> list[exp.Expr]:
     return [item]
 
 
-def consume(node: exp.Expr, *names: str, text: Text, what: str) -> None:
-    """Refuses when a slot of the node is populated that the caller does not name.
+def consume(node: exp.Expr | None, *names: str, text: Text, what: str) -> None:
+    """Refuses when a slot of the node is populated that the caller does not name, and when there is no node.
 
     This is what stops a clause from being dropped silently: the lift asserts that it has read
     everything that the parser found.
     """
+    if node is None:
+        raise refuse("unsupported_sql", f"{what} is refused", "What belongs into its brackets is missing.")
     for name, value in node.args.items():
         if value is not None and value is not False and name not in names and value != []:
             break

@@ -199,7 +199,7 @@ class Tracer:
         if isinstance(node, exp.AggFunc):
             return self._aggregate(node)
         if isinstance(node, exp.WithinGroup):
-            return self._within_group(node)
+            return UNKNOWN if node.expression is None else self._within_group(node)  # the engine refuses ()
         if isinstance(node, exp.Case | exp.If):
             return self._case(node)
         parts = [self.trace(child) for child in _operands(node)]
