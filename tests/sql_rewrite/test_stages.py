@@ -16,7 +16,7 @@ from privacy.statement import StageValue
 from server.journey.stages import stage_values
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.dialects.duckdb import DUCKDB
-from sql_rewrite.expressions import columns_of
+from sql_rewrite.expressions import Call, Literal, columns_of, walk
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
 from sql_rewrite.norms import lower_norms
@@ -248,6 +248,52 @@ def test_released_groups_are_values_and_flags_of_each_public_one() -> None:
     assert [found[StageValue("c0", f"there@{place}")] for place in range(4)] == [True, True, True, False]
     assert [found[StageValue("c0", f"{name}@{place}")] for place in range(4)] == [True, False, True, False]
     assert {one for one in lower(bound(plan)[1]).parameters if isinstance(one, StageValue)} <= found.keys()
+
+
+@pytest.mark.parametrize(
+    ("having", "shown"),
+    [
+        ("AVG(salary) > 5", [False, False, True, False]),
+        ("5 < AVG(salary)", [False, False, True, False]),
+        ("5 <> AVG(salary)", [False, False, True, False]),
+        ("AVG(salary) <= 7 AND -1.5 <= AVG(salary)", [True, False, True, False]),
+        ("AVG(salary) = 5", [True, False, False, False]),
+    ],
+)
+def test_a_comparison_before_the_cut_leaves_out_what_is_null(having: str, shown: list[bool]) -> None:
+    """Shows which groups are in a list: a released number that is NaN is NULL, which fulfils nothing."""
+    plan = lift(
+        "SELECT COUNT(*) FROM people WHERE hours IN (SELECT hours FROM people GROUP BY 1 "
+        f"HAVING {having} ORDER BY AVG(salary) LIMIT 3)",
+        CLINIC,
+    )
+    (grouped, _) = bound(plan)
+    assert grouped.described.keys.domain is not None
+    columns = (
+        ReleasedColumn(
+            "k0", ColumnKind.KEY, ColumnType.INTEGER, tuple(one for (one,) in grouped.described.keys.domain[:3])
+        ),
+        ReleasedColumn("a0", ColumnKind.RELEASED, ColumnType.NUMBER, (5.0, math.nan, 7.0)),
+    )
+    found = stage_values(grouped, ReleasedTable("c0", 3, columns, "0.95"), plan.lists)
+    ((_, name, _),) = plan.lists
+    assert [found[StageValue("c0", f"{name}@{place}")] for place in range(4)] == shown
+
+
+def test_a_condition_on_released_groups_is_true_or_false_for_each() -> None:
+    """Shows that a group whose HAVING is NULL is left out, and so is no NULL in NOT IN: flags are never NULL."""
+    plan = lift(
+        "SELECT COUNT(*) FROM people WHERE sex NOT IN (SELECT sex FROM people WHERE sex IS NOT NULL GROUP BY 1 "
+        "HAVING AVG(age) > 5)",
+        CLINIC,
+    )
+    where = plan.cores[-1].where
+    assert isinstance(where, Call)
+    flags = [one for one in walk(where) if isinstance(one, Call) and one.operator == "case" and len(one.arguments) == 3
+             and one.arguments[0].nullable and is_released(one.arguments[1])]  # type: ignore[arg-type]  # fmt: skip
+    assert flags
+    assert all(one.arguments[2] == Literal(value=False, type=ColumnType.BOOLEAN) for one in flags)
+    assert not any(one.nullable for one in flags)
 
 
 def test_lists_that_are_cut_otherwise_are_other_questions() -> None:
