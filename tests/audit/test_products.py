@@ -70,13 +70,13 @@ def _null_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _running_sums_out_of_order(patch: pytest.MonkeyPatch) -> None:
     """Every running sum is the last one: entries are no longer what the rows add."""
-    genuine = lower_units.UnitSums._scaled
+    genuine = lower_units.UnitSums.scaled
 
     def scaled(self: lower_units.UnitSums, item: BoundedStatistic, running: Scalar) -> Scalar:
         last = Coalesce((Named(lower_vector.tail_names(item)[-1]), Whole(0)))
         return genuine(self, item, last if lower_vector.by_tails(item) else running)
 
-    patch.setattr(lower_units.UnitSums, "_scaled", scaled)
+    patch.setattr(lower_units.UnitSums, "scaled", scaled)
 
 
 def _second_degree_forgotten(patch: pytest.MonkeyPatch) -> None:

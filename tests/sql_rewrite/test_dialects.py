@@ -53,6 +53,10 @@ WRITERS_OF_TREES = (
     "profile.py",
     "relations.py",
     "scalars.py",
+    "date_scalars.py",
+    "norm_worth.py",
+    "unit_worth.py",
+    *(f"statistics/{name}.py" for name in ("counts", "moments", "products", "ranks", "totals", "vectors")),
 )
 
 
