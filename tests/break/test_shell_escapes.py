@@ -56,7 +56,7 @@ _TYPED = (
 
 _STATEMENTS = ("CALL {f}()", "PRAGMA {f}", "PRAGMA {f}('people')")
 
-_OURS = frozenset({"-", "+", "*", "approx_count_distinct", "geomean", "geometric_mean"})
+_OURS = frozenset({"-", "+", "*", "approx_count_distinct", "geomean", "geometric_mean", "histogram"})
 """Functions of the catalogue that are operators or spellings of the dialect, and are written out or counted by it."""
 
 _ENGINE_NAMES = frozenset(
