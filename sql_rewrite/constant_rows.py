@@ -19,6 +19,7 @@ The rows of a unit, and its bounds, multiply by `most`. Where rows meet is tried
 
 from __future__ import annotations
 
+import calendar
 import datetime
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -231,22 +232,23 @@ class _Reader:
                     self._check_rows(place, node)
                     yield Literal(whole, ColumnType.INTEGER)
                 return
-        days = _days(step)
+        width_of = _step(step)
         begin, until = (as_literal(one, ColumnType.TIMESTAMP) for one in (start, end))
         dates = start.type in _DATES and end.type in _DATES and begin is not None and until is not None
-        if not dates or days is None or begin is None or until is None:
+        if not dates or width_of is None or begin is None or until is None:
             raise self._refusal(
-                node, "Its ends are whole numbers, or dates with an INTERVAL of days or weeks between them."
+                node,
+                "Its ends are whole numbers, or dates with a positive INTERVAL of one unit, from seconds to years, "
+                "between them.",
             )
         moment, last_moment = begin.value, until.value
         assert isinstance(moment, datetime.datetime)
         assert isinstance(last_moment, datetime.datetime)
-        place = 0
-        while moment < last_moment or (moment == last_moment and not exclusive):
+        for place, one in enumerate(_moments(moment, *width_of)):
+            if one > last_moment or (one == last_moment and exclusive):
+                return
             self._check_rows(place, node)
-            yield Literal(moment, ColumnType.TIMESTAMP)
-            place += 1
-            moment += datetime.timedelta(days=days)
+            yield Literal(one, ColumnType.TIMESTAMP)
 
     def _check_rows(self, place: int, node: exp.Expr) -> None:
         if place >= ROWS_MAX:
@@ -266,14 +268,41 @@ _DATES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _CALLED = ("unnest", "range", "generate_series")
 
 
-def _days(step: exp.Expr | None) -> int | None:
-    """The days of an INTERVAL that is written out; None for any other."""
+_UNITS = {
+    "YEAR": (12, 0),
+    "QUARTER": (3, 0),
+    "MONTH": (1, 0),
+    "WEEK": (0, 7 * 86_400),
+    "DAY": (0, 86_400),
+    "HOUR": (0, 3_600),
+    "MINUTE": (0, 60),
+    "SECOND": (0, 1),
+}
+"""The months and seconds of each."""
+
+
+def _step(step: exp.Expr | None) -> tuple[int, int] | None:
+    """The months and seconds of an INTERVAL that is written out; None for any other."""
     if not isinstance(step, exp.Interval) or not isinstance(step.this, exp.Literal) or step.args.get("unit") is None:
         return None
-    number, unit = step.this.name, step.args["unit"].name.upper().removesuffix("S")
-    if not number.isdecimal() or len(number) > 4 or unit not in ("DAY", "WEEK") or not int(number):
+    number, unit = step.this.name, _UNITS.get(step.args["unit"].name.upper().removesuffix("S"))
+    if not number.isdecimal() or len(number) > 4 or unit is None or not int(number):
         return None
-    return int(number) * (7 if unit == "WEEK" else 1)
+    return unit[0] * int(number), unit[1] * int(number)
+
+
+def _moments(moment: datetime.datetime, months: int, seconds: int) -> Iterator[datetime.datetime]:
+    """The moments from one on, each so much after the one before: a month after the 31st may be the 29th, for good."""
+    while True:
+        yield moment
+        year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+        if year > datetime.MAXYEAR:
+            return
+        day = min(moment.day, calendar.monthrange(year, month + 1)[1])
+        try:
+            moment = moment.replace(year=year, month=month + 1, day=day) + datetime.timedelta(seconds=seconds)
+        except OverflowError:
+            return
 
 
 def _refusal(text: Text, node: exp.Expr, why: str) -> Refused:

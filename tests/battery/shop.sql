@@ -805,3 +805,6 @@ SELECT AVG(first), COUNT(last) FROM (SELECT customer_id, ARG_MIN(total, order_id
 
 -- answered
 SELECT AVG(n) FROM (SELECT customer_id, COUNT(DISTINCT (status, channel)) AS n FROM orders GROUP BY customer_id) t
+
+-- answered
+SELECT t.m, COUNT(*) AS n, SUM(o.total) AS s FROM generate_series(DATE '2024-01-01', DATE '2024-04-01', INTERVAL 1 MONTH) AS t(m) JOIN orders o ON date_trunc('month', o.ordered) = t.m GROUP BY t.m

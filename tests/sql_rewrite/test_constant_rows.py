@@ -6,6 +6,7 @@ import datetime
 import random
 from fractions import Fraction
 
+import duckdb
 import pytest
 
 from privacy.refusal import Refused
@@ -223,3 +224,29 @@ def test_a_mark_is_no_column() -> None:
     """Shows that no text reads what tells the row of NULL from others."""
     with pytest.raises(Refused):
         lift(f'SELECT SUM("there$") FROM people LEFT JOIN {BANDS} ON age >= low', CLINIC)
+
+
+@pytest.mark.parametrize("called", ["generate_series", "range"])
+@pytest.mark.parametrize("unit", ["YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR"])
+def test_series_of_moments_are_the_engines_own(called: str, unit: str) -> None:
+    """Shows the rows of series from days at the ends of months on, each step from the one before."""
+    draw = random.Random(unit)
+    for _ in range(6):
+        first = datetime.date(2020, 1, 1) + datetime.timedelta(draw.randrange(800))
+        last = first + datetime.timedelta(draw.randrange(30 if unit == "HOUR" else 600))
+        series = f"{called}(DATE '{first}', DATE '{last}', INTERVAL '{draw.randint(1, 4)}' {unit})"
+        expected = duckdb.sql(f"SELECT UNNEST({series})").fetchall()
+        if not expected:
+            continue
+        found = core(f"SELECT m, COUNT(*) FROM visits JOIN {series} AS g(m) ON date_trunc('day', day) = m GROUP BY m")
+        (constants,) = (source.constants for source in found.core.sources if source.constants is not None)
+        assert [row[0] for row in constants.rows] == [row[0] for row in expected]
+
+
+@pytest.mark.parametrize("step", ["'-1' MONTH", "'0' MONTH", "'1' CENTURY", "'99999' DAY"])
+def test_other_steps_are_refused(step: str) -> None:
+    """Shows no series that never ends, or whose step nobody has proved."""
+    with pytest.raises(Refused):
+        core(
+            f"SELECT COUNT(*) FROM visits, generate_series(DATE '2024-01-01', DATE '2024-06-01', INTERVAL {step}) g(m)"
+        )
