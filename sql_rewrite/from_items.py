@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from privacy.policy import Table
 from privacy.refusal import Refused
+from sql_rewrite.base_tables import base_table
 from sql_rewrite.constant_rows import rows_of_constants
 from sql_rewrite.expressions import Expression
 from sql_rewrite.full_joins import Side, full_join
@@ -30,7 +31,7 @@ from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import listed, named_rows, too_many_names
 from sql_rewrite.scope import Names, Scope
 from sql_rewrite.shell_form import NodeWriter
-from sql_rewrite.sources import base_table, reference
+from sql_rewrite.sources import reference
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
 

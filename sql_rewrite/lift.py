@@ -25,6 +25,7 @@ from privacy.release import ColumnKind
 from sql_rewrite.aggregate_calls import counts_rows
 from sql_rewrite.apart import set_apart
 from sql_rewrite.arrangement import arrangement_of
+from sql_rewrite.base_tables import base_table
 from sql_rewrite.choices import HiddenChoice, hidden_candidates
 from sql_rewrite.core_blocks import CoreBlocks
 from sql_rewrite.from_items import FromItems, alias_columns, mixed, renamed
@@ -46,7 +47,6 @@ from sql_rewrite.shell import ShellNodes, generate, output_name
 from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
-from sql_rewrite.sources import base_table
 from sql_rewrite.spelling import check_gaps, check_words
 from sql_rewrite.stages import Stages, kept_cores
 from sql_rewrite.syntax import consume, parse, populated

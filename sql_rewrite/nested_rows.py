@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from privacy.policy import Table
 from privacy.refusal import Refused
+from sql_rewrite.base_tables import base_table
 from sql_rewrite.expressions import Expression
 from sql_rewrite.from_items import mixed
 from sql_rewrite.joins import resolve_sources
@@ -27,7 +28,7 @@ from sql_rewrite.row_unions import united
 from sql_rewrite.rows import Rows
 from sql_rewrite.rows_block import RowsBlock, listed
 from sql_rewrite.scope import Scope
-from sql_rewrite.sources import SourceNames, base_table
+from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import consume
 from sql_rewrite.unit_groups import Scalar, UnitBlock

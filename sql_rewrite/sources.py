@@ -26,7 +26,6 @@ __all__ = [
     "SourceNames",
     "View",
     "ambiguous_column",
-    "base_table",
     "both",
     "reference",
     "tables_of",
@@ -35,39 +34,6 @@ __all__ = [
 _NESTED = (exp.Query, exp.Subquery)
 _RELATION = "relation"
 """Marks a column node whose table is a relation's own name and not an alias."""
-
-
-def base_table(item: exp.Table, dataset: Dataset, text: Text, others: Sequence[str] = ()) -> Table:
-    """The dataset's table that a FROM item names.
-
-    Errors: Refused (unknown_table, unsupported_sql); table functions and files are refused here.
-    """
-    schema = item.args.get("db")
-    if schema is not None and not isinstance(schema, exp.Identifier):
-        raise refuse("parse_error", "a table is refused", "Its schema has no name.", position=text.position(item))
-    if not isinstance(item.this, exp.Identifier):
-        raise refuse(
-            "unsupported_sql",
-            "a table function is refused",
-            "Only tables of the dataset can be read; functions, files and catalogues cannot.",
-            position=text.position(item),
-        )
-    consume(item, "this", "alias", "db", text=text, what="a table")
-    alias = item.args.get("alias")
-    if alias is not None:
-        consume(alias, "this", text=text, what="a table's alias")
-    table = dataset.table(item.name)
-    known_schema = schema is None or schema.name.lower() in (dataset.name.lower(), "main")
-    if table is None or not known_schema:
-        known = [t.name for t in dataset.tables] + list(others)
-        raise refuse(
-            "unknown_table",
-            f'table "{item.name[:63]}" is refused',
-            "The dataset has no table of that name." if known_schema else "The dataset has no schemas.",
-            *(did_you_mean(item.name, known) or ("tables: " + ", ".join(sorted(known)[:20]),)),
-            position=text.position(item),
-        )
-    return table
 
 
 @dataclass(frozen=True, slots=True)
