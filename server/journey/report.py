@@ -83,13 +83,28 @@ def _stages(prepared: Prepared, quote: Quote) -> Iterator[dict[str, object]]:
             stage += 1
             does = f"choose how much of a unit counts in {', '.join(sorted({tables[name] for name in chosen}))}"
             yield _stage(stage, Part.NORMS, does, fresh=bool(fresh[Part.NORMS]))
-        stage += 1
-        reused = len(prepared.cores) - len(fresh[Part.SUMS])
-        several = f"{len(prepared.cores)} blocks" if len(prepared.cores) > 1 else "one block"
-        served = f", {reused} from stored releases" if reused and not quote.histograms_only else ""
-        yield _stage(stage, Part.SUMS, f"measure {several}{served}", fresh=bool(fresh[Part.SUMS]))
+        for place, names in enumerate(_in_order(prepared)):
+            stage += 1
+            bought = names & set(fresh[Part.SUMS])
+            reused = len(names) - len(bought)
+            several = f"{len(names)} blocks" if len(names) > 1 else "one block"
+            reads = "" if place == 0 else " by the numbers released before"
+            served = f", {reused} from stored releases" if reused and not quote.histograms_only else ""
+            yield _stage(stage, Part.SUMS, f"measure {several}{reads}{served}", fresh=bool(bought))
     if not prepared.plan.shell.trivial:
         yield _stage(stage + 1, "outer_query", "compute the answer from released numbers, for free", fresh=False)
+
+
+def _in_order(prepared: Prepared) -> list[set[str]]:
+    """The blocks that are measured side by side, by name, and after them those that read their numbers."""
+    reads, found = dict(prepared.plan.stages), list[set[str]]()
+    depths: dict[str, int] = {}
+    for core in prepared.cores:  # what a core reads comes before it
+        name = core.described.name
+        depths[name] = max((1 + depths[one] for one in reads.get(name, ())), default=0)
+        found += [set() for _ in range(depths[name] + 1 - len(found))]
+        found[depths[name]].add(name)
+    return found
 
 
 def _stage(number: int, name: str, does: str, *, fresh: bool) -> dict[str, object]:

@@ -180,10 +180,12 @@ def _stored_counts(services: Services, query_id: str) -> list[Any]:
 def test_both_stages_are_charged_before_the_first_and_divide_the_spend(services: Services) -> None:
     """Shows the price of a question of two stages: the spend, whatever was released; and no charge for a stored one."""
     who = analyst(services)
-    estimate = services.journey.estimate(question(ABOVE, who))
+    estimate: Any = services.journey.estimate(question(ABOVE, who, report=True))
+    done = ["measure one block", "measure one block by the numbers released before"]
+    assert [one["does"] for one in estimate["plan"]["stages"] if one["paid"]] == done
     answer = answer_to(services, question(ABOVE, who))
     assert charged(answer) == 1
-    assert Fraction(str(estimate["price"]["epsilon"])) == 1  # type: ignore[index]
+    assert Fraction(str(estimate["price"]["epsilon"])) == 1
     assert services.journey.estimate(question(ABOVE, who))["verdict"] == "free"
     other = analyst(services)
     answer_to(services, question("SELECT AVG(cost) AS a FROM visits", other))
