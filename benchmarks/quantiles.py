@@ -1,15 +1,19 @@
-"""Error of quantiles of a column from one noisy tree, against selections and OpenDP at the same pure epsilon.
+"""Error of quantiles of a column: as answered, from a noisy tree, and by OpenDP at the same pure epsilon.
 
     python -m benchmarks.quantiles DATA.csv [--runs 100]
 
 DATA.csv has the columns age, hours_per_week and fnlwgt, one row of each unit. The median of a whole column alone, and
 the 0.1, 0.5 and 0.9 quantile together, by
 
+    answered     as a question is answered: an eighth of epsilon on a tree of counts, the remainder on drawn quantiles
+                 of columns with many values; the tree alone where there are few
     tree         Laplace noise on a tree of counts at epsilon: one release, whatever is asked of it
     selections   the exponential mechanism over all values (the form of earlier systems): utility is the distance of a
                  value's ranks from the one that is asked for, and each quantile has an equal part of epsilon
-    opendp       `make_private_quantile` over whole numbers, or 4,096 candidates of one width, with an equal part of
-                 epsilon each; "not installed" where OpenDP is not (`pip install opendp`, beside what we require)
+    opendp       `make_private_quantile` with an equal part of epsilon each, over whole numbers, or 4,096 candidates of
+                 one width: the root mean square over ranges of five lengths, for where candidates lie decides; "not
+                 installed" where OpenDP is not (`pip install opendp`, beside what we require)
+    opendp fine  the same with 65,536 candidates
 
 Root-mean-square errors over the runs, one number for each quantile. Prints one JSON object. mechanisms/quantiles.md has
 the figures for UCI Adult.
@@ -34,11 +38,15 @@ from mechanisms.randomness import SystemBits
 from mechanisms.release import release
 from privacy.aggregate import AggregateFunction
 from privacy.exact import Exact
-from privacy.rank_tree import PLACES, RankTree, shape_of
+from privacy.rank_tree import PLACES, Drawn, RankTree, shape_of
 from privacy.statistic import CoreStatistics, Encoding, Estimate, Keys, Sensitivity, Statistic, StatisticKind
 from privacy.unit import Neighbouring
 
 GREATEST = {"age": 100, "hours_per_week": 100, "fnlwgt": 1_500_000}
+FINER = 16
+"""Drawn places in each of a tree's, of one group."""
+SHIFTS = (0, 2, -2, 3, -3)
+"""Lengths of OpenDP's ranges, in hundredths more than the column's."""
 ASKED = {
     "median": (Fraction(1, 2),),
     "0.1, 0.5 and 0.9": (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)),
@@ -61,21 +69,26 @@ def errors(distances: npt.NDArray[np.float64]) -> list[float]:
     return [round(float(error), 3) for error in np.sqrt((distances**2).mean(axis=0))]
 
 
-def from_tree(values: Integers, most: int, epsilon: str, parts: Parts, runs: int) -> list[list[float]]:
-    """Values of the quantiles in every run."""
+def from_tree(
+    values: Integers, most: int, epsilon: str, parts: Parts, runs: int, *, finer: int = 0
+) -> list[list[float]]:
+    """Values of the quantiles in every run; drawn among places that are so many times finer, if any."""
     width = -(-(most + 1) // PLACES[0])
+    width = width if not finer else finer * -(-width // finer)
     places = -(-(most + 1) // width)
     tree = RankTree(*shape_of(places), Fraction(0), Fraction(most), whole=True)
     one = Fraction(1)
     bound = Sensitivity(Neighbouring.ADD_REMOVE, tree.levels, tree.levels * one, tree.levels * one, one)
     encoding = Encoding(Fraction(width - 1, 2), Fraction(width), 0, places - 1)
-    statistic = Statistic("s0", StatisticKind.RANKS, bound, tree.nodes, encoding, tree=tree)
+    drawn = Drawn(parts, (), finer) if finer else None
+    coordinates = tree.nodes + len(parts) * (drawn is not None)
+    statistic = Statistic("s0", StatisticKind.RANKS, bound, coordinates, encoding, tree=tree, drawn=drawn)
     estimates = [
         Estimate(f"a{place}", AggregateFunction.QUANTILE, "s0", fraction=part) for place, part in enumerate(parts)
     ]
     core = CoreStatistics("c0", Keys((), ((),), 1), (statistic,), tuple(estimates))
     calibration = calibrate([core], Price(NoiseFamily.LAPLACE, Fraction(epsilon), Fraction(0)))
-    counts = np.bincount(np.clip(values, 0, most) // width, minlength=tree.places)[None, :]
+    counts = np.bincount(np.clip(values, 0, most) // (width // max(1, finer)), minlength=statistic.places)[None, :]
     found = []
     for _ in range(runs):
         exact = Exact(keys={}, sums={"s0": counts}, rows=1)
@@ -99,27 +112,35 @@ def selected(values: Integers, most: int, epsilon: float, parts: Parts, draw: np
     return found
 
 
-def by_opendp(values: Integers, most: int, epsilon: float, parts: Parts, runs: int) -> list[list[float]] | None:
-    """The quantiles by OpenDP's own mechanism, with equal parts of epsilon; None where it is not installed."""
+def by_opendp(
+    values: Integers, ends: list[int], epsilon: float, parts: Parts, runs: int, *, places: int = PLACES[0]
+) -> list[list[float]] | None:
+    """The quantiles by OpenDP's own mechanism, with equal parts of epsilon, as many runs over a range to each end.
+
+    None where it is not installed.
+    """
     try:
         dp = importlib.import_module("opendp.prelude")
     except ImportError:
         return None
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance(), dp.max_divergence()
-    candidates = np.linspace(0, most, min(most + 1, PLACES[0])).tolist()
     given = values.astype(float).tolist()
-    measurements = [
-        dp.binary_search_chain(
-            lambda scale, part=part: dp.m.make_private_quantile(
-                *space, candidates=candidates, alpha=float(part), scale=scale
-            ),
-            d_in=1,
-            d_out=epsilon / len(parts),
-        )
-        for part in parts
-    ]
-    return [[float(measurement(given)) for measurement in measurements] for _ in range(runs)]
+    found = []
+    for end in ends:
+        candidates = np.linspace(0, end, min(end + 1, places)).tolist()
+        measurements = [
+            dp.binary_search_chain(
+                lambda scale, part=part, candidates=candidates: dp.m.make_private_quantile(
+                    *space, candidates=candidates, alpha=float(part), scale=scale
+                ),
+                d_in=1,
+                d_out=epsilon / len(parts),
+            )
+            for part in parts
+        ]
+        found += [[float(measurement(given)) for measurement in measurements] for _ in range(-(-runs // len(ends)))]
+    return found
 
 
 def main() -> None:
@@ -132,13 +153,19 @@ def main() -> None:
     result = {}
     for name, values in read(given.data).items():
         most, runs = GREATEST[name], given.runs
-        for (asked, parts), epsilon in itertools.product(ASKED.items(), ("0.1", "1")):
+        for (asked, parts), epsilon in itertools.product(ASKED.items(), ("0.1", "0.5", "1", "2")):
             truth = np.quantile(values, [float(part) for part in parts])
-            ways = {
+            finer = FINER if most > PLACES[0] else 0
+            ends = [most + most * part // 100 for part in SHIFTS] if most > PLACES[0] else [most]
+            ways: dict[str, list[list[float]] | None] = {
+                "answered": from_tree(values, most, epsilon, parts, runs, finer=finer),
                 "tree": from_tree(values, most, epsilon, parts, runs),
                 "selections": [selected(values, most, float(epsilon), parts, draw) for _ in range(runs)],
-                "opendp": by_opendp(values, most, float(epsilon), parts, runs),
+                "opendp": by_opendp(values, ends, float(epsilon), parts, runs),
             }
+            if finer:
+                fine = finer * PLACES[0]
+                ways["opendp fine"] = by_opendp(values, ends, float(epsilon), parts, runs, places=fine)
             result[f"{asked} of {name} at {epsilon}"] = {
                 way: "not installed" if found is None else errors(np.array(found) - truth)
                 for way, found in ways.items()

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from mechanisms.consistency import CELLS_MAX, Lattice, chosen_lattice, sizes_of
 from mechanisms.measurement import Measurement, root_up
 from mechanisms.measurements.choices import ExponentialMechanism, PermuteAndFlip
+from mechanisms.measurements.drawn_ranks import GaussianRanks, LaplaceRanks
 from mechanisms.measurements.gaussian import GaussianMeasurement
 from mechanisms.measurements.gaussian_threshold import GaussianThresholdMeasurement
 from mechanisms.measurements.laplace import LaplaceMeasurement
@@ -75,6 +76,8 @@ class Family(ABC):
         """The levels of a core that are measured with this noise; None where only the finest one is. Reads no data."""
         if self.power is None or not core.levels or core.keys.domain is None or len(core.keys.domain) > CELLS_MAX:
             return None
+        if any(statistic.drawn is not None for statistic in core.statistics):
+            return None  # what is drawn in a group is not a sum
         return _lattice_of(core.keys.domain, core.levels, self.power, core.keys.groups_per_unit)
 
     def measurement_of_levels(
@@ -130,7 +133,8 @@ class _Laplace(Family):
         return core.keys.selection is None or core.keys.groups_per_unit == 1
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
-        return LaplaceMeasurement.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
+        kind = LaplaceMeasurement if statistic.drawn is None else LaplaceRanks
+        return kind.for_epsilon(core=core, statistic=statistic, share=share, epsilon=amount)
 
     def measurement_of_levels(
         self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
@@ -167,7 +171,8 @@ class _Gaussian(Family):
         return True
 
     def measurement(self, core: str, statistic: Statistic, *, share: Fraction, amount: Fraction) -> Measurement:
-        return GaussianMeasurement.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
+        kind = GaussianMeasurement if statistic.drawn is None else GaussianRanks
+        return kind.for_mu_squared(core=core, statistic=statistic, share=share, mu_squared=amount)
 
     def measurement_of_levels(
         self, core: CoreStatistics, statistic: Statistic, lattice: Lattice, *, share: Fraction, amount: Fraction
@@ -224,7 +229,13 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
             NoiseFamily.LAPLACE,
             PURE,
             preference=1,
-            measurements=(LaplaceMeasurement, TruncatedGeometricMeasurement, PermuteAndFlip, LaplaceLevels),
+            measurements=(
+                LaplaceMeasurement,
+                TruncatedGeometricMeasurement,
+                PermuteAndFlip,
+                LaplaceLevels,
+                LaplaceRanks,
+            ),
             unselected=ONE_GROUP,
             power=1,
         ),
@@ -238,6 +249,7 @@ FAMILIES: Mapping[NoiseFamily, Family] = registered(
                 WeightedThresholdMeasurement,
                 ExponentialMechanism,
                 GaussianLevels,
+                GaussianRanks,
             ),
             power=2,
         ),

@@ -15,9 +15,10 @@ __all__ = ["perturb"]
 def perturb(measurement: Measurement, exact_matrix: Integers, bits: BitSource) -> Perturbed:
     """The exact matrix with the measurement's noise; for a selection also which cells are kept.
 
-    Shape: cells x coordinates of the measurement's statistic, integers; the result is in units of its grid.
+    Shape: cells x sums of the measurement's statistic, integers; the result, cells x coordinates, is in units of its
+    grid.
     Ensures: run once per measurement and release. Never called again because a draw was unwelcome.
     """
     assert exact_matrix.ndim == 2
-    assert exact_matrix.shape[1] == measurement.statistic.coordinates
+    assert exact_matrix.shape[1] == measurement.statistic.summed
     return measurement.perturb(exact_matrix, bits)

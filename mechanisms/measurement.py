@@ -182,6 +182,11 @@ class Measurement(ABC):
         noise = self.noise(cells * coordinates, bits).reshape(cells, coordinates)
         return Perturbed(narrow(coarsen(narrow(exact), self.grid) + noise))
 
+    def replicated(self, values: Integers, draws: int, bits: BitSource) -> Floats:
+        """Released sums with fresh noise on top (draws x cells x coordinates), in floats: what else they might be."""
+        cells, coordinates = values.shape
+        return self.noise_of_cells(draws, cells, coordinates, bits) + values.astype(np.float64)
+
     def prepare(self) -> None:
         """Builds and checks what drawing needs, before anything is spent. ValueError when that cannot be done."""
         assert self.grid & (self.grid - 1) == 0

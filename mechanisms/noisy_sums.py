@@ -124,6 +124,8 @@ def _plain(value: object) -> Json:
         return _plain(value.value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
     assert value is None or isinstance(value, int | str | bool), "only plain fields are stored"
     return value
 
@@ -154,6 +156,10 @@ def _field(kind: object, value: Json) -> object:
         kind = next(part for part in typing.get_args(kind) if part is not type(None))
     if kind is Fraction:
         return Fraction(str(value))
+    if typing.get_origin(kind) is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise TypeError("a tuple is stored as its parts")
+        return tuple(_field(typing.get_args(kind)[0], one) for one in value)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):

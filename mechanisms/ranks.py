@@ -18,7 +18,17 @@ from mechanisms.interval import Floats, gaussian_two_sided
 from mechanisms.measurement import Law, Measurement
 from privacy.rank_tree import RankTree
 
-__all__ = ["WEIGHT_MAX", "consistent", "counts_below", "monotone", "nodes_of", "rank_deviation", "reach", "spread"]
+__all__ = [
+    "WEIGHT_MAX",
+    "consistent",
+    "counts_below",
+    "monotone",
+    "nodes_of",
+    "rank_deviation",
+    "reach",
+    "slopes",
+    "spread",
+]
 
 WEIGHT_MAX = 2.0
 """No count on a node takes part in a rank with a greater weight than this: quantiles.md."""
@@ -68,6 +78,33 @@ def monotone(below: Floats) -> Floats:
     above = np.maximum.accumulate(below, axis=-1)
     under = np.minimum.accumulate(below[..., ::-1], axis=-1)[..., ::-1]
     result: Floats = np.clip((above + under) / 2, 0.0, np.maximum(below[..., -1:], 0.0))
+    return result
+
+
+def slopes(measurement: Measurement, noisy: Floats, fraction: Fraction, at: Floats, used: int) -> tuple[Floats, Floats]:
+    """About how many places values lie apart for each row, below and above a position among the places.
+
+    Between the position and where the rank is one standard error of the tree away: nearer it does not see. Shape:
+    `noisy` counts on nodes in rows (... x nodes), `at` one position each.
+    """
+    tree = measurement.statistic.tree
+    assert tree is not None
+    smooth = monotone(counts_below(tree, noisy, used))
+    count = math.sqrt(measurement.variance()) * float(measurement.grid * measurement.unit)
+    most = count * float(spread(tree.branching, tree.levels, fraction).max())
+    place = np.minimum(at.astype(np.int64), used - 1)[..., None]
+    first, last = (np.take_along_axis(smooth, place + end, axis=-1)[..., 0] for end in (0, 1))
+    rank = first + (at - place[..., 0]) * (last - first)
+    below, above = (_position(smooth, rank + sign * most) for sign in (-1, 1))
+    return np.maximum(at - below, 0) / most, np.maximum(above - at, 0) / most
+
+
+def _position(smooth: Floats, rank: Floats) -> Floats:
+    """Where among the places so many rows lie below: within a place, rows are spread evenly."""
+    place = np.minimum((smooth[..., 1:] < rank[..., None]).sum(axis=-1), smooth.shape[-1] - 2)
+    before, after = (np.take_along_axis(smooth, place[..., None] + end, axis=-1)[..., 0] for end in (0, 1))
+    inside = np.where(after > before, (rank - before) / np.where(after > before, after - before, 1), 0.5)
+    result: Floats = place + np.clip(inside, 0, 1)
     return result
 
 

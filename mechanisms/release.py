@@ -204,7 +204,7 @@ def _by_place(places: object, statistic: Statistic, count: int) -> Integers:
     """Rows by place (cells x places) as their worth; anything else raises."""
     tree, units = statistic.tree, statistic.place_units
     assert tree is not None
-    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape != (count, tree.places):
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.shape != (count, statistic.places):
         raise TypeError
     # Sums of all places stay within 64 bits: the engine's adapter has compared them with the plan's bound.
     if places.size and int(places.max()) > ROWS_MAX * units:
@@ -213,12 +213,15 @@ def _by_place(places: object, statistic: Statistic, count: int) -> Integers:
 
 
 def _counted(statistic: Statistic, matrix: Integers) -> Integers:
-    """The sums that noise is added to: of ranks those of places on all nodes of the tree, or a coarser one."""
+    """The sums that noise is added to: of ranks those of places on all nodes of the tree, or a coarser one.
+
+    Where quantiles are drawn the places follow, among which they are."""
     tree = statistic.tree
     if tree is None:
         return matrix
     merged = matrix.shape[1] // tree.places
-    return nodes_of(tree, matrix.reshape(len(matrix), tree.places, merged).sum(axis=2))
+    nodes = nodes_of(tree, matrix.reshape(len(matrix), tree.places, merged).sum(axis=2))
+    return nodes if statistic.drawn is None else np.concatenate([nodes, matrix], axis=1)
 
 
 def _stacked(parts: Sequence[Integers], count: int, coordinates: int) -> Integers:

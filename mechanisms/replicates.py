@@ -44,8 +44,7 @@ def simulate(sums: Sequence[NoisySums], draws: int, *, bits: BitSource = _BITS) 
     for one in sums:
         if draws < 1 or not one.estimates or one.measurement.variance() > SPREAD_MAX**2:
             continue
-        noise = one.measurement.noise_of_cells(draws, len(one.values), one.values.shape[1], bits)
-        noisy = noise + one.values.astype(np.float64)
+        noisy = one.measurement.replicated(one.values, draws, bits)
         for estimate in one.estimates:
             columns[estimate.name] = simulate_column(one.measurement, estimate, noisy)
     return columns

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-__all__ = ["NODES_MAX", "PLACES", "RankTree", "shape_of"]
+__all__ = ["NODES_MAX", "PLACES", "Drawn", "RankTree", "coordinates_on", "shape_of"]
 
 PLACES = (4096, 1024, 256, 64)
 """How many places are made of a column that has more values than that: the most of them that all groups together may
@@ -19,6 +19,37 @@ NODES_MAX = 2**16
 """Most counts of one statistic over all groups: they are stored, and their noise is simulated."""
 
 _LEVELS_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Quantiles of a tree that are drawn one by one, beside noise on its counts: mechanisms/quantiles.md.
+
+    `between` are the fractions of those that may lie between two rows, `rows` of those that are a row; both rise. Each
+    place of the tree is divided into `finer` ones, among which they are drawn.
+    """
+
+    between: tuple[Fraction, ...]
+    rows: tuple[Fraction, ...]
+    finer: int
+
+    def __post_init__(self) -> None:
+        assert self.count
+        for fractions in (self.between, self.rows):
+            assert all(0 < fraction < 1 for fraction in fractions)
+            assert list(fractions) == sorted(set(fractions))
+        assert self.finer >= 1
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.between) + len(self.rows)
+
+    def place(self, fraction: Fraction, *, discrete: bool) -> int | None:
+        """The place of a quantile among them; None where it is not drawn."""
+        if discrete:
+            return len(self.between) + self.rows.index(fraction) if fraction in self.rows else None
+        return self.between.index(fraction) if fraction in self.between else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +96,11 @@ class RankTree:
     def nodes(self) -> int:
         """The intervals of all levels."""
         return sum(int(self.branching**level) for level in range(1, self.levels + 1))
+
+
+def coordinates_on(tree: RankTree | None, drawn: Drawn | None) -> int:
+    """How many numbers of a group are released of a tree and what is drawn beside it; one where there is no tree."""
+    return (1 if tree is None else tree.nodes) + (0 if drawn is None else drawn.count)
 
 
 def shape_of(places: int) -> tuple[int, int]:

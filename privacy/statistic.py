@@ -15,7 +15,7 @@ from typing import ClassVar, assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import Norm
 from privacy.policy import ColumnType, KeyValue
-from privacy.rank_tree import RankTree
+from privacy.rank_tree import Drawn, RankTree, coordinates_on
 from privacy.statistic_kind import Encoded, RowAdds, StatisticKind, coordinates_of, units_of_row
 from privacy.unit import Neighbouring
 
@@ -107,6 +107,8 @@ class Statistic:
     """Of products, how the second value becomes an integer; `encoding` is that of the first."""
     second_degree: int = 0
     """Of products, the degree of the second value; `degree` is that of the first."""
+    drawn: Drawn | None = None
+    """Of ranks, the quantiles that are drawn: after the nodes one coordinate for each is the place that it is in."""
 
     GONE: ClassVar[Mapping[str, int]] = {"weight": 1}
     """Fields that are gone, with the one value that each of them ever had: stored sums and the identities of releases
@@ -116,6 +118,7 @@ class Statistic:
         described = self.kind.described
         assert (self.tree is not None) == (described.row is RowAdds.NODES)
         assert (self.second is not None) == described.pairs
+        assert self.drawn is None or self.tree is not None
         match described.encoded:
             case Encoded.NEVER:
                 assert self.encoding is None
@@ -144,7 +147,7 @@ class Statistic:
             degree=self.degree,
             second_degree=self.second_degree,
             others=self.raised + self.lowered + self.counts_nulls,
-            nodes=1 if self.tree is None else self.tree.nodes,
+            nodes=coordinates_on(self.tree, self.drawn),
         )
 
     @property
@@ -167,6 +170,20 @@ class Statistic:
         """Of ranks, what the engine counts a whole row as: one, or its integer units where rows are scaled."""
         assert self.tree is not None
         return self.tree.worth if self.fractional else 1
+
+    @property
+    def places(self) -> int:
+        """Of ranks, how many places the engine counts rows by: those of the tree, or the finer ones of its draws."""
+        assert self.tree is not None
+        return self.tree.places * (1 if self.drawn is None else self.drawn.finer)
+
+    @property
+    def summed(self) -> int:
+        """How many true sums of a cell a measurement reads: its coordinates, or nodes and finer places."""
+        if self.drawn is None:
+            return self.coordinates
+        assert self.tree is not None
+        return self.tree.nodes + self.places
 
     @property
     def of_one_row(self) -> tuple[int, int]:

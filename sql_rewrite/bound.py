@@ -31,7 +31,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NormPower
 from privacy.policy import ColumnType, Dataset, KeyValue
-from privacy.rank_tree import RankTree
+from privacy.rank_tree import Drawn, RankTree, coordinates_on
 from privacy.refusal import Collector
 from privacy.statistic import (
     CoreStatistics,
@@ -289,7 +289,7 @@ class _Builder(Builder):
         integer, scaled = argument.type is ColumnType.INTEGER, not self.contribution.one_row
         if self._cells is None:
             check_hidden(family, self.trees)
-        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells, scaled=scaled)
+        tree, encoding, drawn = tree_of(family, limits, integer=integer, cells=self._cells, scaled=scaled)
         name = f"s{len(self.statistics)}"
         self._add(
             name,
@@ -300,6 +300,7 @@ class _Builder(Builder):
             text=f"{describe(family.argument)} clipped to [{number_text(limits[0])}, {number_text(limits[1])}]",
             encoding=encoding,
             tree=tree,
+            drawn=drawn,
         )
         self.ranked(family, argument, name, estimates)
 
@@ -387,6 +388,7 @@ class _Builder(Builder):
         distinct: Expression | None = None,
         second: tuple[Expression, Encoding, int] | None = None,
         tree: RankTree | None = None,
+        drawn: Drawn | None = None,
     ) -> None:
         """Adds a statistic whose vector of one unit in one cell is worth its allotted rows, `per_row` each, in L1.
 
@@ -407,7 +409,7 @@ class _Builder(Builder):
             degree=degree,
             second_degree=0 if second is None else second[2],
             others=raised + lowered + counts_nulls,
-            nodes=1 if tree is None else tree.nodes,
+            nodes=coordinates_on(tree, drawn),
         )
         levels = 1 if tree is None else tree.levels
         # A unit with one row is in one node of each level.
@@ -436,6 +438,7 @@ class _Builder(Builder):
                     second=None if second is None else second[1],
                     second_degree=0 if second is None else second[2],
                     tree=tree,
+                    drawn=drawn,
                 ),
                 argument=argument,
                 filter=condition,

@@ -27,6 +27,17 @@ def finer(encoding: Encoding, places: int) -> Encoding:
     return Encoding(encoding.offset, encoding.step / Fraction(2) ** places, lowest, highest)
 
 
+def places_within(statistic: Statistic) -> Encoding:
+    """How a value becomes the finer place among which quantiles are drawn: as many to each place of the tree."""
+    tree, encoding, drawn = statistic.tree, statistic.encoding, statistic.drawn
+    assert tree is not None
+    assert encoding is not None
+    assert drawn is not None
+    step = encoding.step / drawn.finer
+    offset = tree.lower + ((step - 1) if tree.whole else step) / 2
+    return Encoding(offset, step, 0, (encoding.highest + 1) * drawn.finer - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class BoundedStatistic:
     """A statistic with what the lowering needs: the clipped argument, the filter, and the bound per unit and cell.
@@ -52,6 +63,8 @@ class BoundedStatistic:
     @property
     def row_encoding(self) -> Encoding | None:
         """How the value of one row becomes an integer, before its unit is scaled to a norm."""
+        if self.statistic.drawn is not None:
+            return places_within(self.statistic)
         return None if self.statistic.encoding is None else finer(self.statistic.encoding, -self._doublings)
 
     @property

@@ -37,7 +37,7 @@ from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_normed import NormSums, Shape
-from sql_rewrite.lower_ranks import places_summed
+from sql_rewrite.lower_ranks import places_counted, places_summed
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
@@ -140,7 +140,7 @@ class _Lowering:
                 for i in range(b.statistic.coordinates)
             ),
             by_place=tuple(
-                StatementPlaces(b.statistic.name, b.statistic.tree.places, UNITS_MAX * b.statistic.place_units)
+                StatementPlaces(b.statistic.name, b.statistic.places, UNITS_MAX * b.statistic.place_units)
                 for b in self.bounded.statistics
                 if b.statistic.tree is not None
             ),
@@ -346,6 +346,8 @@ class _Lowering:
         return [under(bounded, part) for part in sums_of(bounded.statistic.kind).row(bounded)]
 
     def _rows_summed(self) -> Relation:
+        if len(self.bounded.statistics) == 1 and self.bounded.statistics[0].statistic.drawn is not None:
+            return places_counted(self._base(with_unit=False), self.bounded.statistics[0], keys=self.keys)
         columns = []
         for bounded in self.bounded.statistics:
             if bounded.statistic.tree is not None:

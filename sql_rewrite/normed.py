@@ -28,7 +28,7 @@ from typing import assert_never
 from privacy.aggregate import AggregateFunction
 from privacy.norms import NORM_GRAIN, NORM_MAX, Norm, NormOf, NormPower
 from privacy.policy import ColumnType, Dataset
-from privacy.rank_tree import RankTree
+from privacy.rank_tree import Drawn, RankTree, coordinates_on
 from privacy.statistic import Encoding, Estimate, Sensitivity, Statistic, StatisticKind
 from privacy.statistic_kind import coordinates_of
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic, finer
@@ -146,10 +146,11 @@ class NormedBuilder(Builder):
         if self._cells is None:
             check_hidden(family, self.trees)
         integer = argument.type is ColumnType.INTEGER
-        tree, encoding = tree_of(family, limits, integer=integer, cells=self._cells, scaled=True)
+        tree, encoding, drawn = tree_of(family, limits, integer=integer, cells=self._cells, scaled=True)
         name = self._add(
             StatisticKind.RANKS, self._norm(NormOf.ROWS, family.filter), condition=family.filter, argument=argument,
             encoding=encoding, text=_clipped_text(family.argument, *limits), rows=self.contribution.rows, tree=tree,
+            drawn=drawn,
         )  # fmt: skip
         self.ranked(family, argument, name, estimates)
 
@@ -255,6 +256,7 @@ class NormedBuilder(Builder):
         bounding: Bounding = Bounding.SCALED,
         second: tuple[Expression, Encoding, int] | None = None,
         tree: RankTree | None = None,
+        drawn: Drawn | None = None,
     ) -> str:
         """Adds a statistic. One under a norm gets its encoding and sensitivity from `at_norms`."""
         name = f"s{len(self.statistics)}"
@@ -266,7 +268,7 @@ class NormedBuilder(Builder):
             degree=degree,
             second_degree=0 if second is None else second[2],
             others=counts_nulls,
-            nodes=1 if tree is None else tree.nodes,
+            nodes=coordinates_on(tree, drawn),
         )
         self.statistics.append(
             BoundedStatistic(
@@ -284,6 +286,7 @@ class NormedBuilder(Builder):
                     second=None if second is None else second[1],
                     second_degree=0 if second is None else second[2],
                     tree=tree,
+                    drawn=drawn,
                 ),
                 argument=argument,
                 filter=condition,
@@ -384,10 +387,11 @@ def _size(item: BoundedStatistic) -> int:
 def _scaled(item: BoundedStatistic, contribution: NormedContribution, norm: Fraction, parts: int) -> BoundedStatistic:
     """The statistic where units are scaled to a norm by factors of so many binary places."""
     encoding, statistic = item.row_encoding, item.statistic
-    assert encoding is not None
     if statistic.tree is not None:
+        encoding = statistic.encoding
         # Of its own: so many that the weights of all rows of a table stay below 2^60, whatever stands beside it.
         parts = SCALED_PARTS
+    assert encoding is not None
     worth = norm * _size(item) * 2**parts
     cells, levels = contribution.cells, 1 if statistic.tree is None else statistic.tree.levels
     match contribution.power:

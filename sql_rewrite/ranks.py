@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from privacy.rank_tree import NODES_MAX, PLACES, RankTree, shape_of
+from privacy.aggregate import AggregateFunction
+from privacy.rank_tree import NODES_MAX, PLACES, Drawn, RankTree, shape_of
 from privacy.refusal import Refused
 from privacy.statistic import Encoding
 from sql_rewrite.builder import Family
@@ -23,10 +24,23 @@ _HIDDEN_TREES_MAX = 4
 """Trees of one core with hidden groups: each takes memory for every group that occurs, shown or not."""
 
 
+_DRAWN_MAX = 3
+"""Most quantiles of one argument that are drawn one by one: of more than that the tree alone is the better one."""
+
+_DRAWN_VALUES_MIN = 512
+"""Fewest values of whole numbers: of few, the tree mostly knows in which one a quantile is, and shows that it does."""
+
+_DRAWN_PLACES = 2**16
+"""Most places among which quantiles of all groups together are drawn: as many are grouped by, and kept in memory."""
+
+_DRAWN_KINDS = {AggregateFunction.QUANTILE: False, AggregateFunction.QUANTILE_DISCRETE: True}
+"""The aggregates that are drawn, and whether they are a row."""
+
+
 def tree_of(
     family: Family, limits: tuple[Fraction, Fraction], *, integer: bool, cells: int | None, scaled: bool
-) -> tuple[RankTree, Encoding]:
-    """The tree of a column between its bounds, and how a value becomes its place.
+) -> tuple[RankTree, Encoding, Drawn | None]:
+    """The tree of a column between its bounds, how a value becomes its place, and the quantiles that are drawn.
 
     As many places as there are whole numbers between the bounds, or else as many as all cells together may have; of
     hidden groups (no cells) the fewest. With `scaled` a row may weigh a part of one. A pure function of declarations.
@@ -48,10 +62,33 @@ def tree_of(
     else:
         assert cells is not None
         raise _too_many(family, cells)
+    drawn = None if cells is None else _drawn(family, tree, cells, wanted=wanted if integer else None)
     if not integer:
         step = (upper - lower) / tree.places or Fraction(1)
-        return tree, Encoding(lower + step / 2, step, 0, tree.places - 1)
-    return tree, Encoding(lower + Fraction(width - 1, 2), Fraction(width), 0, places - 1)
+        return tree, Encoding(lower + step / 2, step, 0, tree.places - 1), drawn
+    if drawn is not None:
+        # Finer places of whole numbers, as many to each place.
+        width = drawn.finer * math.ceil(Fraction(width, drawn.finer))
+        places = -(-wanted // width)
+    return tree, Encoding(lower + Fraction(width - 1, 2), Fraction(width), 0, places - 1), drawn
+
+
+def _drawn(family: Family, tree: RankTree, cells: int, *, wanted: int | None) -> Drawn | None:
+    """The quantiles that are drawn: where few are asked for, of a column with many values, and of public groups.
+
+    `wanted` is the number of values of whole numbers. A pure function of the text and of declarations.
+    """
+    asked = {(one.fraction, _DRAWN_KINDS.get(one.function)) for one in family.aggregates}
+    if len(asked) > _DRAWN_MAX or tree.lower == tree.upper or (wanted is not None and wanted < _DRAWN_VALUES_MIN):
+        return None
+    found: dict[bool, list[Fraction]] = {False: [], True: []}
+    for fraction, discrete in asked:
+        if fraction is None or discrete is None or not 0 < fraction < 1:
+            return None
+        found[discrete].append(fraction)
+    most = max(1, _DRAWN_PLACES // cells // tree.places)
+    finer = most if wanted is None else min(most, math.ceil(Fraction(wanted, tree.places)))
+    return Drawn(tuple(sorted(found[False])), tuple(sorted(found[True])), finer)
 
 
 def check_hidden(family: Family, trees: int) -> None:

@@ -7,17 +7,20 @@ what is true of the ends of the one place where the value lies needs no more tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mechanisms import ranks
 from mechanisms.estimators.estimator import GROUP_SIZES, Column, Estimator, ExpectedError
 from mechanisms.estimators.forms import encoding_of
 from mechanisms.interval import Floats
 from mechanisms.measurement import Integers, Measurement
+from mechanisms.measurements.drawn_ranks import draws_of, rank_scale
 from privacy.aggregate import AggregateFunction
 from privacy.rank_tree import RankTree
 from privacy.statistic import Statistic, StatisticKind
@@ -26,6 +29,12 @@ __all__ = ["ESTIMATORS", "Extreme", "Quantile"]
 
 _HIDDEN = 2.0
 """Standard errors of a rank: as many rows beyond an extreme quantile could be noise alone."""
+
+
+_KNOWN = 0.25
+"""A standard error of a rank, in rows: with less, the tree says which row it is, and values between rows are theirs."""
+
+_NONE = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,9 @@ class _Ranked(Estimator):
         """Of values spread evenly: the error of a rank, over the rows, times the range; of any, the whole range."""
         tree, encoding = _tree(measurement), encoding_of(measurement.statistic)
         width = float(tree.upper - tree.lower)
-        error = _deviation(measurement) * float(ranks.spread(tree.branching, tree.levels, self.fraction).max())
+        error, draw = self._rank_error(measurement), self._draw(measurement)
+        if draw is not None:
+            error = math.sqrt(2) * rank_scale(measurement, draws_of(measurement.statistic)[draw - tree.nodes])
         most = float(ranks.reach(measurement, self.fraction, alpha).max())
         return tuple(
             ExpectedError(
@@ -83,9 +94,12 @@ class _Ranked(Estimator):
         tree, used = _tree(measurement), encoding_of(measurement.statistic).highest + 1
         below = ranks.counts_below(tree, _rows(measurement, noisy.astype(np.float64)), used)
         smooth = ranks.monotone(below)
-        there = np.rint(below[..., -1]) >= 1
+        there = self._there(measurement, below)
         values = self._values(measurement, below, smooth)
         errors = self._errors(measurement, below, smooth)
+        draw = self._draw(measurement)
+        if draw is not None:
+            values, errors = _drawn(measurement, draw, noisy.astype(np.float64))
         first, last = self._open(measurement, below, alpha)
         lows, highs = _values_at(measurement, first, 0.0), _values_at(measurement, last, 1.0)
         lows, highs = np.minimum(lows, values), np.maximum(highs, values)
@@ -110,8 +124,32 @@ class _Ranked(Estimator):
         """The same values without intervals."""
         tree, used = _tree(measurement), encoding_of(measurement.statistic).highest + 1
         below = ranks.counts_below(tree, _rows(measurement, noisy), used)
-        values = self._values(measurement, below, ranks.monotone(below))
-        result: Floats = np.where(np.rint(below[..., -1]) >= 1, np.rint(values) if integer else values, np.nan)
+        draw = self._draw(measurement)
+        if draw is None:
+            values = self._values(measurement, below, ranks.monotone(below))
+        else:
+            values = _drawn_values(measurement, draw, noisy)
+        there = self._there(measurement, below)
+        result: Floats = np.where(there, np.rint(values) if integer else values, np.nan)
+        return result
+
+    def _rank_error(self, measurement: Measurement) -> float:
+        """The greatest standard error of its rank on the tree, in rows."""
+        tree = _tree(measurement)
+        return _deviation(measurement) * float(ranks.spread(tree.branching, tree.levels, self.fraction).max())
+
+    def _draw(self, measurement: Measurement) -> int | None:
+        """The coordinate of its own draw. None where it is not drawn, and where the tree knows every rank by itself."""
+        return None
+
+    def _there(self, measurement: Measurement, below: Floats) -> npt.NDArray[np.bool_]:
+        """Whether there is a row, as far as is known: where values are drawn the number of rows is less exact."""
+        tree, rows = _tree(measurement), below[..., -1]
+        if measurement.statistic.drawn is not None:
+            rows = rows + _HIDDEN * _deviation(measurement) * float(
+                ranks.spread(tree.branching, tree.levels, _NONE)[-1]
+            )
+        result: npt.NDArray[np.bool_] = np.rint(rows) >= 1
         return result
 
     # What tells quantiles apart
@@ -169,6 +207,14 @@ class Quantile(_Ranked):
     """
 
     discrete: bool = False
+
+    def _draw(self, measurement: Measurement) -> int | None:
+        drawn, tree = measurement.statistic.drawn, _tree(measurement)
+        if drawn is None:
+            return None
+        error = self._rank_error(measurement)
+        place = drawn.place(self.fraction, discrete=self.discrete)
+        return None if place is None or error < _KNOWN else tree.nodes + place
 
     def truth(self, values: Floats, *, nulls: int) -> float | None:
         """The definition."""
@@ -243,13 +289,38 @@ def _tree(measurement: Measurement) -> RankTree:
 
 
 def _rows(measurement: Measurement, noisy: Floats) -> Floats:
-    """Noisy counts in rows."""
-    return noisy * float(measurement.grid * measurement.unit)
+    """Noisy counts on nodes in rows."""
+    return noisy[..., : _tree(measurement).nodes] * float(measurement.grid * measurement.unit)
 
 
 def _deviation(measurement: Measurement) -> float:
     """The standard deviation of one count in rows."""
     return float(np.sqrt(measurement.variance())) * float(measurement.grid * measurement.unit)
+
+
+def _drawn_values(measurement: Measurement, coordinate: int, noisy: Floats) -> Floats:
+    """The middles of the places that were drawn."""
+    drawn = measurement.statistic.drawn
+    assert drawn is not None
+    tree, step = _tree(measurement), float(encoding_of(measurement.statistic).step) / drawn.finer
+    middle = (step - 1) / 2 if tree.whole else step / 2
+    result: Floats = np.clip(
+        float(tree.lower) + noisy[..., coordinate] * step + middle, float(tree.lower), float(tree.upper)
+    )
+    return result
+
+
+def _drawn(measurement: Measurement, coordinate: int, noisy: Floats) -> tuple[Floats, Floats]:
+    """The values that were drawn, and their errors: that of a rank, as densely as values lie there, and of a place."""
+    statistic, tree = measurement.statistic, _tree(measurement)
+    drawn, encoding = statistic.drawn, encoding_of(statistic)
+    assert drawn is not None
+    draw = draws_of(statistic)[coordinate - tree.nodes]
+    at = (noisy[..., coordinate] + 0.5) / drawn.finer
+    down, up = ranks.slopes(measurement, _rows(measurement, noisy), draw.fraction, at, encoding.highest + 1)
+    error = math.sqrt(2) * rank_scale(measurement, draw) * (down + up) / 2
+    inside = 0.0 if tree.whole and encoding.step == drawn.finer else 1 / (drawn.finer * math.sqrt(12))
+    return _drawn_values(measurement, coordinate, noisy), np.hypot(error, inside) * float(encoding.step)
 
 
 def _reached(fraction: Fraction, rows: Floats) -> Integers:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privacy.events import approximate, gaussian, laplace, selection
+from privacy.events import approximate, gaussian, laplace, ranges, selection
 from privacy.events.approximate import TruncatedGeometricEvent
 from privacy.events.event import Event
 from privacy.events.gaussian import GaussianEvent, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceEvent
+from privacy.events.ranges import GaussianRangesEvent, LaplaceRangesEvent
 from privacy.events.selection import BoundedRangeEvent, PermuteAndFlipEvent
 from privacy.values import Json
 
@@ -17,15 +18,23 @@ __all__ = [
     "BoundedRangeEvent",
     "Event",
     "GaussianEvent",
+    "GaussianRangesEvent",
     "GaussianThresholdEvent",
     "LaplaceEvent",
+    "LaplaceRangesEvent",
     "PermuteAndFlipEvent",
     "TruncatedGeometricEvent",
     "event_from_json",
     "event_to_json",
 ]
 
-KINDS: tuple[type[Event], ...] = (*laplace.EVENTS, *gaussian.EVENTS, *approximate.EVENTS, *selection.EVENTS)
+KINDS: tuple[type[Event], ...] = (
+    *laplace.EVENTS,
+    *gaussian.EVENTS,
+    *approximate.EVENTS,
+    *selection.EVENTS,
+    *ranges.EVENTS,
+)
 """Every event that may be charged."""
 
 _BY_KIND = {kind.kind: kind for kind in KINDS}

@@ -16,8 +16,8 @@ from fractions import Fraction
 from mechanisms.calibrate import Calibration, at_chosen_norms
 from mechanisms.families import NoiseFamily
 from mechanisms.measurement import plain_text
+from mechanisms.measurements.drawn_ranks import rank_error
 from mechanisms.norm_choice import NormChoice, choose
-from mechanisms.ranks import rank_deviation
 from mechanisms.released_table import ReleasedTable
 from privacy.composition import compose
 from privacy.events import Event
@@ -193,7 +193,7 @@ def noise_per_norm(core: BoundedCore, norm: Norm, calibration: Calibration) -> f
         held = statistic.sensitivity
         if statistic.tree is not None:
             # Of a rank in the middle, in rows.
-            found.append(rank_deviation(measurement) * statistic.tree.worth / float(held.linf))
+            found.append(rank_error(measurement) * statistic.tree.worth / float(held.linf))
             continue
         length = norm.power.choose(l1=float(held.l1), l2=math.sqrt(held.l2_squared))
         found.append(math.sqrt(measurement.variance()) * measurement.grid / length)

@@ -33,7 +33,14 @@ from mechanisms.measurements.levels import GaussianLevels, LaplaceLevels
 from mechanisms.measurements.truncated_geometric import TruncatedGeometricMeasurement
 from mechanisms.samplers import rounded_gaussian, rounded_laplace
 from privacy.composition import compose
-from privacy.events import GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
+from privacy.events import (
+    GaussianEvent,
+    GaussianRangesEvent,
+    GaussianThresholdEvent,
+    LaplaceEvent,
+    LaplaceRangesEvent,
+    TruncatedGeometricEvent,
+)
 from privacy.exact import Exact
 from privacy.norms import NormPower
 from privacy.policy import ColumnType, Table
@@ -47,6 +54,7 @@ from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Bounding
 from sql_rewrite.plan import Plan
 from tests.audit.different import Kept, kept_values, summed_values
+from tests.audit.drawn import check_draws, check_scores, on_nodes_alone
 from tests.audit.generate import Query, Scene, make_query, make_scene, owner_of, restricted, without_rows
 from tests.audit.interpreter import Contributions, contributions, stored, summed
 from tests.audit.levels import least_squares, nodes_of, whole
@@ -236,9 +244,9 @@ def _check_price(calibration: Calibration, price: Price) -> None:
     require(loss.delta <= price.delta, f"delta {loss.delta} above {price.delta}")
     for measurement in calibration.measurements:
         event, bound = measurement.event(), measurement.statistic.sensitivity
-        if isinstance(event, LaplaceEvent):
+        if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
             require(event.l1_sensitivity >= bound.l1, "the event forgets part of the L1 sensitivity")
-        elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+        elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
             require(event.l2_squared >= bound.l2_squared, "the event forgets part of the L2 sensitivity")
         else:
             require(bound.l1 == 1, "a geometric selection of groups that units share")
@@ -268,7 +276,7 @@ def check_side(side: Side, parts: Sequence[Contributions], units: frozenset[Any]
         worths = {one.name: 1 if one.tree is None else one.tree.worth for one in described.statistics}
         trees = {item.name: item.bound * worths[item.name] for item in statement.by_place}
         for call in found.calls:
-            zero = (0,) * call.measurement.statistic.coordinates
+            zero = (0,) * call.measurement.statistic.summed
             wanted = tuple(expected.get(key, {}).get(call.statistic, zero) for key in found.keys)
             different = [
                 f"{key}: expected {a}, got {b}"
@@ -304,15 +312,16 @@ def check_noise(call: Call) -> None:
     """The noise that was drawn is exactly the noise of the event that is charged."""
     measurement, event = call.measurement, call.event
     grid = measurement.grid
-    exact: Sequence[Sequence[int]] = call.exact
+    wide = on_nodes_alone(measurement.statistic)
+    exact: Sequence[Sequence[int]] = [row[:wide] for row in call.exact]
     if isinstance(measurement, LaplaceLevels | GaussianLevels):
         exact = nodes_of(measurement, exact)
     count = sum(len(row) for row in exact)
     bits = FixedBits(call.seed)
-    if isinstance(event, LaplaceEvent):
+    if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
         assert isinstance(measurement, LaplaceMeasurement)
         noise = rounded_laplace(scale=event.scale / grid, count=count, bits=bits)
-    elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+    elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
         assert isinstance(measurement, GaussianMeasurement)
         root = Fraction(math.isqrt(event.variance.numerator), math.isqrt(event.variance.denominator))
         require(root**2 == event.variance, "the variance is no square of a short number")
@@ -323,13 +332,15 @@ def check_noise(call: Call) -> None:
         require(event.epsilon == measurement.table.epsilon and event.delta == measurement.table.delta, "another table")
         noise = measurement.table.draw(count, bits)[0]
     flat = [value for row in exact for value in row]
-    drawn = [value for row in call.noisy for value in row]
+    drawn = [value for row in call.noisy for value in row[:wide]]
     wanted = [(value + grid // 2) // grid + int(step) for value, step in zip(flat, noise.tolist(), strict=True)]
     if isinstance(measurement, LaplaceLevels | GaussianLevels):
         width = len(exact[0])
         noisy = [wanted[start : start + width] for start in range(0, len(wanted), width)]
         wanted = [value for row in whole(least_squares(measurement, noisy)) for value in row]
     require(drawn == wanted, f"{measurement.name}: the noise is not that of the charged event")
+    if isinstance(event, LaplaceRangesEvent | GaussianRangesEvent):
+        check_draws(call, event, bits)
 
 
 # Two sides
@@ -370,13 +381,16 @@ def check_pair(one: Side, two: Side, tally: Tally) -> None:
             require(left.keys == right.keys, "the shown groups depend on data")
         every = list(dict.fromkeys([*left.keys, *right.keys]))
         for call, other in zip(left.calls, right.calls, strict=True):
-            zero = (0,) * call.measurement.statistic.coordinates
+            zero = (0,) * call.measurement.statistic.summed
             first = dict(zip(left.keys, call.exact, strict=True))
             second = dict(zip(right.keys, other.exact, strict=True))
             changes = [
                 [a - b for a, b in zip(first.get(key, zero), second.get(key, zero), strict=True)] for key in every
             ]
-            _check_distance(core, call, [change for row in changes for change in row], tally)
+            wide = on_nodes_alone(call.measurement.statistic)
+            _check_distance(core, call, [change for row in changes for change in row[:wide]], tally)
+            if call.measurement.statistic.drawn is not None:
+                check_scores(call, [(first.get(key, zero)[wide:], second.get(key, zero)[wide:]) for key in every])
             _check_coarse(call, first, second, every, zero)
 
 
@@ -409,7 +423,7 @@ def _check_distance(core: BoundedCore, call: Call, changes: Iterable[int], tally
 
 def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zero: tuple[int, ...]) -> None:
     """Sums that were rounded to the measurement's grid change by no more than the event says."""
-    grid, event = call.measurement.grid, call.event
+    grid, event, statistic = call.measurement.grid, call.event, call.measurement.statistic
 
     def coarse(value: int) -> int:
         return (value + grid // 2) // grid * grid
@@ -418,11 +432,13 @@ def _check_coarse(call: Call, first: Any, second: Any, every: Sequence[Any], zer
     if isinstance(call.measurement, LaplaceLevels | GaussianLevels):
         sides = [list(nodes_of(call.measurement, side)) for side in sides]
     changes = [
-        coarse(a) - coarse(b) for row, other in zip(*sides, strict=True) for a, b in zip(row, other, strict=True)
+        coarse(a) - coarse(b)
+        for row, other in zip(*sides, strict=True)
+        for a, b in list(zip(row, other, strict=True))[: on_nodes_alone(statistic)]
     ]
-    if isinstance(event, LaplaceEvent):
+    if isinstance(event, LaplaceEvent | LaplaceRangesEvent):
         require(sum(map(abs, changes)) <= event.l1_sensitivity, "levels or rounding to the grid are not in the event")
-    elif isinstance(event, GaussianEvent | GaussianThresholdEvent):
+    elif isinstance(event, GaussianEvent | GaussianThresholdEvent | GaussianRangesEvent):
         squares = sum(change**2 for change in changes)
         require(squares <= event.l2_squared, "levels or rounding to the grid are not in the event")
 

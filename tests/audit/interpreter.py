@@ -324,12 +324,20 @@ def on_nodes(bounded: BoundedStatistic, places: Sequence[int], weight: int) -> V
     """The interval of each level in which each of the unit's values lies, each with the same weight."""
     tree = bounded.statistic.tree
     assert tree is not None
+    drawn = bounded.statistic.drawn
+    finer = 1 if drawn is None else drawn.finer
     found: list[int] = []
     for level in range(1, tree.levels + 1):
-        width = tree.branching ** (tree.levels - level)
+        width = finer * tree.branching ** (tree.levels - level)
         counts = [0] * tree.branching**level
         for place in places:
             counts[place // width] += weight
+        found += counts
+    if drawn is not None:
+        # The places among which quantiles are drawn.
+        counts = [0] * (finer * tree.places)
+        for place in places:
+            counts[place] += weight
         found += counts
     return tuple(found)
 
@@ -351,6 +359,8 @@ def _held(total: int, lowest: int, highest: int, allotted: Fraction) -> int:
 def encoder(bounded: BoundedStatistic) -> Callable[[Mapping[tuple[str, str], Any]], int | None]:
     """The integer T of a statistic's argument, as a function of one row."""
     encoding, argument = bounded.statistic.encoding, bounded.argument
+    if bounded.statistic.drawn is not None:
+        encoding = bounded.row_encoding  # of the finer places
     assert encoding is not None
     assert argument is not None
     offset, step, lowest, highest = encoding.offset, encoding.step, encoding.lowest, encoding.highest

@@ -263,7 +263,7 @@ def check_normed_side(side: Side, references: Sequence[NormedReference], store: 
         expected = reference.cells(store.units)
         bounds = {item.name: item.bound for item in statement.sums}
         for call in found.calls:
-            zero = [(0, 0)] * call.measurement.statistic.coordinates
+            zero = [(0, 0)] * call.measurement.statistic.summed
             for key, row in zip(found.keys, call.exact, strict=True):
                 wanted = expected.get(key, {}).get(call.statistic, zero)
                 for place, (value, (low, high)) in enumerate(zip(row, wanted, strict=True)):

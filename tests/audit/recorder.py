@@ -68,7 +68,7 @@ class Recorder:
     def perturb(self, measurement: Measurement, exact_matrix: Integers, bits: BitSource) -> Perturbed:
         """In place of the gateway's function."""
         assert exact_matrix.ndim == 2
-        assert exact_matrix.shape[1] == measurement.statistic.coordinates
+        assert exact_matrix.shape[1] == measurement.statistic.summed
         seed = self.seed * 1_000 + len(self.calls)
         genuine = measurement.perturb(exact_matrix, FixedBits(seed))
         self.calls.append(
@@ -87,6 +87,9 @@ class Recorder:
             ]
             small = all(abs(x) < 2**59 for row in whole for x in row)
             values = np.array(whole, dtype=np.int64 if small else object).reshape(exact_matrix.shape)
+            tree = measurement.statistic.tree
+            if measurement.statistic.drawn is not None and tree is not None and genuine.values is not None:
+                values = np.concatenate([values[:, : tree.nodes], genuine.values[:, tree.nodes :]], axis=1)
         kept = None if genuine.kept is None else np.ones(len(exact_matrix), dtype=np.bool_)
         return Perturbed(values, kept)
 

@@ -22,6 +22,7 @@ def quantiles() -> None:
     world = scene([{"y": 2.0}, {"y": 9.0}, {"y": None}], bounds=("0", "10"))
     for unit in range(3):
         audited(world, "SELECT MEDIAN(y) FROM people", unit)
+        audited(world, "SELECT MEDIAN(y), COUNT(*) FROM people", unit)  # with others rows are counted in one pass
 
 
 FORCED: Mapping[str, Callable[[], object]] = {

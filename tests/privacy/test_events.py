@@ -18,8 +18,10 @@ from privacy.events import (
     BoundedRangeEvent,
     Event,
     GaussianEvent,
+    GaussianRangesEvent,
     GaussianThresholdEvent,
     LaplaceEvent,
+    LaplaceRangesEvent,
     PermuteAndFlipEvent,
     TruncatedGeometricEvent,
     event_from_json,
@@ -74,6 +76,23 @@ CASES = (
             falls=(),
         )
         for kind in (BoundedRangeEvent, PermuteAndFlipEvent)
+    ),
+    *(
+        Case(
+            kind(**noise, ranges_l1=Fraction(3), ranges_l2_squared=Fraction(4)),
+            st.builds(
+                kind,
+                **dict.fromkeys(noise, _POSITIVE),
+                ranges_l1=st.fractions(min_value=Fraction(21), max_value=Fraction(100), max_denominator=10**6),
+                ranges_l2_squared=_POSITIVE,
+            ),
+            grows=(next(iter(noise)), "ranges_l2_squared", *(["ranges_l1"] if kind is LaplaceRangesEvent else [])),
+            falls=(list(noise)[1],),
+        )
+        for kind, noise in (
+            (LaplaceRangesEvent, {"l1_sensitivity": Fraction(3), "scale": Fraction(7)}),
+            (GaussianRangesEvent, {"l2_squared": Fraction(3), "variance": Fraction(7)}),
+        )
     ),
 )
 EVENTS = st.one_of([case.events for case in CASES])
