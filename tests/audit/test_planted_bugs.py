@@ -21,8 +21,8 @@ def quantiles() -> None:
     """Medians of a few persons, one of whom has no value; the least of these data on which a tree can be wrong."""
     world = scene([{"y": 2.0}, {"y": 9.0}, {"y": None}], bounds=("0", "10"))
     for unit in range(3):
+        audited(world, "SELECT MEDIAN(y), MIN(y) FROM people", unit)  # from the tree alone
         audited(world, "SELECT MEDIAN(y) FROM people", unit)
-        audited(world, "SELECT MEDIAN(y), COUNT(*) FROM people", unit)  # with others rows are counted in one pass
 
 
 FORCED: Mapping[str, Callable[[], object]] = {
