@@ -32,7 +32,10 @@ _ROWS, _VALUE, _KEY = "rows_of_keys", "value_of_keys", "key_of_rows_"
 _SLOTS = {"expressions", "from_", "joins", "where"}
 _ABOVE = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Literal)
 """What is NULL where one of its operands is."""
-_CALLS = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop)
+_CALLS = (
+    exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop,
+    exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile,
+)  # fmt: skip
 """Aggregates that are NULL of no rows."""
 
 

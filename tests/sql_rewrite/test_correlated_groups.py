@@ -11,11 +11,12 @@ from sql_rewrite.plan_key import core_key
 from tests.sql_rewrite.datasets import CLINIC
 
 
-def test_it_is_the_join_with_released_groups() -> None:
+@pytest.mark.parametrize("value", ["AVG(q.salary)", "QUANTILE_CONT(q.salary, 0.95) / 2", "QUANTILE(q.salary, 0.5)"])
+def test_it_is_the_join_with_released_groups(value: str) -> None:
     """Shows the same stage and the same release as the LEFT JOIN that it stands for."""
-    nested = "SELECT COUNT(*) FROM people p WHERE salary > (SELECT AVG(q.salary) FROM people q WHERE q.sex = p.sex)"
+    nested = f"SELECT COUNT(*) FROM people p WHERE salary > (SELECT {value} FROM people q WHERE q.sex = p.sex)"
     joined = (
-        "SELECT COUNT(*) FROM people p LEFT JOIN (SELECT q.sex AS s, AVG(q.salary) AS a FROM people q GROUP BY q.sex) "
+        f"SELECT COUNT(*) FROM people p LEFT JOIN (SELECT q.sex AS s, {value} AS a FROM people q GROUP BY q.sex) "
         "AS g ON p.sex = g.s WHERE salary > g.a"
     )
     one, two = lift(nested, CLINIC), lift(joined, CLINIC)
@@ -35,6 +36,7 @@ def test_it_is_the_join_with_released_groups() -> None:
         "salary > (SELECT q.salary FROM people q WHERE q.sex = p.sex)",
         "salary > (SELECT AVG(q.salary + p.salary) FROM people q WHERE q.sex = p.sex)",
         "salary > (SELECT COUNT(*) + 1 FROM people q WHERE q.sex = p.sex)",
+        "salary > (SELECT QUANTILE_CONT(q.salary, [0.5, 0.9]) FROM people q WHERE q.sex = p.sex)",
     ],
 )
 def test_other_values_of_groups_are_refused(condition: str) -> None:
