@@ -87,6 +87,8 @@ def rows_of_constants(item: exp.Expr, relation: str, lift: Lift, dataset: Datase
             "use fewer rows, or ask the owner for a public table",
             position=text.position(item),
         )
+    if not cells:
+        raise _refusal(text, item, "It has no rows: the series ends before its first value.")
     columns = []
     typed: list[tuple[Expression, ...]] = []
     for place, name in enumerate(names):

@@ -52,6 +52,10 @@ _OPERATORS = frozenset(
         Kind.DIV, Kind.DPIPE, Kind.LIKE, Kind.ILIKE, Kind.BETWEEN, Kind.IS, Kind.DCOLON, Kind.NOT, Kind.ESCAPE,
     )
 )  # fmt: skip
+_LISTS = frozenset((Kind.SELECT, Kind.GROUP_BY, Kind.ORDER_BY, Kind.PARTITION_BY))
+_ENDS = frozenset((Kind.COMMA, Kind.R_PAREN, Kind.SEMICOLON))
+"""What follows these where nothing is listed. The parser drops such a clause, and the engine refuses it."""
+
 _GAPS = ("", " ")
 """What mostly is between two tokens."""
 
@@ -89,9 +93,11 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
         # UNKNOWN as NULL behind IS and NOT; everywhere else it has been made a name.
         if kind is Kind.UNKNOWN:
             raise _unknown(text.token_position(token))
-        if kind is Kind.PLUS and before not in _LEFT:
+        if (kind is Kind.PLUS and before not in _LEFT) or (kind in _ENDS and before in _LISTS):
             raise _misread(text.token_position(token))
         before = kind
+    if before in _LISTS:
+        raise _misread(text.token_position(tokens[-1]))
 
 
 def _foreign(token: Token, text: Text) -> bool:

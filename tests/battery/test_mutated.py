@@ -34,6 +34,15 @@ FAULTS = (
     ("shop", "SELECT MODE() WITHIN GROUP () FROM customers"),
     ("tpch", "SELECT * - lineitem FETCH FIRST 5 ROWS ONLY"),
     (
+        "sensors",
+        "SELECT COUNT(*) FROM readings r JOIN (SELECT SUM(value) AS mean FROM readings GROUP BY ) m ON m.kind = r.kind "
+        "WHERE r.value > m.mean",
+    ),
+    (
+        "shop",
+        "SELECT i.least, COUNT(*) FROM customers c, range(2020, 90, 10) AS i(least) WHERE c.age >= i.least GROUP BY 1",
+    ),
+    (
         "clinic",
         "SELECT region, patients / hospitals AS per_hospital FROM (SELECT hospital_id, COUNT(*) AS hospitals "
         "FROM hospitals GROUP BY region) h JOIN (SELECT region, COUNT(*) AS patients FROM patients GROUP BY region) p "
