@@ -38,10 +38,10 @@ Lowered = Callable[[Expression], tuple[float, float, int]]
 """Row and vector time of an expression, and its operators."""
 
 _DISTINCT_SHARE = 8
+"""Times that a value of COUNT(DISTINCT) is hashed, compared and added up more than a value of a sum."""
 
 _BESIDE_SHARE = 8
 """What comparing two values side by side takes, in units of grouping by the unit (500 ns measured at most)."""
-"""Times that a value of COUNT(DISTINCT) is hashed, compared and added up more than a value of a sum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@
 
 Claim. For each row that an aggregate reads, the narrowed argument has the value that the argument has once its columns
 are clipped to their declared bounds; except that what conditions prove to lie beyond declared bounds is clipped to
-where it was clipped before, and a value that is compared with a column is clipped to that column's declared bounds.
+where it was clipped before, a value that is compared with a column is clipped to that column's declared bounds, and
+what is computed of columns beyond theirs is moved nearer to its stored value (mechanisms/bounding.md).
 Proof: clipping to [l, u] keeps the order, so values of [a, b] become values of [clip(a), clip(b)], which is what the
 column is clipped to instead. A branch of CASE is read where its condition is TRUE and those before it are not.
 

@@ -221,7 +221,10 @@ def content_keys(computed: UnitRows) -> tuple[str, ...]:
 
 
 def rows_of_unit(sources: Sequence[Source]) -> int:
-    """The most rows of one unit in the join of these sources: joins on the unit and constants multiply, no others."""
+    """The most rows of one unit in the join of these sources.
+
+    Joins on the unit, rows of constants, and public tables that no key joins multiply them; no others do.
+    """
     return prod([source.table.rows_stored for source in _multiplied(sources)]) * _times_met(sources)
 
 
