@@ -89,40 +89,42 @@ def choose(
         tail = norm_tail(noisy, octave, deviation, _sizes(edges, cells, power, of, light), laplace=laplace)
         first = tail.last + 1
         end = first + tail.laws.shape[1]
-        models.append(_Model(tail, _sizes(_middles(end, most), cells, power, of, light)))
+        for inside in _PLACES:
+            place = _norms_in_bins(end, most, inside)
+            models.append(_Model(tail, place, _sizes(place, cells, power, of, light)))
     norms = np.minimum(2.0 ** (np.arange(_LEVELS * end) / (_LEVELS * BINS_PER_OCTAVE)), most)
-    kept_off = _kept_off(norms, end, most)
     body = np.maximum(noisy[:first], 0)
     noise = (noise_per_norm * norms) ** 2
     # Of several views the product: a sum would follow the one that expects most.
-    loss = math.prod(model.loss(kept_off, body, noise, cells) for model in models)
+    loss = math.prod(model.loss(norms, body, noise, cells) for model in models)
     best = int(np.argmin(loss))
-    found = [model.cut(kept_off[best], body, deviation) for model in models]
+    found = [model.cut(float(norms[best]), body, deviation) for model in models]
     (cut, error), (share, share_error), (size, _) = (_mixed(parts) for parts in zip(*found, strict=True))
     return NormChoice(float(norms[best]), cut, error, min(share, 1.0), min(share_error, 1.0), size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The tail under one view of what units of each norm add, and these sizes by bins."""
+    """The tail under one view of what units of each norm add and of where in a bin they are: norms and sizes by bins."""
 
     tail: Tail
+    norms: Floats
     sizes: Floats
 
-    def loss(self, kept_off: Floats, body: Floats, noise: Floats, cells: int) -> Floats:
+    def loss(self, norms: Floats, body: Floats, noise: Floats, cells: int) -> Floats:
         """The expected error of a cell at each norm."""
         tail, first = self.tail, len(body)
-        lost = kept_off * self.sizes
+        lost = self._kept_off(norms) * self.sizes
         cut = lost[:, :first] @ body + tail.laws @ lost[:, first:].T
         # A law says how many units to expect: their number varies around that by its root.
         chance = tail.laws @ (lost[:, first:] ** 2).T
         loss: Floats = tail.weights @ np.sqrt((cut * cut + chance) / cells**2 + noise)
         return loss
 
-    def cut(self, kept_off: Floats, body: Floats, deviation: float) -> tuple[tuple[float, float], ...]:
+    def cut(self, norm: float, body: Floats, deviation: float) -> tuple[tuple[float, float], ...]:
         """At one norm what is cut, the part of the whole that it is, and what a unit adds; each with its variance."""
         tail, first = self.tail, len(body)
-        lost, weights = kept_off * self.sizes, self.tail.weights
+        lost, weights = self._kept_off(np.array([norm]))[0] * self.sizes, self.tail.weights
         cut = lost[:first] @ body + tail.laws @ lost[first:]
         chance = tail.laws @ lost[first:] ** 2
         total = self.sizes[:first] @ body + tail.laws @ self.sizes[first:]
@@ -136,6 +138,11 @@ class _Model:
         share_spread += float(weights @ (chance / total**2))
         size = max(0.0, float(weights @ total) - mean) / units
         return (mean, spread + noise), (share, share_spread + share_noise), (size, 0.0)
+
+    def _kept_off(self, norms: Floats) -> Floats:
+        """The part of a unit of each bin that scaling to each norm takes away."""
+        kept_off: Floats = np.maximum(0.0, 1 - norms[:, None] / self.norms[None, :])
+        return kept_off
 
 
 def _mixed(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -151,17 +158,19 @@ def _moments(values: Floats, weights: Floats) -> tuple[float, float]:
     return mean, float(weights @ (values - mean) ** 2)
 
 
-def _kept_off(norms: Floats, end: int, most: float) -> Floats:
-    """The part of a unit of each bin that scaling to each norm takes away."""
-    kept_off: Floats = np.maximum(0.0, 1 - norms[:, None] / _middles(end, most)[None, :])
-    return kept_off
+_PLACES = (0.5, 0.0)
+"""How far below a bin's end its units are, as a part of the bin, in two views: in its middle, or all of them at its end.
+
+Everybody who has one row in each of four groups has the norm 2, an end. The distance between the views counts in the
+error of what is cut.
+"""
 
 
-def _middles(end: int, most: float) -> Floats:
+def _norms_in_bins(end: int, most: float, below: float) -> Floats:
     """A norm inside each bin; units that a law has beyond the greatest norm have that one."""
-    middle: Floats = 2.0 ** ((np.arange(end) - 0.5) / BINS_PER_OCTAVE)
-    middle[0] = 1.0
-    return np.minimum(middle, most)
+    norms: Floats = 2.0 ** ((np.arange(end) - below) / BINS_PER_OCTAVE)
+    norms[0] = 1.0
+    return np.minimum(norms, most)
 
 
 _LIGHT = 0.5
