@@ -105,7 +105,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The tail under one view of what units of each norm add and of where in a bin they are: norms and sizes by bins."""
+    """The tail under one view of what units of each norm add and of where in a bin they are, as norms and sizes."""
 
     tail: Tail
     norms: Floats
@@ -159,7 +159,7 @@ def _moments(values: Floats, weights: Floats) -> tuple[float, float]:
 
 
 _PLACES = (0.5, 0.0)
-"""How far below a bin's end its units are, as a part of the bin, in two views: in its middle, or all of them at its end.
+"""How far below a bin's end its units are, as a part of the bin, in two views: in its middle, or all at its end.
 
 Everybody who has one row in each of four groups has the norm 2, an end. The distance between the views counts in the
 error of what is cut.

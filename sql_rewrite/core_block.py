@@ -33,6 +33,7 @@ from sql_rewrite.modes import Mode, ModeReader
 from sql_rewrite.narrowed_values import narrowed_core
 from sql_rewrite.plan import Aggregate, Chosen, Core
 from sql_rewrite.preserved import check_preserved
+from sql_rewrite.public_ranges import with_public_ranges
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.select_list import SelectList
@@ -122,7 +123,8 @@ class CoreBlock:
         self._check_number(keys)
         named_keys = self._name_keys(keys)
         named = self._name_aggregates(found, grouped=bool(named_keys))
-        return narrowed_core(Core("", self.names.sources, where, named_keys, named))
+        core = narrowed_core(Core("", self.names.sources, where, named_keys, named))
+        return with_public_ranges(core, self.names.dataset)
 
     def _mode(self, calls: list[exp.Expr], keys: GroupKeyReader) -> Mode:
         """What the calls of MODE ask for. Errors: Refused."""

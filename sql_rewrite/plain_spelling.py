@@ -109,14 +109,17 @@ def _pivoted(aggregate: exp.Expr, field: exp.In, names: list[str], query: exp.Se
     if not isinstance(aggregate, exp.AggFunc) or not isinstance(key, exp.Column | exp.Identifier):
         return None
     read = {key.name.lower(), *(column.name.lower() for column in aggregate.find_all(exp.Column))}
-    if not values or not all(isinstance(value, exp.Literal) for value in values) or not read <= _folded(names):
+    if not values or not all(isinstance(value, exp.Literal | exp.Boolean) for value in values):
+        return None
+    if not read <= _folded(names):
         return None
     left = [name for name in names if name.lower() not in read]
     shown: list[exp.Expr] = [exp.column(name) for name in left]
     for value in values:
         same = exp.EQ(this=exp.column(key.name), expression=value.copy())
         found = exp.Filter(this=aggregate.copy(), expression=exp.Where(this=same))
-        shown.append(exp.Alias(this=found, alias=exp.to_identifier(value.name, quoted=True)))
+        name = str(value.this).lower() if isinstance(value, exp.Boolean) else value.name
+        shown.append(exp.Alias(this=found, alias=exp.to_identifier(name, quoted=True)))
     written = exp.Select(expressions=shown, from_=exp.From(this=_nested(query, "pivoted")))
     if left:
         written.set("group", exp.Group(expressions=[exp.column(name) for name in left]))

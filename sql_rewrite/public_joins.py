@@ -36,7 +36,7 @@ from sql_rewrite.plan import Constants, Join, Source
 from sql_rewrite.rows import Rows
 from sql_rewrite.sources import Entry, SourceNames, View, reference
 
-__all__ = ["as_constants", "compares", "partners", "shares"]
+__all__ = ["KNOWN_CELLS_MAX", "as_constants", "compares", "partners", "shares"]
 
 KNOWN_CELLS_MAX = 20_000
 """Most values of a public table that are looked at one by one."""

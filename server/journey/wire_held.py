@@ -9,7 +9,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from mechanisms.released_table import ReleasedTable
+from privacy.aggregate import AggregateFunction
 from privacy.refusal import Finding
+from privacy.statistic_kind import StatisticKind
 from server.journey.nobody import of_nobody
 from sql_rewrite.bound import BoundedCore
 
@@ -30,22 +32,30 @@ def _of_core(core: BoundedCore, table: ReleasedTable) -> Iterator[Finding]:
     for sums in table.sums or ():
         for estimate in sums.estimates:
             ends = sums.held_to(estimate)
-            if ends is None or estimate.name not in texts:
-                continue
+            if ends is None or estimate.name not in texts or estimate.kind is AggregateFunction.PRESENT:
+                continue  # what a presence does not tell is said of each of them (`presence_by_count`)
             column = columns[estimate.name]
             cells = zip(column.numbers, column.lows, column.highs, strict=True)
-            rows = [row for row, cell in enumerate(cells) if _says_nothing(*cell, ends)]
+            ranked = estimate.kind.statistic is StatisticKind.RANKS
+            rows = [row for row, cell in enumerate(cells) if _says_nothing(*cell, ends, ranked=ranked)]
             nobody = of_nobody(table, sums, estimate) if rows else ()
             held = sum(not nobody[row] for row in rows)  # another warning counts groups of nobody
             if held:
                 yield _finding(texts[estimate.name], held, len(column.values), ends)
 
 
-def _says_nothing(value: float | None, low: float | None, high: float | None, ends: tuple[float, float]) -> bool:
+def _says_nothing(
+    value: float | None, low: float | None, high: float | None, ends: tuple[float, float], *, ranked: bool
+) -> bool:
+    """Whether a value is no more than an end, or its interval all of the range.
+
+    No noise carries a quantile to an end: it is one where the rows are there, and its interval tells.
+    """
     least, most = ends
     if value is None:  # a correlation of noise: no value follows from the noisy sums, and all are possible
         return low is not None and high is not None and high - low >= (most - least) * _NEARLY
-    if math.isclose(value, least, abs_tol=1e-12 * (most - least)) or math.isclose(value, most):
+    at_end = math.isclose(value, least, abs_tol=1e-12 * (most - least)) or math.isclose(value, most)
+    if at_end and not ranked:
         return True
     return low is not None and high is not None and high - low >= (most - least) * _NEARLY
 

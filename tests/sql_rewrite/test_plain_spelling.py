@@ -20,6 +20,9 @@ SAME = [
     (f"SELECT * FROM ({COUNTED}) PIVOT (SUM(n) FOR sex IN ('male', 'female')) AS p",
      "SELECT * FROM (SELECT smoker, SUM(n) FILTER (WHERE sex = 'male') AS male, SUM(n) FILTER (WHERE sex = 'female') "
      f"AS female FROM ({COUNTED}) AS pivoted GROUP BY smoker) AS p"),
+    (f"SELECT * FROM ({COUNTED}) PIVOT (SUM(n) FOR smoker IN (true, false)) AS p",
+     'SELECT * FROM (SELECT sex, SUM(n) FILTER (WHERE smoker = true) AS "true", SUM(n) FILTER (WHERE smoker = false) '
+     f'AS "false" FROM ({COUNTED}) AS pivoted GROUP BY sex) AS p'),
     ("SELECT * FROM (SELECT SUM(age) AS a, SUM(hours) AS h FROM people) UNPIVOT (x FOR what IN (a, h)) AS p",
      "SELECT * FROM (SELECT what, CASE what WHEN 'a' THEN a WHEN 'h' THEN h END AS x FROM (SELECT SUM(age) AS a, "
      "SUM(hours) AS h FROM people) AS unpivoted, (VALUES ('a'), ('h')) AS labels(what) "
