@@ -24,9 +24,10 @@ from privacy.statistic import Choice, CoreStatistics, Keys, Statistic
 from sql_rewrite.contribution import Contribution, contribution_of, parts_of_unit
 from sql_rewrite.expressions import describe
 from sql_rewrite.keys import cells_most
-from sql_rewrite.plan import Chosen, Core, contribution_bound
+from sql_rewrite.plan import Chosen, Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.syntax import populated
+from sql_rewrite.unit_facts import contribution_bound
 
 __all__ = [
     "KEPT_MAX",

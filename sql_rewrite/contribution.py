@@ -19,7 +19,8 @@ from fractions import Fraction
 from privacy.bounds import AutomaticContribution
 from privacy.norms import NormPower
 from sql_rewrite.expressions import columns_of
-from sql_rewrite.plan import Core, contribution_bound, rows_of_unit, steady_relations
+from sql_rewrite.plan import Core
+from sql_rewrite.unit_facts import contribution_bound, rows_of_unit, steady_relations
 
 __all__ = [
     "FINE",
@@ -140,7 +141,7 @@ def contribution_of(
 ) -> Contribution | NormedContribution:
     """What one unit may add to a core with that many public cells (None: keys that are not public).
 
-    Where the keys read what is the same in all rows of a unit (plan.py), it has one group, whatever its number of
+    Where the keys read what is the same in all rows of a unit (unit_facts.py), it has one group, whatever its number of
     rows. Norms of that power are chosen where bounds are automatic and groups can be selected; this names none yet.
     """
     bound = contribution_bound(core.sources)

@@ -34,9 +34,9 @@ from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, describe, needs_wide
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
-from sql_rewrite.plan import paired_rows, pieces, rows_tried, times_tried
 from sql_rewrite.refuse import refuse
 from sql_rewrite.statistics.registry import sums_of
+from sql_rewrite.unit_facts import paired_rows, pieces, rows_tried, times_tried
 
 __all__ = [
     "OPERATORS_MAX",

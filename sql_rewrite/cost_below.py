@@ -16,13 +16,8 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.expressions import Expression
-from sql_rewrite.plan import (
-    Source,
-    UnitBranch,
-    UnitFunction,
-    UnitGroups,
-    UnitRows,
-    UnitValue,
+from sql_rewrite.plan import Source, UnitBranch, UnitFunction, UnitGroups, UnitRows, UnitValue
+from sql_rewrite.unit_facts import (
     constant_per_unit,
     content_keys,
     paired_rows,

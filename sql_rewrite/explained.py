@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from privacy.policy import ColumnType, Dataset, Table
 from sql_rewrite.bounded import BoundedCore
 from sql_rewrite.expressions import ColumnRef, Expression, columns_of, describe, interval_of, number_text
-from sql_rewrite.plan import Plan, Source, UnitGroups, UnitRows, UnitUnion, names_unit, rows_of_unit
+from sql_rewrite.plan import Plan, Source, UnitGroups, UnitRows, UnitUnion
+from sql_rewrite.unit_facts import names_unit, rows_of_unit
 
 __all__ = ["Facts", "Node", "Range", "explain_core", "explain_outer"]
 

@@ -23,7 +23,7 @@ from sql_rewrite.full_joins import write_out as write_full
 from sql_rewrite.joins import SOURCES_MAX
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.lifting import Items, Lifting, Tables
-from sql_rewrite.plan import Source, names_unit
+from sql_rewrite.plan import Source
 from sql_rewrite.public import is_constant_relation
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import Form, Released, check_name, column, hidden_columns, quoted
@@ -34,6 +34,7 @@ from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.sources import reference
 from sql_rewrite.syntax import consume
 from sql_rewrite.text import Text
+from sql_rewrite.unit_facts import names_unit
 
 __all__ = ["FromItems", "alias_columns", "mixed", "renamed"]
 

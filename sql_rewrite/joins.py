@@ -7,8 +7,8 @@ is declared unique, from any column of that type: attaching verifies that its va
 Two relations of rows about people are also joined where both sides are the unit's key. Claim: the join is unit-local.
 Proof: two rows meet only where their units are equal, so every row of the join belongs to that one unit, and the rows
 of unit u are the pairs of u's own rows on either side; a row that an outer join keeps belongs to its own unit. The
-rows of a unit multiply, and so do the bounds of what is stored and of what counts (plan.py); a bound per unit above
-holds whatever the multiplicities are. A reference to another person, such as a manager, is no such path.
+rows of a unit multiply, and so do the bounds of what is stored and of what counts (unit_facts.py); a bound per unit
+above holds whatever the multiplicities are. A reference to another person, such as a manager, is no such path.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sql_rewrite.join_links import (
     refers,
     with_partners,
 )
-from sql_rewrite.plan import Join, Source, rows_of_unit
+from sql_rewrite.plan import Join, Source
 from sql_rewrite.public_joins import as_constants
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
@@ -48,6 +48,7 @@ from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, ref
 from sql_rewrite.stage_joins import beside, join_released, keeps_left_out
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.text import Text
+from sql_rewrite.unit_facts import rows_of_unit
 
 __all__ = ["SOURCES_MAX", "resolve_sources"]
 

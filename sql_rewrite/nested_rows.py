@@ -21,7 +21,6 @@ from sql_rewrite.joins import resolve_sources
 from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifting import SELECT_SLOTS, Lifting
 from sql_rewrite.membership import Membership
-from sql_rewrite.plan import names_unit
 from sql_rewrite.refuse import refuse
 from sql_rewrite.repeated_rows import Side, by_numbers, repeats
 from sql_rewrite.row_unions import united
@@ -31,6 +30,7 @@ from sql_rewrite.scope import Scope
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.syntax import consume
+from sql_rewrite.unit_facts import names_unit
 from sql_rewrite.unit_groups import Scalar, UnitBlock
 from sql_rewrite.unit_windows import windowed
 from sql_rewrite.window_blocks import window_block

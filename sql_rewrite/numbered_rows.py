@@ -16,8 +16,9 @@ from typing import assert_never
 from privacy.bounds import AutomaticContribution, ContributionBound
 from privacy.policy import Table
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of
-from sql_rewrite.plan import Placement, Source, UnitPlace, constant_per_unit
+from sql_rewrite.plan import Placement, Source, UnitPlace
 from sql_rewrite.sources import both
+from sql_rewrite.unit_facts import constant_per_unit
 
 __all__ = ["limited", "most_rows"]
 

@@ -16,7 +16,7 @@ these columns, which is counted over all rows of the public table. Where these a
 `most_met` bounds them as it does constants, by every condition of the block.
 
 How many agree is a fact of the public table in this version of the data, which the snapshot holds; the identity of a
-release has both. The rows of a unit, and its bounds, multiply by `most` (plan.py): any bound is safe, because the
+release has both. The rows of a unit, and its bounds, multiply by `most` (unit_facts.py): any bound is safe, because the
 sensitivity follows from it, and what is stored of a unit is bounded by it in truth.
 """
 

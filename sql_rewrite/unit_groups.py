@@ -28,17 +28,7 @@ from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.narrowed_values import Narrowing, conditions_of
 from sql_rewrite.nested_block import NestedBlock
-from sql_rewrite.plan import (
-    Source,
-    UnitGroups,
-    UnitValue,
-    constant_per_unit,
-    contribution_bound,
-    leaves,
-    names_unit,
-    rows_bound,
-    rows_of_unit,
-)
+from sql_rewrite.plan import Source, UnitGroups, UnitValue
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
 from sql_rewrite.rows import Rows
@@ -47,6 +37,7 @@ from sql_rewrite.sources import SourceNames, reference
 from sql_rewrite.syntax import consume, populated, rebuilt, select_place, unbracketed
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import UnitCalls, written
+from sql_rewrite.unit_facts import constant_per_unit, contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of, renamed
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sql_rewrite.expressions import ColumnRef, Expression
-from sql_rewrite.plan import GROUPS, Source, UnitRows, names_unit
+from sql_rewrite.plan import GROUPS, Source, UnitRows
+from sql_rewrite.unit_facts import names_unit
 
 __all__ = ["KeySpace", "column_space", "key_space"]
 

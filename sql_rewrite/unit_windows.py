@@ -33,18 +33,7 @@ from sql_rewrite.lift_expression import ExpressionLift, Member
 from sql_rewrite.lifter import ParameterValue
 from sql_rewrite.nested_block import NestedBlock
 from sql_rewrite.numbered_rows import limited, most_rows
-from sql_rewrite.plan import (
-    Source,
-    UnitPlace,
-    UnitRows,
-    UnitValue,
-    UnitWindow,
-    contribution_bound,
-    leaves,
-    names_unit,
-    rows_bound,
-    rows_of_unit,
-)
+from sql_rewrite.plan import Source, UnitPlace, UnitRows, UnitValue, UnitWindow
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.refuse import refuse
 from sql_rewrite.row_condition import RowCondition
@@ -56,6 +45,7 @@ from sql_rewrite.spelling import named
 from sql_rewrite.syntax import consume, select_place
 from sql_rewrite.text import Text
 from sql_rewrite.unit_calls import written
+from sql_rewrite.unit_facts import contribution_bound, leaves, names_unit, rows_bound, rows_of_unit
 from sql_rewrite.unit_groups import LEAVES_MAX, Scalar
 from sql_rewrite.unit_keys import key_space
 from sql_rewrite.unit_values import content_name, facts_of_place, facts_of_window, renamed

@@ -14,7 +14,8 @@ from privacy.refusal import Finding
 from privacy.statistic_kind import StatisticKind
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.expressions import ColumnRef, describe, number_text
-from sql_rewrite.plan import Aggregate, Plan, contribution_bound
+from sql_rewrite.plan import Aggregate, Plan
+from sql_rewrite.unit_facts import contribution_bound
 from sql_rewrite.value_bounds import written_argument
 
 __all__ = ["wide_ranges"]

@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 from privacy.refusal import Refused
-from sql_rewrite import correlated, plan, unit_groups
+from sql_rewrite import correlated, unit_facts, unit_groups
 from sql_rewrite.lift import lift
 from tests.audit.promises import check_promises
 from tests.audit.violation import Violation
@@ -134,7 +134,7 @@ def test_every_node_keeps_its_promises() -> None:
 )
 def test_a_broken_promise_is_found(monkeypatch: pytest.MonkeyPatch, name: str, planted: Any) -> None:
     """Plants joins that are promised to repeat no row, and groups that are promised to be one of a unit."""
-    monkeypatch.setattr(plan, name, planted)
+    monkeypatch.setattr(unit_facts, name, planted)
     if name == "constant_per_unit":
         monkeypatch.setattr(unit_groups, name, planted)
     with pytest.raises(Violation):

@@ -1,8 +1,8 @@
 """Every promise about relations of people's rows, tested on the rows that a second meaning makes of them.
 
-What is derived of a node (sources.py, plan.py, unit_keys.py and unit_values.py of sql_rewrite) is checked against the
-rows that the interpreter makes of it: types, NULL, ranges, domains, the unit, uniqueness, rows of a unit, what is the
-same in all of them, and keys that say whose a row is.
+What is derived of a node (sources.py, unit_facts.py, unit_keys.py and unit_values.py of sql_rewrite) is checked
+against the rows that the interpreter makes of it: types, NULL, ranges, domains, the unit, uniqueness, rows of a unit,
+what is the same in all of them, and keys that say whose a row is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 
 from privacy.policy import ColumnType, Dataset
 from sql_rewrite.expressions import ColumnRef, interval_of
-from sql_rewrite.plan import Source, names_unit, rows_of_unit, steady_relations
+from sql_rewrite.plan import Source
 from sql_rewrite.sources import reference
+from sql_rewrite.unit_facts import names_unit, rows_of_unit, steady_relations
 from sql_rewrite.unit_keys import key_space
 from tests.audit import interpreter
 from tests.audit.violation import require

@@ -18,7 +18,7 @@ import pytest
 
 from privacy.bounds import ContributionBound
 from privacy.norms import NormPower
-from sql_rewrite import numbered_rows, plan, unit_groups
+from sql_rewrite import numbered_rows, unit_facts, unit_groups
 from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.relations import WithinUnit
 from tests.audit.generate import Query, Scene
@@ -196,7 +196,7 @@ def _caught(sql: str, says: str) -> None:
 
 def test_windows_that_are_taken_for_one_value_of_a_unit_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants that groups by the number of a row are one of each unit."""
-    monkeypatch.setattr(plan, "_over_all_rows", _always)
+    monkeypatch.setattr(unit_facts, "_over_all_rows", _always)
     numbers = "SELECT person_id, ROW_NUMBER() OVER (PARTITION BY person_id ORDER BY x) AS r FROM visits"
     _caught(
         f"SELECT COUNT(*) FROM (SELECT person_id, r, COUNT(*) AS n FROM ({numbers}) AS t GROUP BY person_id, r) AS q",

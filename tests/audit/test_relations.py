@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from privacy.policy import ColumnType
-from sql_rewrite import contribution, lower_unit_groups, plan
+from sql_rewrite import contribution, lower_unit_groups, unit_facts
 from sql_rewrite.dialects.duckdb import DuckDB
 from sql_rewrite.relations import EndOf, Grouped, JoinOn, Output
 from sql_rewrite.scalars import Column, Named
@@ -88,7 +88,7 @@ def _caught(monkeypatch: pytest.MonkeyPatch, *shapes: str) -> str:
 
 def test_bounds_of_the_first_table_alone_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants a bound that forgets that joins on the unit multiply rows."""
-    monkeypatch.setattr(contribution, "contribution_bound", lambda sources: plan.contribution_bound(sources[:1]))
+    monkeypatch.setattr(contribution, "contribution_bound", lambda sources: unit_facts.contribution_bound(sources[:1]))
     _caught(monkeypatch, "left")
 
 

@@ -65,14 +65,14 @@ RULES: dict[str, tuple[str, ...]] = {
         "tests.mechanisms.test_truncated_geometric:test_the_enumeration_sees_a_threshold_one_too_low",
     ),
     # How many rows a unit has, and of which groups
-    "sql_rewrite.plan:contribution_bound": (f"{RELATIONS}:test_bounds_of_the_first_table_alone_are_caught",),
-    "sql_rewrite.plan:_one_each": (f"{TREES}:test_a_broken_promise_is_found",),
-    "sql_rewrite.plan:constant_per_unit": (
+    "sql_rewrite.unit_facts:contribution_bound": (f"{RELATIONS}:test_bounds_of_the_first_table_alone_are_caught",),
+    "sql_rewrite.unit_facts:_one_each": (f"{TREES}:test_a_broken_promise_is_found",),
+    "sql_rewrite.unit_facts:constant_per_unit": (
         f"{TREES}:test_a_broken_promise_is_found",
         f"{EVERY}:test_groups_of_several_keys_that_are_taken_for_one_are_caught",
     ),
-    "sql_rewrite.plan:_over_all_rows": (f"{EVERY}:test_windows_that_are_taken_for_one_value_of_a_unit_are_caught",),
-    "sql_rewrite.plan:steady_relations": (
+    "sql_rewrite.unit_facts:_over_all_rows": (f"{EVERY}:test_windows_that_are_taken_for_one_value_of_a_unit_are_caught",),
+    "sql_rewrite.unit_facts:steady_relations": (
         "tests.audit.test_outer_chains:test_a_person_taken_to_be_the_same_in_all_rows_is_caught",
     ),
     "sql_rewrite.numbered_rows:most_rows": (f"{WINDOWS}:test_fewer_rows_than_are_kept_are_caught",),

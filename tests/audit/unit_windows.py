@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sql_rewrite.evaluate import evaluate
-from sql_rewrite.plan import GROUPS, Placement, UnitPlace, UnitRows, UnitWindow, content_keys
+from sql_rewrite.plan import GROUPS, Placement, UnitPlace, UnitRows, UnitWindow
+from sql_rewrite.unit_facts import content_keys
 
 __all__ = ["window_rows"]
 

@@ -17,10 +17,11 @@ from sql_rewrite.cost import check_work, work_of
 from sql_rewrite.evaluate import evaluate
 from sql_rewrite.expressions import Interval
 from sql_rewrite.lift import lift
-from sql_rewrite.plan import Constants, Source, rows_of_unit
+from sql_rewrite.plan import Constants, Source
 from sql_rewrite.plan_key import core_key
 from sql_rewrite.reachable import conjuncts
 from sql_rewrite.sources import reference
+from sql_rewrite.unit_facts import rows_of_unit
 from tests.sql_rewrite.datasets import CLINIC
 
 

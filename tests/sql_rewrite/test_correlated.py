@@ -9,8 +9,9 @@ from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
-from sql_rewrite.plan import Core, rows_of_unit, steady_relations
+from sql_rewrite.plan import Core
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.unit_facts import rows_of_unit, steady_relations
 from sql_rewrite.unit_keys import column_space, key_space
 from tests.sql_rewrite.datasets import CLINIC
 from tests.sql_rewrite.test_unit_groups import core, refused

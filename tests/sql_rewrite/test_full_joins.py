@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sql_rewrite.contribution import Contribution
-from sql_rewrite.plan import rows_of_unit
+from sql_rewrite.unit_facts import rows_of_unit
 from tests.sql_rewrite.test_unit_groups import core, refused
 
 GROUPED = "(SELECT person_id, COUNT(*) AS n FROM visits WHERE cost > 100 GROUP BY person_id)"

@@ -16,8 +16,8 @@ from sql_rewrite.contribution import Contribution
 from sql_rewrite.cost import check_work
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import lower
-from sql_rewrite.plan import rows_of_unit, rows_tried
 from sql_rewrite.plan_key import core_key
+from sql_rewrite.unit_facts import rows_of_unit, rows_tried
 from tests.sql_rewrite.datasets import CLINIC
 
 NAMES = ("hospital_id", "region", "beds")
