@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ CELLS_MAX = 1000
 """Most cells of the finest level of a lattice: the error of its sums is computed from a weight for each node."""
 
 _SAFE = 2**59
+
+_Number = TypeVar("_Number", np.float64, np.object_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +191,8 @@ class Lattice:
         return tuple(size if axis in level else 1 for axis, size in enumerate(self.sizes))
 
     def _components(
-        self, tensor: npt.NDArray[Any], *, first: int = 0, key: int = 0
-    ) -> Iterator[tuple[Level, npt.NDArray[Any]]]:
+        self, tensor: npt.NDArray[_Number], *, first: int = 0, key: int = 0
+    ) -> Iterator[tuple[Level, npt.NDArray[_Number]]]:
         """The parts of cells that are effects of some keys from `key` on, times the number of their values.
 
         The keys are the axes from `first` on.
@@ -198,8 +200,9 @@ class Lattice:
         if key == len(self.sizes):
             yield (), tensor
             return
-        whole: npt.NDArray[Any] = tensor.sum(axis=first + key, keepdims=True)
+        whole: npt.NDArray[_Number] = tensor.sum(axis=first + key, keepdims=True)
         yield from self._components(whole, first=first, key=key + 1)
+        kept: Level
         for kept, part in self._components(tensor * self.sizes[key] - whole, first=first, key=key + 1):
             yield (key, *kept), part
 

@@ -394,16 +394,10 @@ class _Builder(Builder):
 
         Of ranks that is the vector of one level of the tree, and all levels have the same worth (quantiles.md): rows
         with a value weigh what moments of them would be worth.
-
-        Over all cells L1 adds up and L2 adds up in squares; `Contribution` bounds both in rows. A unit that is
-        counted as such is worth one row in each of its groups, whatever its rows.
         """
         contribution = self.contribution
-        groups, rows = contribution.groups, 1 if units else contribution.rows
         # Of different values a unit brings in some, whole: it is never scaled.
         scaled = contribution.scaled and not units and distinct is None
-        l1_rows = groups if units else contribution.l1_rows
-        l2_squared_rows = groups if units else contribution.l2_squared_rows
         coordinates = coordinates_of(
             kind,
             degree=degree,
@@ -411,44 +405,57 @@ class _Builder(Builder):
             others=raised + lowered + counts_nulls,
             nodes=coordinates_on(tree, drawn),
         )
-        levels = 1 if tree is None else tree.levels
-        # A unit with one row is in one node of each level.
-        changed = levels if tree is not None and contribution.one_row else coordinates
+        statistic = Statistic(
+            name=name,
+            kind=kind,
+            sensitivity=self._sensitivity(per_row, coordinates, tree, units=units),
+            coordinates=coordinates,
+            encoding=encoding,
+            degree=degree,
+            counts_nulls=counts_nulls,
+            raised=raised,
+            lowered=lowered,
+            fractional=scaled or (tree is not None and not contribution.one_row),
+            argument=text,
+            distinct=distinct is not None,
+            second=None if second is None else second[1],
+            second_degree=0 if second is None else second[2],
+            tree=tree,
+            drawn=drawn,
+        )
         self.statistics.append(
             BoundedStatistic(
-                statistic=Statistic(
-                    name=name,
-                    kind=kind,
-                    sensitivity=Sensitivity(
-                        relation=self.dataset.neighbouring,
-                        l0=groups * changed,
-                        l1=Fraction(levels * l1_rows * per_row),
-                        l2_squared=Fraction(levels * l2_squared_rows * per_row**2),
-                        linf=Fraction(rows * per_row),
-                    ),
-                    coordinates=coordinates,
-                    encoding=encoding,
-                    degree=degree,
-                    counts_nulls=counts_nulls,
-                    raised=raised,
-                    lowered=lowered,
-                    fractional=scaled or (tree is not None and not contribution.one_row),
-                    argument=text,
-                    distinct=distinct is not None,
-                    second=None if second is None else second[1],
-                    second_degree=0 if second is None else second[2],
-                    tree=tree,
-                    drawn=drawn,
-                ),
+                statistic,
                 argument=argument,
                 filter=condition,
-                rows=rows,
+                rows=1 if units else contribution.rows,
                 bounding=bounding,
                 present=present,
                 scaled=scaled,
                 distinct=distinct,
                 second=None if second is None else second[0],
             )
+        )
+
+    def _sensitivity(self, per_row: int, coordinates: int, tree: RankTree | None, *, units: bool) -> Sensitivity:
+        """What one unit changes of a statistic, of whose cells each has so many coordinates.
+
+        Over all cells L1 adds up and L2 adds up in squares; `Contribution` bounds both in rows. A unit that is
+        counted as such is worth one row in each of its groups, whatever its rows. The levels of a tree add up too.
+        """
+        contribution = self.contribution
+        groups = contribution.groups
+        l1_rows = groups if units else contribution.l1_rows
+        l2_squared_rows = groups if units else contribution.l2_squared_rows
+        levels = 1 if tree is None else tree.levels
+        # A unit with one row is in one node of each level.
+        changed = levels if tree is not None and contribution.one_row else coordinates
+        return Sensitivity(
+            relation=self.dataset.neighbouring,
+            l0=groups * changed,
+            l1=Fraction(levels * l1_rows * per_row),
+            l2_squared=Fraction(levels * l2_squared_rows * per_row**2),
+            linf=Fraction((1 if units else contribution.rows) * per_row),
         )
 
 

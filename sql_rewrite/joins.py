@@ -13,7 +13,7 @@ above holds whatever the multiplicities are. A reference to another person, such
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
@@ -23,7 +23,6 @@ from sqlglot import exp
 from privacy.policy import Dataset, Table
 from privacy.refusal import Refused
 from sql_rewrite.constant_outer import with_nobody
-from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.join_advice import declared
 from sql_rewrite.join_constants import check_order, meeting, natural, of_constants
 from sql_rewrite.join_links import (
@@ -40,20 +39,17 @@ from sql_rewrite.join_links import (
     refers,
     with_partners,
 )
+from sql_rewrite.join_order import ordered
 from sql_rewrite.plan import Join, Source
 from sql_rewrite.public_joins import as_constants
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows import Rows
-from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, both, reference, tables_of
+from sql_rewrite.sources import SOURCES_MAX, Entry, SourceNames, View, reference, tables_of
 from sql_rewrite.stage_joins import beside, join_released, keeps_left_out
 from sql_rewrite.stage_tables import StageTable
 from sql_rewrite.text import Text
-from sql_rewrite.unit_facts import rows_of_unit
 
 __all__ = ["SOURCES_MAX", "resolve_sources"]
-
-PAIRS_MAX = 2**20
-"""Most rows of one unit after joins on the unit: as many as two tables of a thousand rows each make."""
 
 
 def resolve_sources(
@@ -216,7 +212,7 @@ class _From:
         conditions = [*self._conditions, *self._compared]
         written = self._linked_in_where() if self._apart else set()
         joins, preserved = _joins(self._links, self._dataset)
-        entries = _ordered(self._drafts, joins, self._dataset, partial(self._text.position, self._node))
+        entries = ordered(self._drafts, joins, self._dataset, partial(self._text.position, self._node))
         if self._released:
             known = SourceNames((*entries, *self._rows), self._aliases, self._text, self._dataset, self._using)
             met = [
@@ -399,87 +395,6 @@ def _add_on_unit(link: Link, joins: dict[str, Join], dataset: Dataset, *, alone:
 def _first(entry: Entry) -> str:
     """The relation whose rows are the entry's."""
     return tables_of(entry)[0].relation
-
-
-def _ordered(drafts: Sequence[Entry], joins: Mapping[str, Join], dataset: Dataset, place: Place) -> tuple[Entry, ...]:
-    """The entries with their joins, from the one whose rows are counted to its parents."""
-    constants = [entry for entry in drafts if of_constants(entry)]
-    drafts = [entry for entry in drafts if not of_constants(entry)]
-    roots = [entry for entry in drafts if entry.relation not in joins]
-    if len(roots) != 1:
-        raise refuse(
-            "join_multiplies",
-            "FROM is refused",
-            "It does not start from one table whose rows are counted.",
-            *declared(dataset),
-            position=place(),
-        )
-    root = tables_of(roots[0])[0]
-    if not root.table.protected:
-        raise refuse(
-            "unsupported_sql",
-            "a join that starts from a public table is refused",
-            "Rows of people are counted, each once: the join starts from their table and follows its references.",
-            *(line for line in declared(dataset) if f" JOIN {root.table.name} ON " in line),
-            position=place(),
-        )
-    result: list[Entry] = [roots[0]]
-    placed = {source.relation for source in tables_of(roots[0])}
-    while len(result) < len(drafts):
-        # Parents whose child is already there.
-        ready = [
-            entry
-            for entry in drafts
-            if tables_of(entry)[0].relation not in placed and joins[entry.relation].child.relation in placed
-        ]
-        if not ready:
-            raise refuse("join_multiplies", "FROM is refused", "Its joins form a ring.", position=place())
-        for entry in ready:
-            result.append(_joined(entry, joins[entry.relation], dataset))
-            placed.update(source.relation for source in tables_of(entry))
-    result += constants
-    _check_pairs([source for entry in result for source in tables_of(entry)], place)
-    return tuple(result)
-
-
-def _check_pairs(sources: Sequence[Source], place: Place) -> None:
-    """Refuses joins on the unit in which the rows of one person multiply beyond what a worker may hold."""
-    if not any(source.join is not None and source.join.on_unit for source in sources):
-        return
-    pairs = rows_of_unit(sources)
-    if pairs > PAIRS_MAX:
-        raise refuse(
-            "join_multiplies",
-            "a join on the privacy unit is refused",
-            f"Up to {pairs:,} pairs of one person's rows could meet, and {PAIRS_MAX:,} are allowed: "
-            f"rows_stored_per_unit "
-            "of the tables multiply.",
-            "aggregate one of the tables first, in a nested query that groups by the privacy unit",
-            "ask an administrator to declare a smaller rows_stored_per_unit",
-            position=place(),
-        )
-
-
-def _joined(entry: Entry, join: Join, dataset: Dataset) -> Entry:
-    """The entry with its join. Columns of an outer join's parent may be NULL."""
-    first, *others = tables_of(entry)
-    source = replace(first, join=join)
-    if isinstance(entry, Source):
-        return source
-    columns, where = entry.rows.columns, entry.rows.where
-    if join.outer:
-        assert entry.rows.plain
-        # Rows that the nested query leaves out are missing before the join, not after it.
-        source, where = replace(source, only=both(first.only, where)), None
-        columns = tuple((name, _outer(source, found, dataset)) for name, found in columns)
-    return View(entry.relation, Rows((source, *others), where, columns))
-
-
-def _outer(source: Source, found: Expression, dataset: Dataset) -> Expression:
-    assert isinstance(found, ColumnRef)
-    column = source.table.column(found.name)
-    assert column is not None
-    return reference(source, column, dataset)
 
 
 def _check_unit_path(child: End, parent: Table, dataset: Dataset, place: Place) -> None:

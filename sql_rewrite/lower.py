@@ -33,6 +33,7 @@ from sql_rewrite.contribution import Contribution, NormedContribution
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, needs_wide
+from sql_rewrite.layer_values import Count, Half, KeyText, ListedPlaces, PlaceCounts, Steps, Sum
 from sql_rewrite.lower_distinct import merged, told_apart, values_summed
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
@@ -42,21 +43,14 @@ from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_colu
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
     ChosenGroups,
-    Count,
     Extended,
     Grouped,
-    Half,
     HiddenKey,
-    KeyText,
-    ListedPlaces,
     Output,
-    PlaceCounts,
     Projected,
     Relation,
     RowsSource,
     Salted,
-    Steps,
-    Sum,
     TableRows,
     TableSource,
 )

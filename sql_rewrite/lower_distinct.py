@@ -24,19 +24,17 @@ from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.expressions import ColumnRef, Expression, needs_wide
 from sql_rewrite.functions import clip_columns
+from sql_rewrite.layer_values import Count, OnlyOne, Sum
 from sql_rewrite.relations import (
     ChosenGroups,
     ChosenValues,
-    Count,
     Extended,
     Grouped,
     HiddenKey,
     Merged,
-    OnlyOne,
     Output,
     Relation,
     Salted,
-    Sum,
 )
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 

@@ -30,23 +30,20 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedNorm, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Canonical, form_of
+from sql_rewrite.layer_values import Count, Factor, NormBin, Sum
 from sql_rewrite.norm_worth import WEIGHT, NormWorth
 from sql_rewrite.normed import WEIGHT_PARTS
 from sql_rewrite.relations import (
     Binned,
-    Count,
     Extended,
-    Factor,
     Grouped,
     HiddenKey,
     Kept,
-    NormBin,
     Output,
     Projected,
     Relation,
     Salted,
     SharedRows,
-    Sum,
     UnitFactors,
     UnitTotals,
 )

@@ -16,20 +16,18 @@ from typing import assert_never
 
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution, NormedContribution
+from sql_rewrite.layer_values import Count, PlaceSums, Sum
 from sql_rewrite.lower_normed import NormSums
 from sql_rewrite.lower_units import UnitSums
 from sql_rewrite.relations import (
     ChosenGroups,
-    Count,
     Extended,
     Grouped,
     HiddenKey,
     Kept,
     Output,
-    PlaceSums,
     Relation,
     Salted,
-    Sum,
     UnitFactors,
 )
 from sql_rewrite.scalars import Cast, EngineType, IsNull, Named

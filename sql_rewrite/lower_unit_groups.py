@@ -13,6 +13,7 @@ from dataclasses import replace
 from privacy.policy import ColumnType
 from sql_rewrite.evaluate import map_domain
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, Value, columns_of, needs_wide
+from sql_rewrite.layer_values import EndOf, OneZero
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
@@ -21,12 +22,10 @@ from sql_rewrite.plan import GROUPS, Constants, Source, UnitFunction, UnitGroups
 from sql_rewrite.relations import (
     Appended,
     ConstantRows,
-    EndOf,
     Grouped,
     HiddenKey,
     JoinOn,
     Kept,
-    OneZero,
     Output,
     Relation,
     RowsSource,

@@ -7,10 +7,7 @@ from typing import assert_never
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Expression
-from sql_rewrite.lower_expression import ParameterList
-from sql_rewrite.lower_expression import lower as lower_expression
-from sql_rewrite.plan import UnitFunction, UnitValue
-from sql_rewrite.relations import (
+from sql_rewrite.layer_values import (
     AllTrue,
     AnyTrue,
     Beside,
@@ -21,9 +18,12 @@ from sql_rewrite.relations import (
     NumberOf,
     OfPair,
     OneZero,
-    Output,
     Sum,
 )
+from sql_rewrite.lower_expression import ParameterList
+from sql_rewrite.lower_expression import lower as lower_expression
+from sql_rewrite.plan import UnitFunction, UnitValue
+from sql_rewrite.relations import Output
 from sql_rewrite.scalars import Case, Cast, EngineType, Holds, Named, Scalar, TotalDivision, Whole, engine_type
 
 __all__ = ["lowered_value", "row_columns"]

@@ -11,11 +11,12 @@ from collections.abc import Collection, Sequence
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import ColumnRef, Expression, Literal, columns_of, needs_wide
+from sql_rewrite.layer_values import OneZero
 from sql_rewrite.lower_expression import ParameterList
 from sql_rewrite.lower_expression import lower as lower_expression
 from sql_rewrite.lower_unit_values import lowered_value, row_columns
 from sql_rewrite.plan import GROUPS, Placement, UnitPlace, UnitRows, UnitWindow
-from sql_rewrite.relations import Extended, Kept, OneZero, OrderedBy, Output, Placed, Relation, RowFrame, WithinUnit
+from sql_rewrite.relations import Extended, Kept, OrderedBy, Output, Placed, Relation, RowFrame, WithinUnit
 from sql_rewrite.scalars import Cast, EngineType, Named, Scalar, Whole
 from sql_rewrite.stage_values import is_released
 from sql_rewrite.unit_facts import content_keys

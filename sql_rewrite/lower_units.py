@@ -23,7 +23,8 @@ from privacy.statistic import StatisticKind
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import Contribution
 from sql_rewrite.expressions import Canonical, form_of
-from sql_rewrite.relations import Count, Output, Relation, Sum, WithTotals
+from sql_rewrite.layer_values import Count, Sum
+from sql_rewrite.relations import Output, Relation, WithTotals
 from sql_rewrite.scalars import Cast, Named, Scalar
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.unit_worth import INTEGER, ONE, UnitWorth, at_most, count_under

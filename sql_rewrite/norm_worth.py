@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from privacy.norms import NormOf
 from sql_rewrite.bounded import BoundedNorm, BoundedStatistic
+from sql_rewrite.layer_values import Sum
 from sql_rewrite.lower_vector import by_tails, tail_names
-from sql_rewrite.relations import Sum
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar
 from sql_rewrite.unit_worth import INTEGER, WIDE
 

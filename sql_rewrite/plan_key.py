@@ -32,7 +32,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from operator import attrgetter
 from types import NoneType
-from typing import Any
 
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
@@ -318,7 +317,7 @@ def _expression(identity: _Identity, value: object) -> Json:
     return identity.expression(value)
 
 
-def _reader(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+def _reader(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
     """What reads fields of a value, all at once where there are several."""
     return attrgetter(*names) if len(names) > 1 else lambda value: tuple([getattr(value, name) for name in names])
 
@@ -331,7 +330,10 @@ def _record_writer(kind: type) -> _Writer:
 
     def write(identity: _Identity, value: object) -> Json:
         fields = {
-            name: one if type(one) in _ITSELF else identity.plain(one)
+            # As `_ITSELF`, so written that mypy understands it.
+            name: one
+            if one is None or type(one) is str or type(one) is int or type(one) is bool
+            else identity.plain(one)
             for name, one in zip(names, read(value), strict=True)
             if name not in later or one != later[name]
         }

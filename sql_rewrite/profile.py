@@ -35,23 +35,10 @@ from sql_rewrite.date_scalars import DatePart
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
+from sql_rewrite.layer_values import Count, Distinct, KeyedOrder, LeastPlace, Steps
 from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.lower_expression import ParameterList
-from sql_rewrite.relations import (
-    Count,
-    Distinct,
-    Extended,
-    Grouped,
-    KeyedOrder,
-    LeastPlace,
-    Listed,
-    Output,
-    Projected,
-    Relation,
-    Steps,
-    TableRows,
-    TableSource,
-)
+from sql_rewrite.relations import Extended, Grouped, Listed, Output, Projected, Relation, TableRows, TableSource
 from sql_rewrite.scalars import (
     Arithmetic,
     Case,

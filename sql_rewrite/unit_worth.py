@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from privacy.statistic import Encoding
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.contribution import Contribution
-from sql_rewrite.relations import Count
+from sql_rewrite.layer_values import Count
 from sql_rewrite.scalars import (
     Arithmetic,
     ArithmeticSymbol,

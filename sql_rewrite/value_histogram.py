@@ -43,19 +43,10 @@ from sql_rewrite.dialects.dialect import Dialect
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import ColumnRef, Expression
 from sql_rewrite.functions import build
+from sql_rewrite.layer_values import Count, EndOf
 from sql_rewrite.lower import UNITS_MAX
 from sql_rewrite.plan import Aggregate, Core, Source
-from sql_rewrite.relations import (
-    Count,
-    EndOf,
-    Grouped,
-    Output,
-    Projected,
-    Relation,
-    TableRows,
-    TableSource,
-    Unfolded,
-)
+from sql_rewrite.relations import Grouped, Output, Projected, Relation, TableRows, TableSource, Unfolded
 from sql_rewrite.scalars import (
     Arithmetic,
     Case,

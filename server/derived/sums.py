@@ -141,7 +141,13 @@ def _weighted(
     reach = reach + beside
     # Of a reach that floating-point numbers make a hair too small the next whole number is meant.
     reach = np.where(whole, np.floor(reach * (1 + 1e-12) + 1e-9), reach)
-    values = numbers.shown(place)
+    return _within(numbers.shown(place), identities, reach, spread)
+
+
+def _within(
+    values: Mapping[Identity, float | None], identities: Sequence[Identity], reach: Floats, spread: Floats
+) -> dict[Identity, CellError]:
+    """The errors of values whose reaches are known, and the variances of their noise."""
     found = {}
     for identity, half, error in zip(identities, reach.tolist(), np.sqrt(spread).tolist(), strict=True):
         value = values.get(identity)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import TypeVar
 
-from sql_rewrite import relations, scalars
+from sql_rewrite import layer_values, relations, scalars
 from sql_rewrite.dialects.costs import EngineCosts
 from sql_rewrite.scalars import EngineType, Node
 
@@ -30,7 +30,7 @@ def writes(kind: type[N]) -> Callable[[Callable[[D, N], str]], Callable[[D, N], 
 
 def kinds() -> list[type[Node]]:
     """Every kind of node, in the order of their modules."""
-    members = [*vars(scalars).values(), *vars(relations).values()]
+    members = [*vars(scalars).values(), *vars(layer_values).values(), *vars(relations).values()]
     defined = [member for member in members if isinstance(member, type) and issubclass(member, Node)]
     return list(dict.fromkeys(kind for kind in defined if is_dataclass(kind)))
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from privacy.norms import NormOf
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.layer_values import Count, Sum
 from sql_rewrite.norm_worth import WEIGHT, NormWorth
-from sql_rewrite.relations import Count, Output, Sum
+from sql_rewrite.relations import Output
 from sql_rewrite.scalars import Case, Comparison, Named, Scalar
 from sql_rewrite.statistics.kind_sums import KindSums
 from sql_rewrite.unit_worth import ONE, ZERO, UnitWorth, count_under, when

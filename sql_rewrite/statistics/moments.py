@@ -7,9 +7,10 @@ from typing import assert_never
 
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.contribution import Bounding
+from sql_rewrite.layer_values import Count, Sum
 from sql_rewrite.lower_vector import by_tails, entries, tail_names
 from sql_rewrite.norm_worth import NormWorth, nullable
-from sql_rewrite.relations import Count, Output, Sum
+from sql_rewrite.relations import Output
 from sql_rewrite.scalars import Arithmetic, Case, Cast, Coalesce, EngineType, IsNull, Named, Scalar, Whole
 from sql_rewrite.statistics.vectors import Vectors, total
 from sql_rewrite.unit_worth import INTEGER, WIDE, ZERO, UnitWorth, difference, encoding_of, extreme, open_, under

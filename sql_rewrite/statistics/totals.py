@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.layer_values import Sum
 from sql_rewrite.norm_worth import NormWorth
-from sql_rewrite.relations import Output, Sum
+from sql_rewrite.relations import Output
 from sql_rewrite.scalars import Named, Scalar
 from sql_rewrite.statistics.kind_sums import KindSums
 from sql_rewrite.unit_worth import UnitWorth, encoding_of, under

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.dialects.costs import EngineCosts
+from sql_rewrite.layer_values import Count, Sum
 from sql_rewrite.lower_vector import tail_names, tails
 from sql_rewrite.norm_worth import NormWorth, nullable, size_of
-from sql_rewrite.relations import Count, Output, Sum
+from sql_rewrite.relations import Output
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, EngineType, Named, Scalar, Whole
 from sql_rewrite.statistics.kind_sums import KindSums
 from sql_rewrite.unit_worth import INTEGER, ZERO, UnitWorth, difference, under

@@ -34,8 +34,9 @@ from sql_rewrite.contribution import Bounding, Contribution
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
 from sql_rewrite.expressions import ColumnRef
 from sql_rewrite.functions import building
+from sql_rewrite.layer_values import PlaceCounts, Steps
 from sql_rewrite.plan import Core
-from sql_rewrite.relations import Extended, Output, PlaceCounts, Relation, Steps, TableRows
+from sql_rewrite.relations import Extended, Output, Relation, TableRows
 from sql_rewrite.scalars import Arithmetic, Cast, Coalesce, Column, EngineType, Named, Scalar, Whole
 from sql_rewrite.statistics import moments, ranks, totals, vectors
 from sql_rewrite.statistics.moments import Moments

@@ -20,8 +20,9 @@ from sql_rewrite import lower_normed, normed
 from sql_rewrite.bounded import BoundedStatistic
 from sql_rewrite.dialects import duckdb as dialect
 from sql_rewrite.dialects.duckdb import DuckDB
+from sql_rewrite.layer_values import Factor, Sum
 from sql_rewrite.lower_normed import NormSums
-from sql_rewrite.relations import Binned, Factor, Sum, UnitTotals
+from sql_rewrite.relations import Binned, UnitTotals
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Named, Scalar, Whole
 from tests.audit.generate import Query, Scene, make_scene
 from tests.audit.harness import Store, neighbours_of

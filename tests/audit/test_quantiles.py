@@ -19,8 +19,9 @@ from privacy.bounds import ContributionBound
 from privacy.norms import NormPower
 from sql_rewrite import lower as lowering
 from sql_rewrite.bound import bound
+from sql_rewrite.layer_values import Count
 from sql_rewrite.lift import lift
-from sql_rewrite.relations import Count, Grouped, Output, Relation
+from sql_rewrite.relations import Grouped, Output, Relation
 from sql_rewrite.scalars import Arithmetic, Cast, EngineType, Whole
 from tests.audit.generate import Query, Scene
 from tests.audit.harness import Audit, Store, Tally

@@ -13,7 +13,8 @@ import pytest
 from privacy.policy import ColumnType
 from sql_rewrite import contribution, lower_unit_groups, unit_facts
 from sql_rewrite.dialects.duckdb import DuckDB
-from sql_rewrite.relations import EndOf, Grouped, JoinOn, Output
+from sql_rewrite.layer_values import EndOf
+from sql_rewrite.relations import Grouped, JoinOn, Output
 from sql_rewrite.scalars import Column, Named
 from tests.audit import harness, relations
 from tests.audit.harness import Tally, audit_scene

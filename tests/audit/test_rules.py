@@ -71,7 +71,9 @@ RULES: dict[str, tuple[str, ...]] = {
         f"{TREES}:test_a_broken_promise_is_found",
         f"{EVERY}:test_groups_of_several_keys_that_are_taken_for_one_are_caught",
     ),
-    "sql_rewrite.unit_facts:_over_all_rows": (f"{EVERY}:test_windows_that_are_taken_for_one_value_of_a_unit_are_caught",),
+    "sql_rewrite.unit_facts:_over_all_rows": (
+        f"{EVERY}:test_windows_that_are_taken_for_one_value_of_a_unit_are_caught",
+    ),
     "sql_rewrite.unit_facts:steady_relations": (
         "tests.audit.test_outer_chains:test_a_person_taken_to_be_the_same_in_all_rows_is_caught",
     ),

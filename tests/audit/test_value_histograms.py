@@ -247,7 +247,7 @@ def test_a_bin_of_a_sum_in_floating_point_is_caught(monkeypatch: pytest.MonkeyPa
         return {"least": "SUM", "greatest": "SUM"}[which]
 
     from sql_rewrite.dialects.duckdb import DuckDB
-    from sql_rewrite.relations import EndOf
+    from sql_rewrite.layer_values import EndOf
 
     monkeypatch.setitem(
         DuckDB._writers, EndOf, lambda dialect, node: f"{planted(node.which)}({dialect.write(node.value)})"

@@ -52,6 +52,7 @@ WRITERS_OF_TREES = (
     "lower_expression.py",
     "profile.py",
     "relations.py",
+    "layer_values.py",
     "scalars.py",
     "date_scalars.py",
     "norm_worth.py",

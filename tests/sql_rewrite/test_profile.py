@@ -21,8 +21,9 @@ from privacy.unit import PrivacyUnit
 from sql_rewrite.dialects.dialect import Dialect, writes
 from sql_rewrite.dialects.duckdb import DUCKDB, DuckDB
 from sql_rewrite.dialects.duckdb_costs import DUCKDB_COSTS
+from sql_rewrite.layer_values import LeastPlace
 from sql_rewrite.profile import ProfiledTable, lower_profile, profile_key, profile_work, profiled_tables
-from sql_rewrite.relations import Grouped, LeastPlace, Listed
+from sql_rewrite.relations import Grouped, Listed
 
 MONDAY, LAST = datetime.date(2020, 1, 6), datetime.date(2021, 12, 31)
 WHOLE = (0, 1, -1, 2**62, -(2**62), 7, 8)
