@@ -29,7 +29,7 @@ from sqlglot import exp
 
 from privacy.policy import Column, ColumnType, Dataset, Table
 from privacy.refusal import Refused
-from sql_rewrite.evaluate import closed_domain, evaluate, is_exact
+from sql_rewrite.evaluate import closed_domain, evaluate, is_exact, is_exact_on
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, Value, columns_of
 from sql_rewrite.functions import TypeRefused
 from sql_rewrite.functions.harmony import as_literal, harmonise
@@ -329,6 +329,8 @@ def most_met(constants: Constants, relation: str, conditions: Iterable[Expressio
     many meet together; what compares it with those that are `later` says nothing of it.
     """
     rows = [{(relation, ref.name): v for ref, v in zip(constants.columns, row, strict=True)} for row in constants.rows]
+    # A table's values may be others than are declared, and the engine may know letters of theirs that Python does not.
+    every = rows
     equal: dict[Expression, ColumnRef | Call] = {}
     ends: dict[Expression, list[tuple[str, Expression]]] = defaultdict(list)
     for condition in conditions:
@@ -336,10 +338,10 @@ def most_met(constants: Constants, relation: str, conditions: Iterable[Expressio
         if relation not in read or not read.isdisjoint(later):
             continue
         if read == {relation}:
-            if is_exact(condition):
+            if is_exact_on(condition, every):
                 rows = [row for row in rows if evaluate(condition, row) is True]
             continue
-        compared = _compared(condition, relation, computed=constants.stored)
+        compared = _compared(condition, relation, every if constants.stored else None)
         if compared is None:
             continue
         operator, other, own = compared
@@ -380,20 +382,19 @@ def keeps_all(constants: Constants, relation: str, condition: Expression) -> boo
 
 
 def _compared(
-    condition: Expression, relation: str, *, computed: bool
+    condition: Expression, relation: str, rows: Sequence[dict[tuple[str, str], Value]] | None
 ) -> tuple[str, Expression, ColumnRef | Call] | None:
     """The operator, what is compared of the row about people, and the column of constants beside it.
 
-    With `computed` that may be what is computed of the constants alone, which is as well known.
+    With `rows`, those of constants, that may be what is computed of them alone, which is as well known.
     """
     if not isinstance(condition, Call) or condition.operator not in _MIRRORED:
         return None
     left, right = condition.arguments
     for own, other, operator in ((right, left, condition.operator), (left, right, _MIRRORED[condition.operator])):
         bare = own.arguments[0] if isinstance(own, Call) and own.operator in ("as_number", "as_timestamp") else own
-        alone = computed and isinstance(own, Call) and is_exact(own) and bool(columns_of(own))
-        if alone and all(column.relation == relation for column in columns_of(own)):
-            bare = columns_of(own)[0]
+        if rows is not None and isinstance(own, Call) and {column.relation for column in columns_of(own)} == {relation}:
+            bare = columns_of(own)[0] if is_exact_on(own, rows) else own
         if not isinstance(bare, ColumnRef) or bare.relation != relation or isinstance(own, Literal):
             continue
         if all(column.relation != relation for column in columns_of(other)):

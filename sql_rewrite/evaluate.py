@@ -15,7 +15,7 @@ from privacy.policy import ColumnType, KeyValue
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, Value, columns_of, interval_of, walk
 from sql_rewrite.functions import REGISTRY
 
-__all__ = ["as_key", "closed_domain", "evaluate", "is_exact", "is_quick", "map_domain", "open_reads"]
+__all__ = ["as_key", "closed_domain", "evaluate", "is_exact", "is_exact_on", "is_quick", "map_domain", "open_reads"]
 
 WORK_MAX = 500_000
 """Most operators that are evaluated for the public keys of one expression (about a second): an estimate is free, and
@@ -174,6 +174,16 @@ def is_exact(expression: Expression) -> bool:
     """Whether the evaluator's result is the engine's on every value of the columns. Requires: closed columns."""
     domains = [closed_domain(column) for column in columns_of(expression)]
     return _is_exact(expression, [domain for domain in domains if domain is not None])
+
+
+def is_exact_on(expression: Expression, rows: Iterable[Mapping[tuple[str, str], Value]]) -> bool:
+    """Whether the evaluator's result is the engine's on each of these rows, whatever is declared of their columns.
+
+    Shape: a row has a value for every column read, as in `evaluate`.
+    """
+    keys = [(column.relation, column.name) for column in columns_of(expression)]
+    values = {row[key] for row in rows for key in keys}
+    return _is_exact(expression, [[value for value in values if isinstance(value, str)]])
 
 
 def is_quick(expression: Expression) -> bool:

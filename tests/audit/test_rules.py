@@ -51,7 +51,9 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     "sql_rewrite.value_histogram:ValueHistogram": ("tests.audit.test_value_histograms:test_planted_bugs_are_caught",),
     "sql_rewrite.automatic_bounds:bound_with": ("tests.audit.test_chosen_bounds:sensitivity_of_nominal_bounds",),
+    "mechanisms.consistency:Lattice.change": ("tests.audit.test_levels:test_levels_that_are_not_paid_are_found",),
     # What one unit does to a choice, and to what is shown
+    "mechanisms.measurements.drawn_ranks:_ranges": ("tests.audit.test_drawn:test_planted_bugs_are_caught",),
     "sql_rewrite.choices:described_choice": (f"{CHOICES}:two_directions", f"{CHOICES}:one_row"),
     "sql_rewrite.contribution:parts_of_unit": (f"{CHOICES}:one_part",),
     "privacy.statistic:Choice.draws_per_unit": (f"{CHOICES}:one_draw",),
@@ -84,6 +86,9 @@ RULES: dict[str, tuple[str, ...]] = {
     ),
     "sql_rewrite.constant_rows:most_met": (
         "tests.audit.test_constants:test_a_row_that_is_said_to_meet_one_constant_is_caught",
+    ),
+    "sql_rewrite.public_joins:partners": (
+        "tests.audit.test_public_joins:test_a_row_that_is_said_to_meet_one_row_is_caught",
     ),
     "sql_rewrite.row_unions:_added": ("tests.audit.test_unions:test_a_bound_of_one_branch_alone_is_caught",),
     "sql_rewrite.full_joins:_Full": (

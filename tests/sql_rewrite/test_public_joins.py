@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from privacy.policy import Dataset
+from privacy.policy import Dataset, Other, PublicKeys
 from privacy.refusal import Refused
 from privacy.values import Cell
 from sql_rewrite.bound import BoundedCore, bound
@@ -88,6 +88,34 @@ def test_a_row_meets_so_many_rows(source: str, small: int, large: int) -> None:
         assert refused.value.findings[0].code in ("join_not_on_key", "join_multiplies", "unsupported_sql")
         return
     assert rows_of_unit(core(f"SELECT COUNT(*) FROM {source}", LARGE).core.sources) == large
+
+
+@pytest.mark.parametrize("keys", [True, False], ids=["keys are declared", "none are"])
+def test_texts_that_python_does_not_know_prove_nothing(keys: bool) -> None:
+    """Shows that rows stay whose condition the engine may see as true: it may know characters that Python does not.
+
+    Whatever values are declared: those of the table count.
+    """
+    declared = PublicKeys(("north",), Other("else")) if keys else None
+    tables = [
+        replace(
+            table,
+            columns=tuple(replace(one, keys=declared) if one.name == "region" else one for one in table.columns),
+        )
+        if table.name == "hospitals"
+        else table
+        for table in CLINIC.tables
+    ]
+    for condition, texts, most in (
+        ("UPPER(region) = 'T'", "\u0378\u0378", 2),
+        ("UPPER(region) = 'T'", "ss", 1),
+        ("sex = LOWER(region)", "\u0378\u0379", 2),
+        ("sex = LOWER(region)", "IJ", 1),
+    ):
+        held = tuple((place, text, 30) for place, text in enumerate(texts))
+        dataset = replace(CLINIC, tables=tuple(tables), public=Rows(held=held))
+        found = core(f"SELECT COUNT(*) FROM people JOIN hospitals ON age = beds AND {condition}", dataset)
+        assert rows_of_unit(found.core.sources) == most
 
 
 def test_an_outer_join_that_keeps_public_rows_shows_their_groups() -> None:
