@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
-from sql_rewrite import public_joins, row_condition
+from sql_rewrite import join_links, public_joins, row_condition
 from tests.audit import harness
 from tests.audit import public_joins as generator
 from tests.audit.harness import Tally, audit_scene
@@ -37,12 +39,15 @@ def test_a_unit_adds_the_same_beside_any_others_in_many(monkeypatch: pytest.Monk
     assert sum(tally.refused.values()) <= 900, tally.refused
 
 
-def test_a_row_that_is_said_to_meet_one_row_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plants a proof that finds one row of the public table where there are several, by columns and by conditions."""
-    monkeypatch.setattr(row_condition, "most_met", lambda *_: 1)
-    monkeypatch.setattr(public_joins, "shares", lambda *_: 1)
-    monkeypatch.setattr(public_joins, "most_met", lambda *_: 1)
-    for join in ("equal", "between"):
-        monkeypatch.setattr(generator, "JOINS", (join,))
-        with pytest.raises(Violation):
-            _audited(monkeypatch, range(9_700, 9_710), queries=6)
+@pytest.mark.parametrize(
+    ("module", "name", "join"),
+    [(join_links, "shares", "equal"), (public_joins, "most_met", "equal"), (row_condition, "most_met", "between")],
+)
+def test_a_row_that_is_said_to_meet_one_row_is_caught(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, join: str
+) -> None:
+    """Plants a proof that finds one row of the public table where there are several, by columns or by conditions."""
+    monkeypatch.setattr(module, name, lambda *_: 1)
+    monkeypatch.setattr(generator, "JOINS", (join,))
+    with pytest.raises(Violation):
+        _audited(monkeypatch, range(9_700, 9_710), queries=6)
