@@ -181,6 +181,8 @@ class Correlated:
                 "a value of a nested query is refused",
                 "For each row it would follow from rows of other people: it compares neither the key of the unit nor "
                 "one of rows that belong to one unit.",
+                "compare columns with public keys, whose groups are released first: declared keys, or columns of a "
+                "public table that is joined on both sides",
                 "leave the comparison with the row outside out: the value of all rows is then released first",
                 "compare the key of the unit besides, if the person's own rows are meant",
                 position=self._text.position(compared[0].node),

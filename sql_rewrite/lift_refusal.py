@@ -119,7 +119,9 @@ def _joined(lifter: Lifter, node: exp.Expr) -> tuple[str, ...]:
     if joins is None:
         return ()
     if not joins:
+        several = "write EXISTS over the public table instead, which compares each of the columns in its WHERE"
         return (
+            *((several,) if isinstance(node.parent, exp.In) and isinstance(node.parent.this, exp.Tuple) else ()),
             "write the values, which are public, as a list or as parameters",
             "ask an administrator to declare a reference to the public table, and join it",
         )
