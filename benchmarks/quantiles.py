@@ -1,6 +1,6 @@
 """Error of quantiles of a column: as answered, from a noisy tree, and by OpenDP at the same pure epsilon.
 
-    python -m benchmarks.quantiles DATA.csv [--runs 100]
+    python -m benchmarks.quantiles DATA.csv [--runs 60] [--opendp-runs 10]
 
 DATA.csv has the columns age, hours_per_week and fnlwgt, one row of each unit. The median of a whole column alone, and
 the 0.1, 0.5 and 0.9 quantile together, by
@@ -15,8 +15,8 @@ the 0.1, 0.5 and 0.9 quantile together, by
                  installed" where OpenDP is not (`pip install opendp`, beside what we require)
     opendp fine  the same with 65,536 candidates
 
-Root-mean-square errors over the runs, one number for each quantile. Prints one JSON object. mechanisms/quantiles.md has
-the figures for UCI Adult.
+Root-mean-square errors over the runs, one number for each quantile. Prints one JSON object, after a minute or two: most
+of that is OpenDP with many candidates. mechanisms/quantiles.md has the figures for UCI Adult.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import itertools
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,19 +127,22 @@ def by_opendp(
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance(), dp.max_divergence()
     given = values.astype(float).tolist()
+
+    def made(scale: float, part: Fraction, candidates: list[float]) -> Any:
+        return dp.m.make_private_quantile(*space, candidates=candidates, alpha=float(part), scale=scale)
+
+    # A scale does not depend on the candidates, and with many of them a search for it takes seconds.
+    scales = [
+        dp.binary_search_param(
+            lambda scale, part=part: made(scale, part, [0.0, 1.0]), d_in=1, d_out=epsilon / len(parts)
+        )
+        for part in parts
+    ]
     found = []
     for end in ends:
         candidates = np.linspace(0, end, min(end + 1, places)).tolist()
-        measurements = [
-            dp.binary_search_chain(
-                lambda scale, part=part, candidates=candidates: dp.m.make_private_quantile(
-                    *space, candidates=candidates, alpha=float(part), scale=scale
-                ),
-                d_in=1,
-                d_out=epsilon / len(parts),
-            )
-            for part in parts
-        ]
+        measurements = [made(scale, part, candidates) for part, scale in zip(parts, scales, strict=True)]
+        assert all(measurement.map(1) <= epsilon / len(parts) for measurement in measurements)
         found += [[float(measurement(given)) for measurement in measurements] for _ in range(-(-runs // len(ends)))]
     return found
 
@@ -147,7 +151,8 @@ def main() -> None:
     """Runs all questions."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--opendp-runs", type=int, default=10)
     given = parser.parse_args()
     draw = np.random.default_rng(7)
     result = {}
@@ -161,11 +166,11 @@ def main() -> None:
                 "answered": from_tree(values, most, epsilon, parts, runs, finer=finer),
                 "tree": from_tree(values, most, epsilon, parts, runs),
                 "selections": [selected(values, most, float(epsilon), parts, draw) for _ in range(runs)],
-                "opendp": by_opendp(values, ends, float(epsilon), parts, runs),
+                "opendp": by_opendp(values, ends, float(epsilon), parts, given.opendp_runs),
             }
             if finer:
                 fine = finer * PLACES[0]
-                ways["opendp fine"] = by_opendp(values, ends, float(epsilon), parts, runs, places=fine)
+                ways["opendp fine"] = by_opendp(values, ends, float(epsilon), parts, given.opendp_runs, places=fine)
             result[f"{asked} of {name} at {epsilon}"] = {
                 way: "not installed" if found is None else errors(np.array(found) - truth)
                 for way, found in ways.items()

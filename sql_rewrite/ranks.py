@@ -33,6 +33,10 @@ _DRAWN_VALUES_MIN = 512
 _DRAWN_PLACES = 2**16
 """Most places among which quantiles of all groups together are drawn: as many are grouped by, and kept in memory."""
 
+_DRAWN_PLACES_MIN = 2**10
+"""Fewest places of one group for each quantile that is drawn, where places hold many values: a drawn value is the
+middle of its place, and among fewer the tree, whose values lie inside places, is nearer (mechanisms/quantiles.md)."""
+
 _DRAWN_KINDS = {AggregateFunction.QUANTILE: False, AggregateFunction.QUANTILE_DISCRETE: True}
 """The aggregates that are drawn, and whether they are a row."""
 
@@ -74,7 +78,7 @@ def tree_of(
 
 
 def _drawn(family: Family, tree: RankTree, cells: int, *, wanted: int | None) -> Drawn | None:
-    """The quantiles that are drawn: where few are asked for, of a column with many values, and of public groups.
+    """The quantiles that are drawn: where few are asked for, of a column with many values, and of few public groups.
 
     `wanted` is the number of values of whole numbers. A pure function of the text and of declarations.
     """
@@ -88,6 +92,9 @@ def _drawn(family: Family, tree: RankTree, cells: int, *, wanted: int | None) ->
         found[discrete].append(fraction)
     most = max(1, _DRAWN_PLACES // cells // tree.places)
     finer = most if wanted is None else min(most, math.ceil(Fraction(wanted, tree.places)))
+    places = finer * tree.places
+    if (wanted is None or places < wanted) and places < _DRAWN_PLACES_MIN * len(asked):
+        return None
     return Drawn(tuple(sorted(found[False])), tuple(sorted(found[True])), finer)
 
 

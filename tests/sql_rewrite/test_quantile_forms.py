@@ -189,3 +189,23 @@ def test_hidden_groups_have_small_trees_and_few_of_them() -> None:
         with pytest.raises(Refused) as refused:
             bound(lifted(f"SELECT ward, {calls}, MEDIAN(7 * cost) FROM visits GROUP BY ward", dataset))
         assert [finding.code for finding in refused.value.findings] == ["too_large"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "drawn"),
+    [
+        ("SELECT QUANTILE_CONT(cost, [0.1, 0.5, 0.9]) AS q FROM visits", 3),
+        ("SELECT QUANTILE_CONT(cost, [0.1, 0.5, 0.8, 0.9]) AS q FROM visits", 0),
+        ("SELECT month(day) AS k, QUANTILE_CONT(cost, [0.1, 0.5, 0.9]) AS q FROM visits GROUP BY k", 3),
+        ("SELECT day(day) AS k, MEDIAN(cost) FROM visits GROUP BY k", 1),
+        ("SELECT day(day) AS k, QUANTILE_CONT(cost, [0.1, 0.9]) AS q FROM visits GROUP BY k", 0),
+        ("SELECT hours AS k, MEDIAN(salary) FROM people GROUP BY k", 0),
+        # A place for each value, in any number of groups.
+        ("SELECT sex AS k, QUANTILE_CONT(10 * age, [0.1, 0.5, 0.9]) AS q FROM people GROUP BY k", 3),
+    ],
+)
+def test_quantiles_are_drawn_where_groups_have_places_enough(sql: str, drawn: int) -> None:
+    """A thousand places of a group for each: among fewer what the tree says is nearer, at all of the price."""
+    (bounded,) = bound(lifted(sql))
+    (statistic,) = [item.statistic for item in bounded.statistics if item.statistic.tree is not None]
+    assert (0 if statistic.drawn is None else statistic.drawn.count) == drawn
