@@ -106,8 +106,8 @@ def test_a2_refusals_are_written_here(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING MODE(age) > 3", "unsupported_sql"),
-        ("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY MODE(age)", "unsupported_sql"),
+        ("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING LIST(age) > 3", "unsupported_function"),
+        ("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY LIST(age)", "unsupported_function"),
         ("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING SUM(income) > 3", "column_without_bounds"),
         ("SELECT sex, COUNT(*) FROM people GROUP BY sex QUALIFY RANK() OVER (ORDER BY income) = 1", "raw_rows"),
         ("SELECT COUNT(*) FROM people LIMIT 'a'", "unsupported_sql"),
@@ -217,11 +217,11 @@ def test_b12_names_do_not_overwrite_each_other(clinic: Clinic) -> None:
 def test_f38_all_findings_come_at_once() -> None:
     """Shows that every clause reports its own finding in one refusal, each with a way out or a near name."""
     found = findings(
-        "SELECT sexx, MODE(age), SUM(incom), AVG(education), COUNT(DISTINCT age, hours) FROM people "
+        "SELECT sexx, LIST(age), SUM(incom), AVG(education), COUNT(DISTINCT age, hours) FROM people "
         "WHERE born < now() GROUP BY agee"
     )
     assert sorted(f.code for f in found) == [
-        "unknown_column", "unknown_column", "unknown_column", "unsupported_sql", "unsupported_sql",
+        "unknown_column", "unknown_column", "unknown_column", "unsupported_function", "unsupported_sql",
         "unsupported_type", "volatile_function",
     ]  # fmt: skip
     assert all(f.position is not None for f in found)

@@ -15,7 +15,7 @@ from server.services import Services
 from tests.journey.clinic import question
 from tests.journey.test_journey import Analyst, ask, remaining
 
-FEW = "FROM people WHERE age = 17 AND salary < 0"
+FEW = "FROM people WHERE age = 17 AND salary % 7 = 9"
 
 
 @pytest.mark.parametrize("function", ["AVG", "SUM", "STDDEV"])
