@@ -228,13 +228,17 @@ def test_every_call_of_the_list_is_duckdbs(clinic: Clinic) -> None:
     assert CALLS - names == SYNTAX
 
 
+WRITTEN_OUT = {"approx_top_k", "histogram"}
+"""Read as the aggregates and the order that they stand for; the engine's functions of these names are never called."""
+
+
 @thinned(20)
 def test_calls_outside_the_list_are_refused(clinic: Clinic, reader: Reader, every: int) -> None:
     """Shows that each name that either reader knows, and the list does not, is refused in core and shell."""
     parser = sqlglot.Dialect.get_or_raise("duckdb").parser()
     names = {row[0].lower() for row in clinic.direct("SELECT function_name FROM duckdb_functions()")}
     names |= {name.lower() for name in parser.FUNCTIONS} | {name.lower() for name in parser.FUNCTION_PARSERS}
-    unknown = sorted(name for name in names - CALLS if name.isidentifier())
+    unknown = sorted(name for name in names - CALLS - WRITTEN_OUT if name.isidentifier())
     assert len(unknown) > 800
     answered = [
         text
