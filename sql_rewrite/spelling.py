@@ -96,7 +96,7 @@ def check_words(tokens: Sequence[Token], text: Text) -> None:
         if (kind is Kind.PLUS and before not in _LEFT) or (kind in _ENDS and before in _LISTS):
             raise _misread(text.token_position(token))
         before = kind
-    if before in _LISTS:
+    if before in _LISTS and before is not Kind.SELECT:
         raise _misread(text.token_position(tokens[-1]))
 
 
