@@ -140,7 +140,9 @@ def audit(seed: int, counted: Counter[str], *, queries: int = 10) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.sparse(PARTS)
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [*range(PARTS // 2), *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS // 2, PARTS))]
+)
 def test_one_unit_changes_no_more_than_is_declared_within_chosen_bounds(part: int) -> None:
     """Random triples through lift, bound_with, at_norms, lower, calibrate, engine and release, compared exactly."""
     counted: Counter[str] = Counter()

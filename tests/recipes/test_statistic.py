@@ -86,7 +86,7 @@ def test_mypy_lists_the_files_of_the_page(tmp_path: Path) -> None:
     assert asked_for(copy, "StatisticKind.PRODUCT") == listed("statistic.md", ASKED)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_mypy_lists_the_files_of_a_new_bound(tmp_path: Path) -> None:
     """Shows the same of a further way to bound what one unit adds."""
     copy = copy_of_checkout(tmp_path)
