@@ -60,7 +60,7 @@ HIDDEN = [
 @pytest.mark.timeout(300)
 @pytest.mark.sparse(PARTS)
 @pytest.mark.parametrize(
-    "part", [*range(PARTS // 2), *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS // 2, PARTS))]
+    "part", [*range(PARTS // 3), *(pytest.param(part, marks=pytest.mark.nightly) for part in range(PARTS // 3, PARTS))]
 )
 def test_one_unit_changes_no_more_than_its_norm(part: int) -> None:
     """Random triples through lift, bound, at_norms, lower, calibrate, engine and release, compared exactly."""

@@ -109,7 +109,11 @@ def findings(server: Server, case: Case, *, times: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("case", [SUM, GAUSS, ALONE, EDGE, UNITS, MEAN], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [SUM, GAUSS, ALONE, EDGE, *(pytest.param(case, marks=pytest.mark.nightly) for case in (UNITS, MEAN))],
+    ids=lambda case: case.name,
+)
 def test_answers_over_http_tell_no_more_than_their_price(server: Server, case: Case) -> None:
     """Two worlds that differ by one person with thousands of rows: what answers tell apart is within the charge."""
     assert findings(server, case, times=120) == []

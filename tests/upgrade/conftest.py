@@ -11,7 +11,10 @@ from migrations.upgrade import upgrade
 from tests.databases import EmptyDatabase, postgresql_server  # noqa: F401 - fixtures are found by their names
 from tests.upgrade.homes import LEFT, OldHome, copy_to, entries_of, unpack
 
-ON_SQLITE = ("0.2.1", "0.3.0", "0.4.0", "0.5.0", "0.6.0")
+AT_NIGHT = ("0.2.1", "0.3.0", "0.5.0")
+"""Their homes have nothing that those of 0.2.0, 0.4.0 and later ones lack."""
+
+ON_SQLITE = ("0.4.0", "0.6.0")
 """Their databases have the revision of that of 0.7.0, whose home was asked what theirs were and more: on PostgreSQL
 they are upgraded at night."""
 
@@ -20,7 +23,7 @@ DATABASES = ("sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks homes that are upgraded on PostgreSQL at night, and all but the newest slow.
+    """Marks homes that are upgraded at night, or on PostgreSQL at night, and all but the newest slow.
 
     Before what `tests/conftest.py` does with these marks.
     """
@@ -29,6 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             made = getattr(item, "callspec", None)
             if made is not None and made.params.get("version") != next(reversed(LEFT)):
                 item.add_marker(pytest.mark.slow)
+            if made is not None and made.params.get("version") in AT_NIGHT:
+                item.add_marker(pytest.mark.nightly)
             if made is not None and made.params.get("old") == "postgresql" and made.params["version"] in ON_SQLITE:
                 item.add_marker(pytest.mark.nightly)
 
