@@ -68,9 +68,13 @@ def _left_since_0_2(revision: str, left_open: str, *chosen: str) -> Left:
 
 _RELEASES = {
     "norms": 2, "weights": 2, "values": 3, "width": 2, "median": 1, "distinct": 1, "within": 1, "levels": 1,
-    "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2
+    "stages": 1, "choice": 1, "quantiles": 1, "first": 1, "rows": 2,
+    "together": 2, "histogram": 1, "any": 1, "listed": 2,
 }  # fmt: skip
 """How many releases a question makes: an average may choose bounds, then a norm; two stages read a stored one."""
+
+_OF_0_6 = ("norms", "weights", "values", "width", "median", "distinct", "within", "levels")
+_OF_0_7 = (*_OF_0_6, "stages", "choice", "quantiles", "first", "rows")
 
 LEFT = {
     "0.1.0": Left(
@@ -81,26 +85,9 @@ LEFT = {
     "0.3.0": _left_since_0_2("0008", "q_reserved"),
     "0.4.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values"),
     "0.5.0": _left_since_0_2("0008", "q_reserved", "norms", "weights", "values", "width"),
-    "0.6.0": _left_since_0_2(
-        "0008", "q_reserved", "norms", "weights", "values", "width", "median", "distinct", "within", "levels"
-    ),
-    "0.7.0": _left_since_0_2(
-        "0008",
-        "q_reserved",
-        "norms",
-        "weights",
-        "values",
-        "width",
-        "median",
-        "distinct",
-        "within",
-        "levels",
-        "stages",
-        "choice",
-        "quantiles",
-        "first",
-        "rows",
-    ),
+    "0.6.0": _left_since_0_2("0008", "q_reserved", *_OF_0_6),
+    "0.7.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7),
+    "0.8.0": _left_since_0_2("0008", "q_reserved", *_OF_0_7, "together", "histogram", "any", "listed"),
 }
 
 

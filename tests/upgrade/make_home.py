@@ -19,6 +19,8 @@ runs that program's own command line and HTTP interface, as its users did:
     python tests/upgrade/make_home.py ../noisegate-0.6.0 0.6.0 tests/upgrade/home-0.6.0.tar.gz
     git worktree add --detach ../noisegate-0.7.0 973ab72
     python tests/upgrade/make_home.py ../noisegate-0.7.0 0.7.0 tests/upgrade/home-0.7.0.tar.gz
+    git worktree add --detach ../noisegate-0.8.0 a18a9fb
+    python tests/upgrade/make_home.py ../noisegate-0.8.0 0.8.0 tests/upgrade/home-0.8.0.tar.gz
 
 What is in each: a dataset of two tables (invented by arithmetic, 300 patients), whose policy shares releases; keys of
 an administrator and two analysts; a root and accounts of anna and ben; answers with public and with hidden keys, an
@@ -29,7 +31,8 @@ state "running" by 0.2.0, reserved by the later ones, which have no such state. 
 of which nothing is declared but its keys: norms and value bounds are chosen, and hidden groups selected by weights.
 Those since 0.5.0 have a width that was bought in two charges: a histogram, and then sums at the price that follows.
 Those since 0.6.0 have a median, a count of different values, an average of what each patient has, and several levels.
-That of 0.7.0 has a question in two stages, a choice of groups, several quantiles, first visits, and rows of two tables.
+Those since 0.7.0 have a question in two stages, a choice of groups, several quantiles, first visits, and rows of two
+tables. That of 0.8.0 has levels of columns measured together, a HISTOGRAM, a BOOL_OR, and a list of released groups.
 `asked.json` keeps what was asked and answered. The keys open nothing but these archives.
 """
 
@@ -213,6 +216,21 @@ OF_STAGES: tuple[Question, ...] = (
 )
 """Questions that 0.7.0 was the first to answer."""
 
+LISTED = "SELECT month FROM visits GROUP BY month HAVING COUNT(*) > 70"
+
+OF_LEVELS: tuple[Question, ...] = (
+    (
+        "anna",
+        "together",
+        {"sql": "SELECT region, age // 20 AS band, COUNT(*) AS n FROM patients GROUP BY ROLLUP (region, age // 20)"},
+        None,
+    ),
+    ("anna", "histogram", {"sql": "SELECT HISTOGRAM(region) AS h FROM patients"}, None),
+    ("anna", "any", {"sql": "SELECT BOOL_OR(cost > 400) AS a FROM visits"}, None),
+    ("anna", "listed", {"sql": f"SELECT COUNT(*) AS n FROM visits WHERE month IN ({LISTED})"}, None),
+)
+"""Questions that 0.8.0 was the first to answer."""
+
 RECIPES = {
     "0.1.0": Recipe(DATASET, ("5", "4"), QUESTIONS, None),
     "0.2.0": OF_0_2,
@@ -222,6 +240,7 @@ RECIPES = {
     "0.5.0": OF_0_5,
     "0.6.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS)),
     "0.7.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES)),
+    "0.8.0": replace(OF_0_5, questions=(*OF_0_5.questions, *OF_ROWS, *OF_STAGES, *OF_LEVELS)),
 }
 
 
