@@ -21,14 +21,15 @@ from privacy.values import Cell, Json
 
 __all__ = ["public_table"]
 
-_READ_SECONDS: Final = 60.0
+READ_SECONDS: Final = 60.0
+"""How long a table may take to be read, where nothing else is said."""
 
 
-def public_table(snapshot: Path, table: str, *, cells_max: int) -> ShellTable:
+def public_table(snapshot: Path, table: str, *, cells_max: int, timeout_seconds: float = READ_SECONDS) -> ShellTable:
     """Every row of a public table of a snapshot, under its own name.
 
     Errors: LookupError unless the table was declared public; SnapshotRefused (too_many_rows) when it has more cells, or
-    more than 64 MiB of text, (not_completed) when it cannot be read.
+    more than 64 MiB of text, (not_completed) when it cannot be read within the time.
     """
     columns = public_columns(snapshot).get(table)
     if not columns:
@@ -37,7 +38,7 @@ def public_table(snapshot: Path, table: str, *, cells_max: int) -> ShellTable:
     request: dict[str, Json] = {"operation": "public_table", "snapshot": str(snapshot.absolute()), "table": table}
     request |= {"columns": listed, "cells_max": cells_max}
     with LoneWorker(attach_options()) as worker:
-        answer = worker.call(request, timeout_seconds=_READ_SECONDS, parse=_values)
+        answer = worker.call(request, timeout_seconds=timeout_seconds, parse=_values)
     if isinstance(answer, Failure) or (isinstance(answer, list) and len(answer) != len(columns)):
         raise SnapshotRefused([SnapshotFinding("not_completed")])
     if isinstance(answer, Refused):
