@@ -238,7 +238,7 @@ def link_of(
                 return Link(End(holding[0][0], *left), End(joined, *right), outer, place)
     found: Link | None = None
     rest: list[exp.Expr] = []
-    parts = [] if on is None else list(conjuncts(on))
+    parts = list(conjuncts(on)) if on is not None else _of_using(using, names, joined) if len(using) > 1 else []
     links = [_equality(part, names, joined, outer, place) for part in parts]
     best = 0 if len(links) == 1 else max(range(len(links)), key=lambda i: (_joins_by(links[i], dataset), -i), default=0)
     for place_of, part in enumerate(parts):
@@ -272,6 +272,20 @@ def link_of(
         *declared(dataset, *names.sources),
         position=place(),
     )
+
+
+def _of_using(using: Sequence[exp.Identifier], names: SourceNames, joined: Entry) -> list[exp.Expr]:
+    """The equalities that USING says, none where a name is not of both sides. Errors: Refused (ambiguous_column)."""
+    parts: list[exp.Expr] = []
+    for identifier in using:
+        holding = [entry for entry in names.entries if names.own_name(entry, identifier.name) is not None]
+        if len(holding) < 2 or holding[-1] is not joined:
+            return []
+        names.check_using(identifier, holding[:-1])
+        parts.append(
+            exp.EQ(this=names.column_of(holding[0], identifier), expression=names.column_of(joined, identifier))
+        )
+    return parts
 
 
 def _side_and_kind(join: exp.Join, dataset: Dataset, text: Text, place: Place) -> tuple[str, str]:
@@ -323,12 +337,7 @@ def joined_by_columns(join: exp.Join, names: SourceNames, dataset: Dataset, text
     """Whether ON or USING compares stored columns by which the joined entry may be joined; no refusal says so."""
     joined = names.entries[-1]
     on, using = join.args.get("on"), join.args.get("using") or []
-    parts = [] if on is None else list(conjuncts(on))
-    if len(using) == 1:
-        holding = [entry for entry in names.entries if names.own_name(entry, using[0].name) is not None]
-        if len(holding) > 1 and holding[-1] is joined:
-            ends = [names.column_of(entry, using[0]) for entry in (holding[0], joined)]
-            parts.append(exp.EQ(this=ends[0], expression=ends[1]))
+    parts = [*([] if on is None else conjuncts(on)), *_of_using(using, names, joined)]
     links = [_equality(part, names, joined, "", partial(text.position, join.this)) for part in parts]
     return any(_joins_by(link, dataset) > 1 for link in links)
 

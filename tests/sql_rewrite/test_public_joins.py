@@ -236,3 +236,43 @@ def test_in_of_several_columns_is_refused_with_the_form_that_is_answered() -> No
     assert "EXISTS" in refused.value.findings[0].instead[0]
     inside = "SELECT 1 FROM hospitals AS h WHERE h.beds = p.age AND h.hospital_id = p.hours"
     assert core(f"SELECT COUNT(*) FROM people AS p WHERE EXISTS ({inside})")
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("side", ["", "LEFT "])
+def test_several_columns_of_using_join_as_their_equalities_do(side: str, large: bool) -> None:
+    """Shows that USING of two columns is the plan that ON is: found by value, not tried with all rows of the table."""
+    key, region, beds = (column for column in CLINIC.tables[3].columns)
+    books = replace(
+        CLINIC.tables[3],
+        name="books",
+        key=None,
+        columns=(replace(key, name="genre"), replace(region, name="sex", keys=None), replace(beds, name="age")),
+    )
+
+    class Books(Rows):
+        def rows(self, table: str, columns: Sequence[str], most: int) -> tuple[tuple[Cell, ...], ...] | None:
+            return super().rows(table, [_OF[name] for name in columns], most)
+
+        def agreeing(self, table: str, columns: Sequence[str]) -> int | None:
+            return super().agreeing(table, [_OF[name] for name in columns])
+
+    dataset = replace(CLINIC, tables=(*CLINIC.tables, books), public=Books(large=large))
+    wanted = "SELECT b.genre, COUNT(*) FROM people AS p"
+    using = core(f"{wanted} {side}JOIN books AS b USING (age, sex) GROUP BY b.genre", dataset)
+    on = core(f"{wanted} {side}JOIN books AS b ON p.age = b.age AND p.sex = b.sex GROUP BY b.genre", dataset)
+    assert using.core == on.core
+    assert check_work([using]).unit_nanoseconds == check_work([on]).unit_nanoseconds
+    joined = using.core.sources[1].join
+    assert joined is not None
+    assert len(joined.also) == 1
+
+
+_OF = {"genre": "hospital_id", "sex": "region", "age": "beds"}
+
+
+def test_using_with_a_column_of_one_side_is_refused() -> None:
+    """Shows that a second name of USING which one side lacks is no part of a join that is answered without it."""
+    for using in ("person_id, cost", "cost, person_id"):
+        with pytest.raises(Refused):
+            lift(f"SELECT COUNT(*) FROM people JOIN visits USING ({using})", CLINIC)
