@@ -23,13 +23,14 @@ from privacy.release import MechanismNote
 from server.answer_rows import AnswerRows
 from server.errors import finding_body
 from server.estimands import counts_of, estimand, what_is_cut
+from server.journey.column_cut import beyond_noise
 from server.journey.nobody import nobody_warnings
 from server.journey.query import Asked, Paid, Prepared, ToRun
 from server.journey.repeats import AnswerParts
 from server.journey.wire_amounts import epsilon_text, own_json, remaining_json, share_text
 from server.journey.wire_bounds import bounds_warnings, chosen_bounds_json
 from server.journey.wire_choice import choice_warnings, chosen_json
-from server.journey.wire_cut import beyond_noise, with_cut_json
+from server.journey.wire_cut import with_cut_json
 from server.journey.wire_held import held_warnings
 from server.journey.wire_norms import cut_warnings, norm_json
 from server.journey.wire_parts import answer_parts
@@ -111,11 +112,12 @@ def _warnings(
     choices: Sequence[dict[str, object]],
 ) -> Sequence[Finding]:
     """What the text, the rows that are shown and the notes of the releases call for."""
+    known = {core.described.name: (core, table) for core, table in zip(prepared.cores, tables, strict=True)}
     return (
         *prepared.warnings,
         *answer_warnings(prepared.cores, len(rows.rows), [table.rows for table in tables]),
         *cut_warnings([table.norms for table in tables]),
-        *beyond_noise(prepared.cores, tables, prepared.plan.shell.outputs, rows),
+        *beyond_noise(known, prepared.plan.shell.outputs, rows),
         *bounds_warnings([table.bounds for table in tables]),
         *nobody_warnings(prepared.cores, tables),
         *held_warnings(prepared.cores, tables),

@@ -53,16 +53,48 @@ def test_the_truth_is_in_them_more_often(clinic: Services) -> None:
     assert both >= 5
 
 
-def test_sums_have_both_sides_and_averages_none(clinic: Services) -> None:
-    """Shows that what is cut of a sum may have either sign, and the reasons of what has no such interval."""
-    sql = "SELECT ward, SUM(cost) AS s, AVG(cost) AS a, COUNT(*) * 2 AS twice FROM visits GROUP BY ward"
+def test_sums_and_averages_have_both_sides_and_spreads_none(clinic: Services) -> None:
+    """Shows that what is cut of a sum may have either sign, how far an average may move, and why others have none."""
+    sql = (
+        "SELECT ward, SUM(cost) AS s, AVG(cost) AS a, COUNT(*) * 2 AS twice, STDDEV(cost) AS d FROM visits "
+        "GROUP BY ward"
+    )
     answer = ask(clinic, sql, analyst(clinic), epsilon="10", with_cut=True)
     assert answer["with_cut"]["lows"][0][1] <= answer["lows"][0][1]
     assert answer["with_cut"]["highs"][0][1] >= answer["highs"][0][1]
+    (cut,) = (norm["cut"] for norm in answer["provenance"]["norms"] if "AVG(cost)" in norm["columns"])
+    part, low, high = cut["share"] + 2 * cut["error"], answer["lows"][0][2], answer["highs"][0][2]
+    assert part > 0
+    assert answer["with_cut"]["lows"][0][2] == pytest.approx(low * (1 - part))
+    assert answer["with_cut"]["highs"][0][2] == pytest.approx(high + part * (1000 - high))
     why = reasons(answer)
-    assert "average" in why[2]
     assert "computed" in why[3]
-    assert answer["with_cut"]["highs"][0][2:] == [None, None]
+    assert "spread" in why[4]
+    assert answer["with_cut"]["highs"][0][3:] == [None, None]
+
+
+@pytest.mark.parametrize("epsilon", ["1", "10", "60"])
+def test_computed_columns_are_warned_of_as_what_they_read(clinic: Services, epsilon: str) -> None:
+    """Shows that a column is warned of where it reads a number of which more may be missing than a third of its ±."""
+    sql = (
+        "SELECT ward, COUNT(*) AS n, COUNT(*) * 2 AS twice, COUNT(*) / SUM(COUNT(*)) OVER () AS part, "
+        "LENGTH(ward) AS letters FROM visits GROUP BY ward"
+    )
+    answer = ask(clinic, sql, analyst(clinic), epsilon=epsilon)
+    (norm,) = answer["provenance"]["norms"]
+    said = [warning for warning in answer["warnings"] if warning["code"] == "contribution_cut"]
+    if norm["cut"] is None:
+        assert said
+        return
+    part = norm["cut"]["share"] + 2 * norm["cut"]["error"]
+    ends = [(low[1], high[1]) for low, high in zip(answer["lows"], answer["highs"], strict=True)]
+    moved = max(2 * part / (1 - part) * max(abs(low), abs(high)) / (high - low) for low, high in ends)
+    notable = moved > 1 / 3 or norm["cut"]["share"] >= 0.05 or part >= 0.1
+    named = {name: [one for one in said if f'"{name}"' in one["what"]] for name in ("twice", "part", "letters")}
+    assert {name: bool(found) for name, found in named.items()} == {"twice": notable, "part": notable, "letters": False}
+    if notable:
+        assert "in proportion" in named["twice"][0]["why"]
+        assert "quotient" in named["part"][0]["why"]
 
 
 def test_counts_that_were_asked_for(clinic: Services) -> None:

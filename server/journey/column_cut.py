@@ -1,0 +1,183 @@
+"""By how much what norms cut may move a released number, as far as a histogram says; and warnings of it.
+
+    count, sum   of the whole a part p is missing: x is up to p / (1 - p) x higher, or as much lower for a sum of values
+    average      of the rows a part p is missing, whose values lie in [L, H]: it lies within (1 - p) x + p [L, H]
+    a quotient   x / y of sums of which a and b are missing: between (1 - b) and 1 / (1 - a) times itself
+
+*Proof* of the average. Let the weights w(u) scale unit u, with n(u) rows of sum s(u), values clipped to [L, H], and let
+p be the part of the rows that scaling takes: p sum n = sum (1 - w) n. Of all rows the mean is (1 - p) times that of the
+scaled ones, sum w s / sum w n, and p times a mean of values in [L, H] with the weights 1 - w. So each is no further
+away than said where the parts of a cell are those of the whole.
+
+Empirical: p is the share that the histogram says with twice its error, of the whole, and may differ from cell to cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from mechanisms.released_table import ReleasedTable
+from privacy.aggregate import AggregateFunction
+from privacy.refusal import Finding
+from privacy.release import ColumnKind, NormNote
+from server.answer_rows import AnswerRows
+from server.journey.wire_norms import INSTEAD, warns
+from sql_rewrite.bound import BoundedCore
+from sql_rewrite.plan import ShellOutput
+from sql_rewrite.trace import Read, Shape, Trace
+
+__all__ = ["Cut", "Known", "beyond_noise", "cut_of"]
+
+NOTABLE = 1 / 3
+"""A warning is given where more may be missing than this part of the half width of an interval. An interval at 95 %
+that is moved so far still holds the truth nine times in ten; moved by all of its half width, every second time."""
+
+Known = dict[str, tuple[BoundedCore, ReleasedTable]]
+"""The cores by their names, with what was released of them."""
+
+_Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The part of the whole that may be cut, and what that does: `either` where what is cut may have either sign.
+
+    `held` are the ends of the range of an average's values, of which it is a mean; None for counts and sums.
+    """
+
+    part: float
+    either: bool
+    held: _Ends | None = None
+
+    def widened(self, low: float, high: float) -> _Ends:
+        """An interval of noise with what may be cut."""
+        if self.held is not None:
+            lower, upper = self.held
+            return min(low, low + self.part * (lower - low)), max(high, high + self.part * (upper - high))
+        more = self.part / (1 - self.part) * max(abs(low), abs(high)) if self.part else 0
+        if not more:
+            return low, high
+        return low - more if self.either else low, high + more
+
+    def moves(self, low: float, high: float) -> float:
+        """By how many half widths of an interval the truth may lie beyond what the noise alone says."""
+        if high <= low:
+            return 0.0
+        lower, upper = self.widened(low, high)
+        return 2 * max(low - lower, upper - high) / (high - low)
+
+
+def cut_of(core: BoundedCore, table: ReleasedTable, column: str) -> Cut | None:
+    """What a chosen norm may cut of a released column; None where no histogram says it, or nobody what it does."""
+    estimate = next(one for one in core.described.estimates if one.name == column)
+    note = _note(table, column)
+    if note is None or note.share is None or note.error is None:
+        return None
+    part = min(note.share + 2 * note.error, 0.99)
+    sums, of_values = table.sums_of(column), estimate.kind.statistic.described.of_values
+    if not part or (sums is not None and sums.linear(column)):
+        return Cut(part, of_values)
+    if sums is None or estimate.kind is not AggregateFunction.AVERAGE:
+        return None
+    held = sums.held_to(estimate)
+    return None if held is None else Cut(part, either=True, held=held)
+
+
+def _note(table: ReleasedTable, column: str) -> NormNote | None:
+    return next((note for note in table.norms if column in note.estimates), None)
+
+
+def beyond_noise(known: Known, outputs: Sequence[ShellOutput], rows: AnswerRows) -> Iterator[Finding]:
+    """One warning for each column of which what is cut may decide, as far as histograms say.
+
+    A small part of a large number is more than its noise, and no interval of noise has it. Norms that cut more than a
+    small part are warned of anyway (`cut_warnings`), but not what is computed from them.
+    """
+    for place, output in enumerate(outputs):
+        if output.kind == ColumnKind.RELEASED and output.core is not None and output.column is not None:
+            core, table = known[output.core]
+            cut, note = cut_of(core, table, output.column), _note(table, output.column)
+            if cut is None or note is None or (cut.held is None and warns(note)):
+                continue
+            cells = _moved(
+                cut, [(lows[place], highs[place]) for lows, highs in zip(rows.lows, rows.highs, strict=True)]
+            )
+            if max(cells, default=0.0) > NOTABLE:
+                yield _of_released(output.name, cut, cells)
+        elif output.kind == ColumnKind.DERIVED:
+            found = _of_derived(output.name, output.trace, known)
+            if found is not None:
+                yield found
+
+
+def _moved(cut: Cut, ends: Sequence[tuple[float | int | None, float | int | None]]) -> list[float]:
+    return [cut.moves(low, high) for low, high in ends if low is not None and high is not None]
+
+
+def _of_released(name: str, cut: Cut, cells: Sequence[float]) -> Finding:
+    many = sum(moved > NOTABLE for moved in cells)
+    of_cells = "the cell" if len(cells) == 1 else f"{many:,} of {len(cells):,} cells"
+    does = "" if cut.held is None else f", whose values may be anything in [{cut.held[0]:,.6g}, {cut.held[1]:,.6g}],"
+    return Finding(
+        code="contribution_cut",
+        what=f'of "{name}" more may be missing than a third of its ±, in {of_cells}',
+        why=f"Scaling units to the chosen norm may cut up to {cut.part:.1%} of the whole{does} as far as a noisy "
+        f"histogram says: up to {max(cells):.0%} of the half width of an interval, which covers the noise alone.",
+        instead=('ask "with_cut": true for intervals that have the cut too', *INSTEAD),
+    )
+
+
+def _of_derived(name: str, trace: Trace, known: Known) -> Finding | None:
+    """What is said of a computed column: of each number that it reads, the part that may be missing."""
+    parts: dict[Read, tuple[Cut, str]] = {}
+    notable = False
+    for read in sorted(trace.reads, key=str):
+        if read[0] not in known:
+            continue
+        core, table = known[read[0]]
+        released = next((one for one in table.columns if one.name == read[1]), None)
+        note = _note(table, read[1])
+        cut = None if released is None or note is None else cut_of(core, table, read[1])
+        if released is None or note is None or cut is None or not cut.part:
+            continue
+        text = next((one.text for one in core.core.aggregates if one.name == read[1]), read[1])
+        parts[read] = (cut, text)
+        cells = _moved(cut, list(zip(released.lows, released.highs, strict=True)))
+        notable = notable or warns(note) or max(cells, default=0.0) > NOTABLE
+    if not notable or trace.shape is Shape.CONSTANT:
+        return None
+    listed = ", ".join(dict.fromkeys(f"{cut.part:.1%} of {text}" for cut, text in parts.values()))
+    return Finding(
+        code="contribution_cut",
+        what=f'"{name}" is computed from numbers of which some may be missing',
+        why=f"Scaling units to the chosen norms may cut up to {listed}, as far as noisy histograms say. "
+        f"{_consequence(trace, {read: cut for read, (cut, _) in parts.items()})} The interval covers the noise alone.",
+        instead=INSTEAD,
+    )
+
+
+def _consequence(trace: Trace, parts: dict[Read, Cut]) -> str:
+    """What that does to the computed value, as far as its form says it."""
+    match trace.shape:
+        case Shape.AFFINE if len(trace.reads) == 1:
+            return "The value moves in proportion to it."
+        case Shape.AFFINE:
+            return "The value moves by the sum of what each of them misses, with its factor."
+        case Shape.RATIO if len(trace.divisors) == 1 and len(trace.reads) == 2 and not _spreads(parts):
+            above = max((cut.part for read, cut in parts.items() if read not in trace.divisors), default=0.0)
+            below = max((cut.part for read, cut in parts.items() if read in trace.divisors), default=0.0)
+            return (
+                f"Their plain quotient lies between {1 - below:.1%} and {1 / (1 - above):.1%} of what is shown, beside "
+                "its noise."
+            )
+        case Shape.RATIO | Shape.SMOOTH | Shape.ROUGH | Shape.RANK | Shape.FOLDED | Shape.CONSTANT:
+            return "How far that moves the value is not known."
+        case _:
+            assert_never(trace.shape)
+
+
+def _spreads(parts: dict[Read, Cut]) -> bool:
+    """Whether any of the parts is of something other than a plain count."""
+    return any(cut.held is not None or cut.either for cut in parts.values())
