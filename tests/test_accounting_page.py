@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from accountant.filter import Limit
+from accountant.simulation import WAYS, Kind, Repeated, simulate
 from privacy.own import own_figure
 from server import pricing
 from server.cli.answers import own_words, part_words
@@ -80,3 +82,19 @@ def test_the_page_names_the_floor() -> None:
     """The number of fresh runs and the greatest root that counts."""
     assert f"about {RUNS:,} such answers" in PAGE
     assert f"(a root above {ROOT_COUNTED} counts as {ROOT_COUNTED})" in PAGE
+
+
+def test_the_table_of_ways_is_what_the_simulation_says() -> None:
+    """Every way of adding up has its line, with its standing and the number of questions of three kinds."""
+    questions = (
+        Repeated(Kind.LAPLACE, Fraction(1, 100)),
+        Repeated.with_deviation(Kind.GAUSSIAN, Fraction(math.sqrt(2)) * 100),
+        Repeated(Kind.SELECTION, Fraction(1, 100)),
+    )
+    limit = Limit(Fraction(1), Fraction(1, 10**6))
+    columns = [{found.way: found.questions for found in simulate(question, limit, ())} for question in questions]
+    expected = [
+        (way.name, way.standing.value, *(f"{column[way]:,}" if way in column else "" for column in columns))
+        for way in WAYS
+    ]
+    assert re.findall(r"^\| `(\w+)` \| (\w+) \| ([\d,]*) \| ([\d,]*) \| ([\d,]*) \|$", PAGE, re.M) == expected

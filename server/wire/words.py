@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from accountant.account import FilterKind
 from accountant.request import Reuse
+from accountant.simulation import Kind, Standing
 from accountant.states import QueryStatus
 from mechanisms.families import NoiseFamily
 from privacy.release import ColumnKind
@@ -22,11 +23,13 @@ __all__ = [
     "ColumnKindWord",
     "FilterWord",
     "IntervalWord",
+    "KindWord",
     "NoiseWord",
     "Outcome",
     "OutcomeWord",
     "ReuseWord",
     "RoleWord",
+    "StandingWord",
     "State",
     "StateWord",
 ]
@@ -74,6 +77,8 @@ class _OneOf:
 
 RoleWord = Annotated[Role, _OneOf(Role)]
 FilterWord = Annotated[FilterKind, _OneOf(FilterKind)]
+KindWord = Annotated[Kind, _OneOf(Kind)]
+StandingWord = Annotated[Standing, _OneOf(Standing)]
 NoiseWord = Annotated[NoiseFamily | None, _OneOf(NoiseFamily, none="auto")]
 """None is the server's choice."""
 

@@ -32,6 +32,7 @@ GET    /metrics                                  admin auditor
 GET    /openapi.json                             public
 GET    /problems/{code}                          public
 GET    /readyz                                   public
+GET    /v1/accounting/simulate                   admin analyst auditor dashboard owner
 GET    /v1/budgets                               admin analyst auditor dashboard owner
 POST   /v1/budgets                               admin
 GET    /v1/budgets/{budget_id}                   admin analyst auditor dashboard owner

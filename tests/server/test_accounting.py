@@ -1,0 +1,62 @@
+"""GET /v1/accounting/simulate: figures for everyone, refusals for what cannot be meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from server.wire.answers import SimulationAnswer
+from tests.server.conftest import World
+
+
+def test_a_simulation(world: World) -> None:
+    """Shows the table of ways for a kind of question, and that it matches its model."""
+    reply = world.api.get("/v1/accounting/simulate?kind=gaussian&standard_deviation=100&counts=1,10")
+    assert reply.status_code == 200
+    found = reply.json()
+    SimulationAnswer.model_validate(found)
+    assert found["counts"] == [1, 10]
+    assert found["question"] == {"kind": "gaussian", "epsilon": None, "mu": 0.01, "standard_deviation": 100.0}
+    ways = {way["name"]: way for way in found["ways"]}
+    assert ways["gaussian"]["questions"] == 560
+    assert ways["gaussian"]["here"] is True
+    assert "sum" not in ways
+    assert world.spent() == 0
+
+
+def test_its_defaults(world: World) -> None:
+    """Shows what is simulated when nothing is said: 564 is the best that can be known of Laplace noise at 0.01."""
+    found = world.api.get("/v1/accounting/simulate").json()
+    assert found["limit"] == {"epsilon": "1", "delta": "0.000001"}
+    assert {way["name"]: way["questions"] for way in found["ways"]}["distribution"] == 564
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind=cauchy",
+        "epsilon=0",
+        "epsilon=nan",
+        "epsilon=1e7",
+        "delta=0.5",
+        "delta=1e-12",
+        "each=0",
+        "each=1000",
+        "each=0.1&standard_deviation=10",
+        "kind=selection&standard_deviation=10",
+        "standard_deviation=0",
+        "counts=",
+        "counts=0",
+        "counts=-1",
+        "counts=1,x",
+        "counts=99999999",
+        "counts=" + ",".join(["1"] * 25),
+    ],
+)
+def test_what_cannot_be_meant(world: World, text: str) -> None:
+    """Shows a refusal with its reason for each."""
+    reply = world.api.get(f"/v1/accounting/simulate?{text}")
+    assert reply.status_code == 422
+    problem = reply.json()
+    assert problem["code"] == "invalid_request"
+    assert problem["instead"]
+    assert problem["charged"] is False
