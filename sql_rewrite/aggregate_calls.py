@@ -44,6 +44,7 @@ _APPROXIMATE = "approx_count_distinct"
 """What counts different values about, and here as exactly as noise lets it."""
 
 _WITHOUT_CALLS = (*NESTED, exp.Column, exp.Literal, exp.Identifier)
+_MAY_BE_CALLS = (exp.AggFunc, exp.Anonymous)
 _AROUND_CALLS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 
 
@@ -56,6 +57,8 @@ def counts_rows(aggregate: Aggregate) -> bool:
 def aggregate_calls(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     """The aggregate calls of the core in some nodes, except window functions and nested queries."""
     calls: list[exp.Expr] = []
+    if not [node for node in nodes if node.find(*_MAY_BE_CALLS) is not None]:
+        return calls
     stack = [(node, False) for node in reversed(nodes)]
     while stack:
         node, own_of_window = stack.pop()

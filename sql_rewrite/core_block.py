@@ -158,6 +158,8 @@ class CoreBlock:
     def _check_preserved(
         self, own: list[Expression], keys: list[GroupKey], found: list[tuple[exp.Expr, Aggregate]]
     ) -> None:
+        if not self.names.preserved:
+            return
         aggregates = []
         for call, aggregate in found:
             inner = call.this if isinstance(call, exp.Filter) else call

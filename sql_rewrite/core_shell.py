@@ -27,7 +27,7 @@ from sql_rewrite.select_list import SelectList
 from sql_rewrite.shell import ShellNodes, output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import NODES_MAX, consume, rebuilt
+from sql_rewrite.syntax import NODES_MAX, consume, copied, rebuilt
 
 __all__ = ["CoreShell", "KeyNames"]
 
@@ -104,7 +104,7 @@ class CoreShell:
         if not isinstance(item, exp.Ordered):
             raise self._nodes.refusal(item)
         inner = item.this.unnest()
-        copy = item.copy()
+        copy = copied(item)
         alias = isinstance(inner, exp.Column) and not inner.table and self._select.alias(inner.name) is not None
         position = isinstance(inner, exp.Literal) and not inner.is_string
         if not alias and not position and not isinstance(inner, exp.Var):

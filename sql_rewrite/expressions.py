@@ -84,7 +84,8 @@ ANY = Interval(None, None)
 BIGINT = Interval(Fraction(-(2**63)), Fraction(2**63 - 1))
 """What a stored INTEGER may hold."""
 
-WIDE = Interval(Fraction(-(2**126)), Fraction(2**126))
+_WIDE = 2**126
+WIDE = Interval(Fraction(-_WIDE), Fraction(_WIDE))
 """What an INTEGER expression may reach: the product of two stored integers just does.
 
 Beyond BIGINT it is computed in HUGEINT (whose range is twice as large as this one); beyond WIDE it is refused.
@@ -143,7 +144,7 @@ class Literal:
             case ColumnType.INTEGER:
                 assert isinstance(value, int)
                 assert not isinstance(value, bool)
-                assert WIDE.contains(value), "integer literal is too large"
+                assert abs(value) <= _WIDE, "integer literal is too large"
             case ColumnType.NUMBER:
                 assert isinstance(value, float)
                 assert math.isfinite(value)

@@ -36,7 +36,6 @@ from types import NoneType
 from privacy.norms import Norm
 from privacy.policy import Dataset, Table
 from privacy.statistic import CoreStatistics, Estimate, Keys, Statistic
-from privacy.values import Json
 from sql_rewrite.bounded import BoundedCore, BoundedStatistic
 from sql_rewrite.contribution import NormedContribution
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, canonical, form_of
@@ -216,7 +215,7 @@ def norm_key(bounded: BoundedCore, dataset: Dataset) -> str:
 
 def _key(what: object, bounded: BoundedCore, dataset: Dataset) -> str:
     identity = _Identity()
-    body = json.dumps(
+    body = _as_text(
         {
             "bounded": identity.plain(what),
             "data": dataset.data_version,
@@ -225,13 +224,14 @@ def _key(what: object, bounded: BoundedCore, dataset: Dataset) -> str:
             "relation": dataset.neighbouring.value,
             "unit": identity.plain(dataset.unit),
             "version": VERSION,
-        },
-        sort_keys=True,
-        separators=(",", ":"),
+        }
     )
     digest = hashlib.sha256(body.encode())
     digest.update(repr((bounded.domains, bounded.described.keys.domain)).encode())
     return digest.hexdigest()
+
+
+_as_text = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class _Identity:
@@ -242,38 +242,41 @@ class _Identity:
         self._noted: set[int] = set()
         """The columns that are in `read`, by identity: what is written holds them all, so none is gone meanwhile."""
 
-    def plain(self, value: object) -> Json:
+    def plain(self, value: object) -> object:
         """One value. Errors: TypeError for a kind of value that has no place in an identity."""
-        kind = type(value)
-        if kind not in _WRITERS:
-            _WRITERS[kind] = _writer(kind)
-        return _WRITERS[kind](self, value)
+        return _WRITERS[type(value)](self, value)
 
-    def expression(self, value: Expression) -> Json:
-        """An expression in its canonical form, which holds names and types."""
-        self._note(value)
+    def expression(self, value: Expression) -> object:
+        """An expression in its canonical form, which holds names and types, with what is declared of its columns."""
+        noted = self._noted
+        parts = [value]
+        for part in parts:  # which grow meanwhile
+            if isinstance(part, Call):
+                parts += part.arguments
+            elif isinstance(part, ColumnRef) and id(part) not in noted:
+                noted.add(id(part))
+                declared = dict(zip(_DECLARED, _declared(part), strict=True))
+                declared["name"] = part.name.lower()
+                self.read.add(repr(list(declared.items())))
         return canonical(value)
-
-    def _note(self, expression: Expression) -> None:
-        """Notes what is declared about the columns of an expression."""
-        if isinstance(expression, ColumnRef) and id(expression) not in self._noted:
-            self._noted.add(id(expression))
-            declared = dict(zip(_DECLARED, _declared(expression), strict=True))
-            declared["name"] = expression.name.lower()
-            self.read.add(repr(list(declared.items())))
-        elif isinstance(expression, Call):
-            for argument in expression.arguments:
-                self._note(argument)
 
 
 _DECLARED = sorted(_inside(ColumnRef))
 _declared = attrgetter(*_DECLARED)
 
 
-_Writer = Callable[[_Identity, object], Json]
+_Writer = Callable[[_Identity, object], object]
 
-_WRITERS: dict[type, _Writer] = {}
-"""What writes the values of a type, for the types that have been met."""
+
+class _Writers(dict[type, _Writer]):
+    """What writes the values of a type, for the types that have been met."""
+
+    def __missing__(self, kind: type) -> _Writer:
+        found = self[kind] = _writer(kind)
+        return found
+
+
+_WRITERS = _Writers()
 
 
 def _writer(kind: type) -> _Writer:
@@ -293,26 +296,27 @@ def _writer(kind: type) -> _Writer:
     raise TypeError(f"a {kind.__name__} has no place in an identity")
 
 
+_value = attrgetter("value")
+
 _ITSELF = frozenset({NoneType, bool, int, str})
 """Types whose values are written as they are."""
 
 
-def _itself(_: _Identity, value: object) -> Json:
+def _itself(_: _Identity, value: object) -> object:
     assert value is None or isinstance(value, (bool, int, str))
     return value
 
 
-def _member(_: _Identity, value: object) -> Json:
-    assert isinstance(value, enum.Enum)
-    return [type(value).__name__, value.value]
+def _member(_: _Identity, value: object) -> object:
+    return [type(value).__name__, _value(value)]
 
 
-def _items(identity: _Identity, value: object) -> Json:
+def _items(identity: _Identity, value: object) -> object:
     assert isinstance(value, (tuple, list))
-    return [item if type(item) in _ITSELF else identity.plain(item) for item in value]
+    return [item if (kind := type(item)) in _ITSELF else _WRITERS[kind](identity, item) for item in value]
 
 
-def _expression(identity: _Identity, value: object) -> Json:
+def _expression(identity: _Identity, value: object) -> object:
     assert isinstance(value, (ColumnRef, Literal, Call))
     return identity.expression(value)
 
@@ -324,21 +328,31 @@ def _reader(names: tuple[str, ...]) -> Callable[[object], tuple[object, ...]]:
 
 def _record_writer(kind: type) -> _Writer:
     """What writes the values of a dataclass: the fields that take part."""
-    names, later, always = _inside(kind), _LATER.get(kind, {}), _ALWAYS.get(kind, {})
+    later, always = _LATER.get(kind, {}), _ALWAYS.get(kind, {})
+    # In the order of the names, in which they are written in the end.
+    names = tuple(sorted(_inside(kind)))
+    read, called = _reader(names), kind.__name__
 
-    read = _reader(names)
+    def write(identity: _Identity, value: object) -> object:
+        fields: dict[str, object] = {}
+        for name, one in zip(names, read(value), strict=True):
+            if name in later and one == later[name]:
+                continue
+            of = type(one)
+            fields[name] = one if of in _ITSELF else _WRITERS[of](identity, one)
+        if always:
+            fields.update(always)
+        return [called, fields]
 
-    def write(identity: _Identity, value: object) -> Json:
-        fields = {
-            # As `_ITSELF`, so written that mypy understands it.
-            name: one
-            if one is None or type(one) is str or type(one) is int or type(one) is bool
-            else identity.plain(one)
-            for name, one in zip(names, read(value), strict=True)
-            if name not in later or one != later[name]
-        }
-        if isinstance(value, Estimate):
-            fields["kind"] = [_ESTIMATE_KIND, value.kind.value]
-        return [kind.__name__, {**fields, **always}]
+    if kind is not Estimate:
+        return write
 
-    return write
+    def write_estimate(identity: _Identity, value: object) -> object:
+        assert isinstance(value, Estimate)
+        written = write(identity, value)
+        assert isinstance(written, list)
+        assert isinstance(written[1], dict)
+        written[1]["kind"] = [_ESTIMATE_KIND, value.kind.value]
+        return written
+
+    return write_estimate

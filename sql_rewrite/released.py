@@ -18,6 +18,7 @@ from sqlglot import exp
 from privacy.release import ColumnKind
 from sql_rewrite.plan import ShellOutput
 from sql_rewrite.refuse import refuse
+from sql_rewrite.syntax import copied
 from sql_rewrite.text import Text
 from sql_rewrite.trace import Shape, Trace
 
@@ -118,7 +119,10 @@ def column(name: str, relation: str | None = None) -> exp.Column:
 
 def aliased(value: exp.Expr, name: str) -> exp.Expr:
     """A column of a select list under a quoted name. A value that stands in a tree already is copied."""
-    return exp.alias_(value, name, quoted=True, copy=value.parent is not None)
+    value = value if value.parent is None else copied(value)
+    if "alias" in value.arg_types:
+        return exp.alias_(value, name, quoted=True, copy=False)
+    return exp.Alias(this=value, alias=quoted(name))
 
 
 def core_relation(

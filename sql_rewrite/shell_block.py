@@ -26,6 +26,9 @@ from sql_rewrite.syntax import clauses, consume, populated, select_place
 
 __all__ = ["ShellBlocks"]
 
+_QUERIES = (exp.Query, exp.Subquery)
+_CONSTANTS = (exp.Literal, exp.Boolean, exp.Null)
+
 
 class ShellBlocks:
     """Builds the shell blocks of one query. `query` lifts nested queries; `cores` are the query's cores so far."""
@@ -212,14 +215,14 @@ class ShellBlocks:
         while isinstance(inner, exp.Paren):
             inner = inner.this
         if isinstance(inner, exp.Column):
-            offset = 0
+            offset, own, relation = 0, inner.name.lower(), inner.table.lower()
             for alias, released in sources:
-                if not inner.table or inner.table.lower() == alias.lower():
+                if not relation or relation == alias.lower():
                     for output in released.outputs:
-                        if output.name.lower() == inner.name.lower():
+                        if output.name.lower() == own:
                             return replace(shifted(output, offset), name=name)
                 offset += released.identities or 0
-        if isinstance(inner, exp.Literal | exp.Boolean | exp.Null):
+        if isinstance(inner, _CONSTANTS):
             return ShellOutput(name=name, kind=ColumnKind.KEY)
         return ShellOutput(name=name, kind=ColumnKind.DERIVED)
 
@@ -291,9 +294,11 @@ def _own_queries(node: exp.Select, projections: Sequence[exp.Expr]) -> list[exp.
     stack += node.args.get("windows") or []
     stack += [on for join in node.args.get("joins") or [] for on in clauses(join, "on")]
     found: list[exp.Expr] = []
+    if not [part for part in stack if part.find(*_QUERIES) is not None]:
+        return found
     while stack:
         current = stack.pop()
-        if isinstance(current, exp.Query | exp.Subquery):
+        if isinstance(current, _QUERIES):
             found.append(current)
         else:
             stack += current.iter_expressions()

@@ -16,12 +16,12 @@ from sql_rewrite.plan import Core
 from sql_rewrite.refuse import refuse
 from sql_rewrite.released import REPLICATE, Form, Released, aliased, column, quoted
 from sql_rewrite.scope import Names, Scope, unknown_column
-from sql_rewrite.shell import ShellNodes, has_window, partition_windows
-from sql_rewrite.syntax import consume, rebuilt
+from sql_rewrite.shell import AS_THEY_ARE, ShellNodes, has_window, partition_windows
+from sql_rewrite.syntax import consume, copied, kinds_of, rebuilt
 
 __all__ = ["Block", "NestedQueries", "NodeWriter", "NotSimulated", "write_block"]
 
-_OPERATORS = (
+_OPERATORS = kinds_of(
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ,
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Is, exp.Between, exp.In, exp.Like, exp.ILike,
     exp.Escape, exp.DPipe,
@@ -32,6 +32,11 @@ _CHAINS = (exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe)
 _QUERIES = (exp.Subquery, exp.Query)
 _FILTERS = (exp.Where, exp.Having, exp.Qualify)
 _CUTS = (exp.Limit, exp.Offset)
+
+_AS_THEY_ARE = AS_THEY_ARE - kinds_of(
+    exp.Column, *_QUERIES, exp.Exists, exp.In, *_CUTS, *_FILTERS, exp.Group, exp.Tuple, *LEVELS, *GROUPINGS, exp.Alias
+)
+"""Nodes that are copied with nothing to look at but their parts."""
 
 _CLAUSES = ("where", "group", "having", "qualify", "order", "limit", "offset")
 _NOT_SIMULATED = ("having", "qualify", "order", "limit", "offset")
@@ -86,8 +91,10 @@ class NodeWriter:
         Operands that are operators themselves get brackets: the generator leaves them out, and the engine would
         read the text with its own precedence.
         """
-        result = self._copy(node)
-        if not isinstance(node, _OPERATORS) or not isinstance(node.parent, _OPERATORS):
+        if type(node) is exp.Column:
+            return self._column(node)
+        result = rebuilt(node, self.copy) if type(node) in _AS_THEY_ARE else self._copy(node)
+        if type(node) not in _OPERATORS or type(node.parent) not in _OPERATORS:
             return result
         chain = type(node) is type(node.parent) and isinstance(node, _CHAINS) and node.arg_key == "this"
         pattern = isinstance(node.parent, exp.Escape)
@@ -95,10 +102,7 @@ class NodeWriter:
 
     def _copy(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
-            self.names.check(node, self.nodes.text)
-            # Simulated joins have ON in place of USING (`_join`), and two columns of that name.
-            simulated = self.form is Form.SIMULATED and not node.table
-            return column(node.name, (self.names.owner_of_using(node.name) if simulated else None) or node.table)
+            return self._column(node)
         if isinstance(node, exp.Placeholder):
             return self.nodes.literal(node)
         if isinstance(node, _QUERIES):
@@ -120,6 +124,12 @@ class NodeWriter:
         if isinstance(result, exp.Alias) and isinstance(result.args.get("alias"), exp.Identifier):
             result.args["alias"].set("quoted", True)
         return result
+
+    def _column(self, node: exp.Column) -> exp.Expr:
+        self.names.check(node, self.nodes.text)
+        # Simulated joins have ON in place of USING (`_join`), and two columns of that name.
+        simulated = self.form is Form.SIMULATED and not node.table
+        return column(node.name, (self.names.owner_of_using(node.name) if simulated else None) or node.table)
 
     def _released(self, node: exp.Expr) -> Released:
         return self.nested.released(node, self.names, self.scope)
@@ -279,7 +289,7 @@ class _BlockWriter:
         # A grouped block names its rows by keys, so its sources need no identity of their own.
         chosen = released.form(self.form if released.identities is not None or self.simulated else Form.PLAIN)
         assert chosen is not None
-        return exp.Subquery(this=chosen.copy(), alias=exp.TableAlias(this=quoted(alias)))
+        return exp.Subquery(this=copied(chosen), alias=exp.TableAlias(this=quoted(alias)))
 
     def _read_sources(self, tree: exp.Select) -> None:
         """Sets FROM and the joins."""

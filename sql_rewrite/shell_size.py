@@ -41,7 +41,7 @@ def check_sizes(tree: exp.Expr, original: exp.Expr, text: Text) -> None:
 
     Errors: Refused (too_large), at the first function that makes longer strings.
     """
-    if not any(_may_be_long(node) for node in tree.walk() if isinstance(node, _STARTS)):
+    if not [node for node in tree.find_all(*_STARTS) if _may_be_long(node)]:
         return
     sizes = _Sizes()
     sizes.query(tree)

@@ -16,7 +16,7 @@ from sql_rewrite.plan import Source
 from sql_rewrite.refuse import did_you_mean, refuse
 from sql_rewrite.rows import Rows
 from sql_rewrite.spelling import named
-from sql_rewrite.syntax import consume, rebuilt
+from sql_rewrite.syntax import consume, copied, rebuilt
 from sql_rewrite.text import Text
 from sql_rewrite.unit_values import renamed
 
@@ -251,10 +251,10 @@ class SourceNames:
             except Refused:
                 found = None
             if found is None:
-                return node.copy()
+                return copied(node)
             entry, name = found
             if _RELATION in node.meta:
-                return node.copy()
+                return copied(node)
             copy = exp.Column(
                 this=exp.Identifier(this=name, quoted=True),
                 table=exp.Identifier(this=entry.relation, quoted=True),

@@ -33,6 +33,8 @@ __all__ = [
     "UNFORESEEN",
     "clauses",
     "consume",
+    "copied",
+    "kinds_of",
     "parse",
     "placed_like",
     "populated",
@@ -123,6 +125,22 @@ def rebuilt(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         elif value is not None:
             parts[name] = value
     return type(node)(**parts)
+
+
+def copied(node: exp.Expr) -> exp.Expr:
+    """A copy of a node with its places in the text: what `node.copy()` makes, without comments and guessed types.
+
+    That one looks for values which stand in the tree twice; there are none.
+    """
+    copy = rebuilt(node, copied)
+    if node.meta:
+        copy.meta.update(node.meta)
+    return copy
+
+
+def kinds_of(*kinds: type[exp.Expr]) -> frozenset[type[exp.Expr]]:
+    """Classes of nodes with their subclasses: to look one up is faster than to ask for an instance of many."""
+    return frozenset(kinds).union(*(kinds_of(*kind.__subclasses__()) for kind in kinds if kind.__subclasses__()))
 
 
 def unbracketed(item: exp.Expr) -> list[exp.Expr]:
@@ -258,17 +276,20 @@ _CONNECTORS = frozenset({exp.And, exp.Or})
 
 
 def _check_size(tree: exp.Expr, text: Text) -> None:
-    count = 0
-    stack = [(tree, 1)]
-    while stack:
-        node, depth = stack.pop()
-        count += 1
-        if type(node) in _CONNECTORS and type(node.parent) is not type(node):
-            assert isinstance(node, exp.And | exp.Or)
-            _balance(node)
-        if depth > DEPTH_MAX * 3 or count > NODES_MAX:
-            raise _too_deep(text.position(node) if depth <= DEPTH_MAX * 3 else None)
-        stack += [(child, depth + 1) for child in node.iter_expressions()]
+    """Refuses trees that are too deep or too large; counts them level by level."""
+    level, depth, count = [tree], 1, 0
+    while level:
+        if depth > DEPTH_MAX * 3:
+            raise _too_deep()
+        if count + len(level) > NODES_MAX:
+            raise _too_deep(text.position(level[NODES_MAX - count]))
+        count += len(level)
+        depth += 1
+        for node in level:
+            if type(node) in _CONNECTORS and type(node.parent) is not type(node):
+                assert isinstance(node, (exp.And, exp.Or))
+                _balance(node)
+        level = [child for node in level for child in node.iter_expressions()]
 
 
 def _balance(node: exp.And | exp.Or) -> None:

@@ -90,11 +90,9 @@ class Text:
         if node is None:
             return None
         start, end = None, None
-        for part in node.walk():
-            meta = part.meta
-            if "start" in meta:
-                start = meta["start"] if start is None else min(start, meta["start"])
-                end = meta["end"] if end is None else max(end, meta["end"])
+        placed = [meta for part in node.walk() if "start" in (meta := part.meta)]
+        if placed:
+            start, end = min([meta["start"] for meta in placed]), max([meta["end"] for meta in placed])
         if "start" not in node.meta:
             for part in node.walk():
                 word = self._word(part) if type(part).__name__ in _UNPLACED else None

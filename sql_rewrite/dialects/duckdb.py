@@ -259,7 +259,8 @@ class DuckDB(DuckDBScalars):
     # Layers
 
     def _outputs(self, outputs: Iterable[Output]) -> list[str]:
-        return [f'{self.write(output.value)} AS "{output.name}"' for output in outputs]
+        writers = self._writers
+        return [f'{writers[type(output.value)](self, output.value)} AS "{output.name}"' for output in outputs]
 
     @writes(TableRows)
     def _table_rows(self, node: TableRows) -> str:

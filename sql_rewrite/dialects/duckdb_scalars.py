@@ -6,7 +6,7 @@ guard and what it guards), it is one node here and its text is repeated: the eng
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sql_rewrite.date_scalars import (
     AgePart,
@@ -130,7 +130,7 @@ class DuckDBScalars(Dialect, part=True):
 
     def operand(self, node: Scalar, binding: int) -> str:
         """A part of an operator, in parentheses if it would otherwise not be read as one."""
-        text = self.write(node)
+        text = self._writers[type(node)](self, node)
         return text if node.closed or _binding(node) >= binding else f"({text})"
 
     # What is there
@@ -138,6 +138,10 @@ class DuckDBScalars(Dialect, part=True):
     @writes(Column)
     def _column(self, node: Column) -> str:
         return f"{quote(node.relation)}.{quote(node.name)}"
+
+    def _listed_parts(self, parts: Sequence[Scalar]) -> str:
+        writers = self._writers
+        return ", ".join([writers[type(part)](self, part) for part in parts])
 
     @writes(Decoded)
     def _decoded(self, node: Decoded) -> str:
@@ -224,7 +228,7 @@ class DuckDBScalars(Dialect, part=True):
 
     @writes(Coalesce)
     def _coalesce(self, node: Coalesce) -> str:
-        return f"COALESCE({', '.join([self.write(part) for part in node.parts])})"
+        return f"COALESCE({self._listed_parts(node.parts)})"
 
     @writes(Extreme)
     def _extreme(self, node: Extreme) -> str:
@@ -236,14 +240,14 @@ class DuckDBScalars(Dialect, part=True):
 
     @writes(Clip)
     def _clip(self, node: Clip) -> str:
-        value, low, high = (self.operand(part, ADDED) for part in (node.value, node.lower, node.upper))
+        value, low, high = [self.operand(part, ADDED) for part in (node.value, node.lower, node.upper)]
         if node.closed:
             return f"(CASE WHEN ({value} < {low}) THEN {low} WHEN ({value} > {high}) THEN {high} ELSE {value} END)"
         return f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
 
     @writes(Held)
     def _held(self, node: Held) -> str:
-        value, below, above = (self.operand(part, ADDED) for part in (node.value, node.below, node.above))
+        value, below, above = [self.operand(part, ADDED) for part in (node.value, node.below, node.above)]
         text = f"CASE WHEN {value} < (-{below}) THEN (-{below}) WHEN {value} > {above} THEN {above} ELSE {value} END"
         return f"({text})" if node.closed else text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -38,7 +37,6 @@ from sql_rewrite.functions import (
     truth,
     written_dates,
 )
-from sql_rewrite.functions.harmony import depth_of, weight_of
 from sql_rewrite.functions.operator import Operator, TypeRefused
 
 __all__ = ["INTERNAL", "REGISTRY", "build", "cast"]
@@ -89,26 +87,23 @@ def build(operator: str, arguments: Sequence[Expression]) -> Expression:
             "It is not in the list of functions whose behaviour is proved for every stored value.",
         )
     resolved = entry.resolve(tuple(arguments))
-    interval = _type_interval(entry, resolved.arguments, resolved.type)
-    call = Call(
-        operator,
-        resolved.arguments,
-        resolved.type,
-        entry.nullable(resolved.arguments),
-        interval,
-        finite=_is_finite(entry, resolved.arguments, resolved.type),
-        weight=1
-        + text_size.work(resolved.arguments)
-        + sum(
-            _copies(operator, resolved.arguments, index) * _weight(entry, argument)
-            for index, argument in enumerate(resolved.arguments)
-        ),
-        depth=1 + max((depth_of(a) for a in resolved.arguments), default=0),
-    )
-    if not call.finite:
-        # A number that overflows becomes NULL.
-        call = dataclasses.replace(call, nullable=True)
-    if call.weight > WEIGHT_MAX or call.depth > DEPTH_MAX:
+    arguments, kind = resolved.arguments, resolved.type
+    interval = _type_interval(entry, arguments, kind) if kind is NUMBER or kind is INTEGER else None
+    finite = kind is not NUMBER or _is_finite(entry, arguments)
+    weight, depth = 1 + text_size.work(arguments), 0
+    for index, argument in enumerate(arguments):
+        copies = _copies(operator, arguments, index) if operator in _REPEATED else 1
+        if isinstance(argument, Call):
+            depth = max(depth, argument.depth)
+            guarded = not argument.finite and not entry.loose
+            weight += copies * (2 * argument.weight + 1 if guarded else argument.weight)
+        else:
+            depth = max(depth, 1)
+            weight += copies
+    # A number that overflows becomes NULL.
+    nullable = not finite or entry.nullable(arguments)
+    call = Call(operator, arguments, kind, nullable, interval, finite=finite, weight=weight, depth=1 + depth)
+    if weight > WEIGHT_MAX or call.depth > DEPTH_MAX:
         raise TypeRefused(
             "too_large",
             "the expression is refused",
@@ -123,14 +118,7 @@ _REPEATED = frozenset(name for dialect in DIALECTS.values() for name in dialect.
 
 def _copies(operator: str, arguments: Sequence[Expression], index: int) -> int:
     """How often the argument is written in the dialect that repeats it most: no engine's limit is another's."""
-    if operator not in _REPEATED:
-        return 1
-    return max(dialect.costs.copies_of(operator, arguments, index) for dialect in DIALECTS.values())
-
-
-def _weight(entry: Operator, argument: Expression) -> int:
-    guarded = isinstance(argument, Call) and not argument.finite and not entry.loose
-    return 2 * weight_of(argument) + 1 if guarded else weight_of(argument)
+    return max([dialect.costs.copies_of(operator, arguments, index) for dialect in DIALECTS.values()])
 
 
 def _ranged(entry: Operator, arguments: Sequence[Expression], intervals: Sequence[Interval]) -> Interval:
@@ -138,10 +126,8 @@ def _ranged(entry: Operator, arguments: Sequence[Expression], intervals: Sequenc
     return result if entry.ceiling is None else ranges.intersect(result, entry.ceiling)
 
 
-def _type_interval(entry: Operator, arguments: Sequence[Expression], kind: ColumnType) -> Interval | None:
-    """The result's range when columns hold anything that their type can."""
-    if kind not in (INTEGER, NUMBER):
-        return None
+def _type_interval(entry: Operator, arguments: Sequence[Expression], kind: ColumnType) -> Interval:
+    """The range of a number when columns hold anything that their type can."""
     result = _ranged(entry, arguments, [interval_of(argument) for argument in arguments])
     if kind is NUMBER:
         return ranges.outward(result)
@@ -160,10 +146,8 @@ def _type_interval(entry: Operator, arguments: Sequence[Expression], kind: Colum
     return result
 
 
-def _is_finite(entry: Operator, arguments: Sequence[Expression], kind: ColumnType) -> bool:
-    """Whether the engine's plain result is a finite double or NULL for every stored value."""
-    if kind is not NUMBER:
-        return True
+def _is_finite(entry: Operator, arguments: Sequence[Expression]) -> bool:
+    """Whether the engine's plain number is a finite double or NULL for every stored value."""
     if entry.loose and any(isinstance(a, Call) and not a.finite for a in arguments):
         return False
     if entry.finite:

@@ -77,6 +77,9 @@ def harmonise(forms: str, arguments: Sequence[Expression]) -> tuple[tuple[Expres
     INTEGER beside NUMBER becomes NUMBER, DATE beside TIMESTAMP becomes TIMESTAMP, a text constant beside dates
     becomes a date, a NULL constant becomes anything. Errors: TypeRefused for every other mixture.
     """
+    first = arguments[0].type
+    if not [argument for argument in arguments if argument.type is not first]:
+        return tuple(arguments), first
     kinds = {a.type for a in arguments if not (isinstance(a, Literal) and a.value is None)}
     if (
         len(kinds) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from privacy.policy import ColumnType
@@ -85,7 +86,10 @@ Characters = Callable[[Sequence[Expression], Sequence[int]], int]
 
 def any_nullable(arguments: Sequence[Expression]) -> bool:
     """NULL when an argument is NULL, and only then."""
-    return any(argument.nullable for argument in arguments)
+    return any(map(_nullable, arguments))
+
+
+_nullable = attrgetter("nullable")
 
 
 def never(arguments: Sequence[Expression]) -> bool:
@@ -255,7 +259,7 @@ def constant_text(forms: str, argument: Expression, role: str, *, most: int) -> 
 
 def integer_operands(lowerer: Lowerer, arguments: Sequence[Expression], *, wide: bool) -> tuple[list[Scalar], bool]:
     """INTEGER arguments in one engine type, WIDE when `wide` or one of them needs it, and whether that is WIDE."""
-    wide = wide or any(needs_wide(argument) for argument in arguments)
+    wide = wide or any(map(needs_wide, arguments))
     return [lowerer.integer(argument, wide=wide) for argument in arguments], wide
 
 

@@ -34,6 +34,9 @@ __all__ = [
 NUMBER_MAX = Fraction(sys.float_info.max)
 """The largest double."""
 
+_WHOLE = 2**53
+"""Every whole number up to this size is a double."""
+
 ZERO = Interval(Fraction(0), Fraction(0))
 
 _Extended = Fraction | float
@@ -79,10 +82,17 @@ def outward(interval: Interval) -> Interval:
     Rounding to nearest is monotone, so an exact result within the interval rounds to a double within this one.
     """
     lower, upper = interval.lower, interval.upper
+    if _is_double(lower) and _is_double(upper):
+        return interval
     return Interval(
         None if lower is None or abs(lower) > NUMBER_MAX else Fraction(float_down(lower)),
         None if upper is None or abs(upper) > NUMBER_MAX else Fraction(float_up(upper)),
     )
+
+
+def _is_double(side: Fraction | None) -> bool:
+    """Whether a side is unknown, or small enough a whole number that it is a double."""
+    return side is None or (side.denominator == 1 and -_WHOLE <= side.numerator <= _WHOLE)
 
 
 def converted(interval: Interval, *, wide: bool) -> Interval:

@@ -25,7 +25,7 @@ BOOLEAN = ColumnType.BOOLEAN
 
 def booleans(forms: str, arguments: Sequence[Expression]) -> tuple[Expression, ...]:
     """The arguments, which must be conditions."""
-    return tuple(expect(forms, argument, BOOLEAN) for argument in arguments)
+    return tuple([argument if argument.type is BOOLEAN else expect(forms, argument, BOOLEAN) for argument in arguments])
 
 
 def _resolve_junction(name: str, forms: str) -> Resolve:
