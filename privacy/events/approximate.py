@@ -21,7 +21,7 @@ from privacy.loss import Loss
 from privacy.special import erfc_inverse, precise, rounded_up, to_decimal
 from privacy.values import Json
 
-__all__ = ["EVENTS", "TruncatedGeometricEvent", "approximate_loss"]
+__all__ = ["EVENTS", "LocalReportEvent", "TruncatedGeometricEvent", "approximate_loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,39 @@ class TruncatedGeometricEvent:
         return cls(epsilon=epsilon, delta=delta)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalReportEvent:
+    """A person's one value was randomised at the person's, and the report published.
+
+    Requires: epsilon positive; the probabilities of every report under two values differ by e^epsilon at most.
+    Ensures: `loss().pure` is epsilon, exact; other measures are those of randomised response, rounded up. The relation
+    is the replacement of the value: that a person took part is public.
+    Errors: ValueError for an epsilon that is not positive, above 10^6 or below 10^-30.
+    """
+
+    kind: ClassVar[str] = "local_report/1"
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        require_positive(self.epsilon, name="epsilon")
+        require_ratio(self.epsilon, name="epsilon", lowest=EPSILON_MIN, highest=EPSILON_MAX)
+
+    def loss(self) -> Loss:
+        """Loss of one report."""
+        return approximate_loss(self.epsilon, Fraction(0))
+
+    def parameters(self) -> dict[str, str]:
+        """Epsilon, exact."""
+        return {"epsilon": fraction_to_text(self.epsilon)}
+
+    @classmethod
+    def from_parameters(cls, parameters: Json) -> Self:
+        """Reads `parameters()` back. Raises ValueError for anything else."""
+        (epsilon,) = read_fractions(parameters, ("epsilon",))
+        return cls(epsilon=epsilon)
+
+
 @lru_cache(maxsize=4096)
 def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     """The loss of every (epsilon, delta)-DP mechanism that does not interact: no other property of its noise is used.
@@ -88,4 +121,4 @@ def approximate_loss(epsilon: Fraction, delta: Fraction) -> Loss:
     return Loss(pure=epsilon, delta=delta, rho=rho, mu_squared=mu_squared)
 
 
-EVENTS = (TruncatedGeometricEvent,)
+EVENTS = (TruncatedGeometricEvent, LocalReportEvent)

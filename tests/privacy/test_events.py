@@ -27,6 +27,7 @@ from privacy.events import (
     event_from_json,
     event_to_json,
 )
+from privacy.events.approximate import LocalReportEvent
 from privacy.loss import ZERO_LOSS, Loss
 
 _POSITIVE = st.fractions(min_value=Fraction(1, 100), max_value=Fraction(100), max_denominator=10**6)
@@ -60,6 +61,12 @@ CASES = (
         TruncatedGeometricEvent(epsilon=Fraction(1, 3), delta=Fraction(1, 10**6)),
         st.builds(TruncatedGeometricEvent, epsilon=_POSITIVE, delta=_DELTA),
         grows=("epsilon", "delta"),
+        falls=(),
+    ),
+    Case(
+        LocalReportEvent(epsilon=Fraction(1, 3)),
+        st.builds(LocalReportEvent, epsilon=_POSITIVE),
+        grows=("epsilon",),
         falls=(),
     ),
     Case(
