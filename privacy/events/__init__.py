@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from privacy.events import approximate, gaussian, laplace, ranges, selection
+from privacy.events import approximate, gaussian, laplace, ranges, selection, sparse
 from privacy.events.approximate import TruncatedGeometricEvent
 from privacy.events.event import Event
 from privacy.events.gaussian import GaussianEvent, GaussianThresholdEvent
 from privacy.events.laplace import LaplaceEvent
 from privacy.events.ranges import GaussianRangesEvent, LaplaceRangesEvent
 from privacy.events.selection import BoundedRangeEvent, PermuteAndFlipEvent
+from privacy.events.sparse import SparseSessionEvent, SparseVectorEvent
 from privacy.values import Json
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "LaplaceEvent",
     "LaplaceRangesEvent",
     "PermuteAndFlipEvent",
+    "SparseSessionEvent",
+    "SparseVectorEvent",
     "TruncatedGeometricEvent",
     "event_from_json",
     "event_to_json",
@@ -34,6 +37,7 @@ KINDS: tuple[type[Event], ...] = (
     *approximate.EVENTS,
     *selection.EVENTS,
     *ranges.EVENTS,
+    *sparse.EVENTS,
 )
 """Every event that may be charged."""
 

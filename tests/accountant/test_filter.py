@@ -24,7 +24,15 @@ from accountant.filter import (
 )
 from privacy.composition import compose
 from privacy.conversions import concentrated_rho, gaussian_delta, gaussian_mu_squared
-from privacy.events import Event, GaussianEvent, GaussianThresholdEvent, LaplaceEvent, TruncatedGeometricEvent
+from privacy.events import (
+    Event,
+    GaussianEvent,
+    GaussianThresholdEvent,
+    LaplaceEvent,
+    SparseSessionEvent,
+    SparseVectorEvent,
+    TruncatedGeometricEvent,
+)
 from privacy.loss import ZERO_LOSS, Loss
 from privacy.numbers import ATTO, PICO, units_down
 from tests.privacy.vectors import load
@@ -353,3 +361,29 @@ def test_sums_cannot_be_negative() -> None:
     for wrong in ({"pure": -1}, {"rho": -1}, {"mu_squared": -1}, {"delta": -1}, {"delta": AMOUNT_MAX + 1}):
         with pytest.raises(AssertionError):
             Sums(**wrong)
+
+
+def test_a_session_closes_the_concentrated_branch_for_good() -> None:
+    """Shows that what stays open beside others leaves the pure and the Gaussian branch, and that no later charge is
+    admitted by the sum of rho; the same comparisons released at once leave it alive."""
+    branches = split_limit(Limit(Fraction(1), MICRO), FilterKind.APPROXIMATE)
+    scales = {"threshold_scale": Fraction(2000), "query_scale": Fraction(2000), "moves": Fraction(1)}
+    session, at_once = (
+        kind(sensitivity=Fraction(1), hits=Fraction(1), **scales).loss()
+        for kind in (SparseSessionEvent, SparseVectorEvent)
+    )
+    small = laplace(Fraction(1, 100)).loss()
+
+    def admits(first: Loss) -> tuple[int, Sums]:
+        sums, count = NOTHING.add(first), 0
+        assert fits(sums, branches)
+        while fits(sums.add(small), branches):
+            sums, count = sums.add(small), count + 1
+        return count, sums
+
+    (with_session, after), (without, other) = admits(session), admits(at_once)
+    assert alive_branches(after, branches) == (Branch.GAUSSIAN,)
+    assert alive_branches(other, branches) == (Branch.CONCENTRATED,)
+    assert with_session < without
+    assert not fits(other.add(session), branches), "an account that only this branch keeps opens no session"
+    assert fits(other, branches)
