@@ -26,6 +26,7 @@ __all__ = [
     "FINE",
     "NOMINAL_NORM",
     "WEIGHED_GROUPS_MOST",
+    "WEIGHED_LONG_MOST",
     "Bounding",
     "Contribution",
     "NormedContribution",
@@ -38,6 +39,9 @@ NOMINAL_NORM = Fraction(1)
 
 WEIGHED_GROUPS_MOST = 1_000
 """Most rows that a snapshot may keep of a unit for all its hidden groups to count: each takes time that shows."""
+
+WEIGHED_LONG_MOST = 4_000
+"""The same where the question leaves time for them, as unions of two to four tables may: others are `counted`."""
 
 FINE = 2**20
 """Fewest integer units in one scaled row: rounding down then loses less than a millionth of a row."""
@@ -158,7 +162,7 @@ def contribution_of(
         rows = min(total if alone else declared.rows_per_unit_and_group, total, stored)
         groups = 1 if alone else cells
         return Contribution(groups=groups, rows=rows, total=groups * rows, one_row=False, choose_groups=False)
-    weighed = power is NormPower.L2 and stored <= WEIGHED_GROUPS_MOST
+    weighed = power is NormPower.L2 and stored <= (WEIGHED_GROUPS_MOST if core.counted else WEIGHED_LONG_MOST)
     # A value that several units share keeps its weight when one of them is scaled: only counts bound different values.
     chosen = isinstance(bound, AutomaticContribution) and not any(a.distinct for a in core.aggregates)
     chosen = chosen and core.choice is None  # a choice is by counts that bounds hold

@@ -249,6 +249,8 @@ class Core:
     choice: Chosen | None = None
     levels: tuple[tuple[int, ...], ...] = ()
     """The levels of groups that the outer query reads, each as the places of its keys; none where the finest alone."""
+    counted: bool = False
+    """Whether counts bound a unit with very many rows in hidden groups: a norm over them all would take too long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ _LATER: dict[type, Mapping[str, object]] = {
     Aggregate: {"distinct": False, "second": None, "fraction": None},
     BoundedCore: {"norms": ()},
     BoundedStatistic: {"parts": 0, "distinct": None, "second": None},
-    Core: {"choice": None},
+    Core: {"choice": None, "counted": False},
     CoreStatistics: {"norms": (), "choice": None},
     Estimate: {"fraction": None},
     Constants: {"stored": False},

@@ -32,11 +32,10 @@ from server.datasets.convert import to_dataset
 from server.datasets.finding import DatasetFileRefused
 from server.demo import DATASET_FILE
 from server.journey.pace import Pace
-from server.journey.value_stage import bound_or_nominal
+from server.journey.within_time import bound_within_time
 from server.settings import Settings
 from sql_rewrite.bound import BoundedCore
 from sql_rewrite.contribution import Contribution, NormedContribution
-from sql_rewrite.cost import check_work
 from sql_rewrite.dialects.duckdb import DUCKDB
 from sql_rewrite.expressions import describe
 from sql_rewrite.lift import lift
@@ -56,7 +55,7 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
         yield from _core(core)
     yield f"  shell: {'none, the core is the answer' if plan.shell.trivial else plan.shell.sql}"
     power = NormPower.L2 if MU_SQUARED.pays(account) else NormPower.L1
-    cores, values = bound_or_nominal(plan, power, DUCKDB)
+    plan, cores, values, work = bound_within_time(plan, power, DUCKDB)
     of_values = () if values is None else values.histograms
     yield "3 bound: what one unit can change"
     for bounded in cores:
@@ -72,9 +71,6 @@ def trace(sql: str, dataset: Dataset, account: Account, epsilon: Fraction | None
             yield f"  two stages: {histogram.name} chooses the norms of {bounded.described.name}, nominal here"
             yield from _statement(histogram.name, lower_norms(bounded))
         yield from _statement(bounded.described.name, lower(bounded))
-    first = [bounded for bounded in cores if bounded.norms]
-    apart = frozenset[str]() if values is None else values.norms_first
-    work = check_work((*cores, *(one.bounded for one in of_values)), first=first, apart=apart)
     moments = Pace(tick_seconds=Settings.model_fields["answer_tick_ms"].default / 1000).moments(work)
     yield (
         f"  work: one unit's rows take at most {work.unit_nanoseconds / 1e6:.3f} ms "

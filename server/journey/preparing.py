@@ -31,7 +31,8 @@ from server.journey.norms import Chosen, key_at_norms
 from server.journey.query import Histogram, Prepared
 from server.journey.stages import sampled
 from server.journey.value_bounds import NO_NORMS, at_chosen_bounds
-from server.journey.value_stage import Told, ValueStage, bound_or_nominal
+from server.journey.value_stage import Told, ValueStage
+from server.journey.within_time import bound_within_time
 from server.public_tables import public_shapes
 from server.question import Question
 from sql_rewrite.bound import BoundedCore
@@ -102,14 +103,10 @@ class Preparing:
             started=question.started,
             choose=choose,
         )
-        cores, values = bound_or_nominal(plan, power, self._dialect)
+        # Before anything is written out, which may be long.
+        plan, cores, values, work = bound_within_time(plan, power, self._dialect)
         check_groups(question.clause, cores)
         histograms = tuple(norm_core(core) for core in cores)
-        # Before anything is written out, which may be long.
-        chosen = [core for core, histogram in zip(cores, histograms, strict=True) if histogram is not None]
-        of_values = () if values is None else tuple(histogram.bounded for histogram in values.histograms)
-        apart = frozenset[str]() if values is None else values.norms_first
-        work = check_work((*cores, *of_values), self._dialect.costs, first=chosen, apart=apart)
         check_memory(cores, self._dialect.costs)
         types = None if plan.shell.trivial else self._shell_types(question, plan, cores)
         statements = tuple(lower(core, self._dialect) for core in cores)

@@ -13,7 +13,7 @@ from privacy.policy import ROWS_STORED_MOST, Dataset
 from privacy.refusal import Refused
 from privacy.statistic import StatisticKind
 from sql_rewrite.bound import BoundedCore, bound
-from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, Contribution, NormedContribution
+from sql_rewrite.contribution import WEIGHED_GROUPS_MOST, WEIGHED_LONG_MOST, Contribution, NormedContribution
 from sql_rewrite.lift import lift
 from sql_rewrite.lower import UNITS_MAX, lower
 from sql_rewrite.normed import PARTS_LEAST, PARTS_MOST, WEIGHT_PARTS, parts_at
@@ -86,7 +86,7 @@ def keeping(rows: int) -> Dataset:
     [
         core("SELECT COUNT(*) AS n FROM people"),
         core(HIDDEN, NormPower.L1),
-        core(HIDDEN, dataset=keeping(WEIGHED_GROUPS_MOST + 1)),
+        core(HIDDEN, dataset=keeping(WEIGHED_LONG_MOST + 1)),
     ],
     ids=["one row", "laplace", "many groups"],
 )
