@@ -144,8 +144,14 @@ def _typed(kind: Callable[..., Described], value: Mapping[str, Json]) -> Describ
     gone: Mapping[str, int] = Statistic.GONE if kind is Statistic else {}
     if any(value.get(name, only) != only for name, only in gone.items()):
         raise ValueError("a field that is gone has a value that it never had")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{name: _field(hints[name], part) for name, part in value.items() if name not in gone})
+
+
+@functools.cache
+def _hints(kind: Callable[..., object]) -> Mapping[str, object]:
+    """The types of the fields, whose texts would be compiled again for every value."""
+    return typing.get_type_hints(kind)
 
 
 def _field(kind: object, value: Json) -> object:

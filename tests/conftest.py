@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.skipped import skip_reasons, skip_table
 from tests.thinned import mark_sparse
+
+# httpx asks for this package, which nothing needs, before each request to an application, and would search for it anew.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from privacy.refusal import Refused
 from sql_rewrite.lift import lift
-from tests.recipes.recipe import blocks, copy_of_checkout, files, run
+from tests.recipes.recipe import blocks, copy_of_checkout, files, run, typed
 from tests.sql_rewrite.datasets import CLINIC
 
 RECIPE = blocks("scalar_function.md")
@@ -45,5 +45,5 @@ def test_the_new_function_is_answered(tmp_path: Path) -> None:
     listed = run(copy, "-m", "pytest", *options, "-k", CHOSEN, TEST, *OTHERS)
     assert listed.returncode == 0, listed.stdout + listed.stderr
     assert " passed" in listed.stdout
-    checked = run(copy, "-m", "mypy", "--no-incremental", DESCRIPTION)
+    checked = typed(copy, DESCRIPTION)
     assert checked.returncode == 0, checked.stdout + checked.stderr

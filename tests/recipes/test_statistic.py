@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from sql_rewrite.statistics.counts import Units
 from sql_rewrite.statistics.kind_sums import KindSums
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.statistics.totals import Totals
-from tests.recipes.recipe import CHECKOUT, copy_of_checkout, run
+from tests.recipes.recipe import CHECKOUT, copy_of_checkout, typed
 
 KIND = """    PRODUCT = DescribedKind(
         stored="product",
@@ -52,11 +51,7 @@ ASKED = re.compile(r"^- `([a-z_/]+\.py)`$", re.MULTILINE)
 
 def asked_for(copy: Path, kind: str) -> list[str]:
     """The files that do not know a kind, by mypy: it finds nothing else in the copy."""
-    kept = CHECKOUT / ".mypy_cache"
-    if kept.is_dir():
-        # What lint has checked is checked again only where it changed: mypy compares contents.
-        shutil.copytree(kept, copy / ".mypy_cache")
-    checked = run(copy, "-m", "mypy", "--cache-dir", ".mypy_cache", *ROOMS)
+    checked = typed(copy, *ROOMS)
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
     assert all("assert_never" in error and kind in error for error in errors), checked.stdout
     return sorted({error.split(":")[0] for error in errors})
