@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from privacy.policy import ColumnType
 
 __all__ = [
     "TEXT_ROW_BYTES_MAX",
     "Parameter",
+    "Released",
     "Shared",
     "SharedTable",
     "StageValue",
@@ -32,11 +33,18 @@ workers keep room for that (engines/memory.py).
 
 @dataclass(frozen=True, slots=True)
 class StageValue:
-    """What an earlier stage of the question releases: a parameter that is bound when it is (`filled`)."""
+    """What an earlier stage of the question releases: a parameter that is bound when it is (`filled`).
+
+    `type` is that of its values.
+    """
 
     core: str
     column: str
+    type: ColumnType = field(default=ColumnType.NUMBER, compare=False, repr=False)
 
+
+Released = str | int | float | bool | datetime.date | datetime.datetime | None
+"""What is bound for it."""
 
 Parameter = str | int | float | bool | datetime.date | datetime.datetime | StageValue | None
 
@@ -107,7 +115,7 @@ class Shared:
     tables: tuple[SharedTable, ...]
     kept: bool
 
-    def filled(self, values: Mapping[StageValue, float | bool | None]) -> Shared:
+    def filled(self, values: Mapping[StageValue, Released]) -> Shared:
         """As `Statement.filled`."""
         tables = [replace(table, parameters=_filled(table.parameters, values)) for table in self.tables]
         return replace(self, tables=tuple(tables))
@@ -125,7 +133,7 @@ class Statement:
     by_place: tuple[StatementPlaces, ...] = ()
     """What comes after the sums."""
 
-    def filled(self, values: Mapping[StageValue, float | bool | None]) -> Statement:
+    def filled(self, values: Mapping[StageValue, Released]) -> Statement:
         """The statement with these numbers for what earlier stages release. Errors: KeyError for one that is missing.
 
         An engine accepts no statement in which one is left.
@@ -135,7 +143,5 @@ class Statement:
         )
 
 
-def _filled(
-    parameters: tuple[Parameter, ...], values: Mapping[StageValue, float | bool | None]
-) -> tuple[Parameter, ...]:
+def _filled(parameters: tuple[Parameter, ...], values: Mapping[StageValue, Released]) -> tuple[Parameter, ...]:
     return tuple(values[one] if isinstance(one, StageValue) else one for one in parameters)

@@ -12,6 +12,7 @@ __all__ = ["WARNINGS"]
 WARNINGS: dict[str, str] = {
     "bounds_assumed": "Units are held to contribution bounds that nobody declared or asked for.",
     "bounds_uncertain": "The histogram that chose value bounds shows nobody for certain, so the bounds are a guess.",
+    "hidden_groups_read": "A later part reads a released list of groups that are not public, and has room for 100.",
     "conditional_on_release": "A nested query stands for its released number, and intervals hold given that number.",
     "contribution_cut": "Scaling units to the chosen norm cuts a part which is not small, or which is not known.",
     "empty_groups_counted": "Groups of nobody, which appear because their keys are public, are counted like others.",

@@ -152,9 +152,9 @@ class CoreBlocks:
             released = self._lift.query(node, scope)
         finally:
             self._lift.choose = choose
+            self.shown = shown
+            del self._lift.blocks.counting[counted:]
         tree = released.form(Form.IDENTIFIED) or released.form(Form.PLAIN)
-        self.shown = shown
-        del self._lift.blocks.counting[counted:]
         core = next((core for core in self._lift.cores if released.rows == {core.name}), None)
         return core, None if core is None or tree is None else arrangement_of(tree, core.name, filtered=True)
 

@@ -1,4 +1,4 @@
-"""A nested query that asks for a value of the group of the row outside: that of released groups by public keys.
+"""A nested query that asks for a value of the group of the row outside: that of released groups.
 
     SELECT COUNT(*) FROM visits AS v WHERE cost > (SELECT AVG(w.cost) FROM visits AS w WHERE w.ward = v.ward)
     stage:   SELECT w.ward, AVG(w.cost) FROM visits AS w GROUP BY w.ward
@@ -7,8 +7,8 @@
 Claim. It is the LEFT JOIN with that nested query's groups (stage_tables.py), so a function of the row and of released
 values. Proof: the block inside reads no column of the row outside beside the equalities, so the rows that it aggregates
 for a row outside are those of the one group whose keys are equal; without one, because a key is NULL or ruled out, an
-aggregate is NULL, and a count is 0. What compares units, or keys of one unit's rows, is exact (correlated.py), and
-never comes here.
+aggregate is NULL, and a count is 0. Of hidden groups those that are shown are meant: of another one a count is 0
+(stage_hidden.py). What compares units, or keys of one unit's rows, is exact (correlated.py), and never comes here.
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ from sql_rewrite.expressions import Call, ColumnRef, Expression, Literal, descri
 from sql_rewrite.functions import REGISTRY
 from sql_rewrite.lower_normed import Shape, shape_of, shares_tables
 from sql_rewrite.refuse import refuse
+from sql_rewrite.stage_values import is_released
 from sql_rewrite.statistics.registry import sums_of
 from sql_rewrite.unit_facts import paired_rows, pieces, rows_tried, times_tried
 
@@ -146,7 +147,10 @@ class _Meter:
             plain = call.operator.endswith("like") and not any("_" in needle for needle in needles)
             rate = cost.character + (min(cost.pattern, self._costs.piece) if plain else cost.pattern) * longest
             compared = times if call.operator in ("in", "gather") else 1
-            row += sum(self.characters(argument) for argument in read) * rate * compared
+            lengths = [self.characters(argument) for argument in read]
+            if call.operator == "=" and any(isinstance(a, ColumnRef) and is_released(a) for a in read):
+                lengths = [min(lengths)]  # texts of different lengths are not equal, whatever they hold
+            row += sum(lengths) * rate * compared
         operators = times
         if call.operator.startswith("cast_") and read and call.type is not ColumnType.TEXT:
             operators = self._costs.plan_reading

@@ -48,6 +48,7 @@ from sql_rewrite.shell_block import ShellBlocks
 from sql_rewrite.shell_form import NodeWriter
 from sql_rewrite.shell_size import check_sizes
 from sql_rewrite.spelling import check_gaps, check_words
+from sql_rewrite.stage_values import lists_of
 from sql_rewrite.stages import Stages, kept_cores
 from sql_rewrite.syntax import consume, parse, populated
 from sql_rewrite.text import Text
@@ -214,6 +215,8 @@ class _Lift:
         if self.stages.warnings:
             self.cores[:], stages = kept_cores(self.cores, self.core_blocks.shown)
         warnings = tuple(dict.fromkeys((*self.warnings, *(self.stages.warnings if stages else ()))))
+        lists = self.stages.groups.lists
+        read = {key for core in self.cores for key in lists_of(core)} if lists else ()
         counts = {core.name: next((a.name for a in core.aggregates if counts_rows(a)), None) for core in self.cores}
         return Plan(
             dataset=self.dataset,
@@ -225,7 +228,7 @@ class _Lift:
             public=tuple(self.public.read),
             stages=tuple(stages.items()),
             unshown=tuple(core.name for core in self.cores if stages and core.name not in self.core_blocks.shown),
-            lists=tuple((core, name, found) for (core, name), found in self.stages.groups.lists.items()),
+            lists=tuple((*key, found) for key, found in lists.items() if key in read),
             chosen=self.core_blocks.chosen,
         )
 

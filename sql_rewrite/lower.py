@@ -41,6 +41,7 @@ from sql_rewrite.lower_normed import NormSums, Shape
 from sql_rewrite.lower_ranks import places_counted, places_summed
 from sql_rewrite.lower_unit_groups import DRAW, UNIT, lowered_sources, read_columns
 from sql_rewrite.lower_units import UnitSums
+from sql_rewrite.plan import KEY_CHARACTERS_MAX
 from sql_rewrite.relations import (
     ChosenGroups,
     Extended,
@@ -74,10 +75,6 @@ __all__ = ["UNITS_MAX", "lower", "lower_histogram"]
 
 UNITS_MAX = 2**40
 """Most units (and rows) of a snapshot: a public constant that keeps every sum below 2^127."""
-
-KEY_CHARACTERS_MAX = 256
-"""Characters of all hidden text keys of one group together. Every group that occurs is passed to the mechanism, so an
-answer's size reveals how many there are: long keys would let a query choose the number at which it fails."""
 
 
 def lower(bounded: BoundedCore, dialect: Dialect = DUCKDB, *, shared: bool = False) -> Statement:

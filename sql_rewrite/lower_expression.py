@@ -63,7 +63,7 @@ class _Lowering:
     def loose(self, expression: Expression) -> Scalar:
         if isinstance(expression, ColumnRef):
             if is_released(expression):
-                value = StageValue(released_of(expression), expression.name)
+                value = StageValue(released_of(expression), expression.name, expression.type)
                 return Parameter(self._parameters.add(value), engine_type(expression))
             column = Column(expression.relation, expression.name)
             # Snapshots store texts with public keys as keys, whose order and conversions are not those of text.

@@ -21,6 +21,7 @@ from sql_rewrite.unit_plan import Placement, UnitFunction, UnitPlace, UnitValue,
 
 __all__ = [
     "GROUPS",
+    "KEY_CHARACTERS_MAX",
     "Aggregate",
     "Arrangement",
     "Chosen",
@@ -173,6 +174,10 @@ class UnitRows:
     windows: tuple[UnitWindow, ...]
     columns: tuple[tuple[str, Expression], ...]
 
+
+KEY_CHARACTERS_MAX = 256
+"""Characters of all hidden text keys of one group together. Every group that occurs is passed to the mechanism, so an
+answer's size reveals how many there are: long keys would let a query choose the number at which it fails."""
 
 GROUPS = "g$"
 """The relation of the keys and values of groups, and of the cells and windows of rows."""

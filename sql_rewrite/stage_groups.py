@@ -16,7 +16,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from privacy.policy import ColumnType, Dataset, KeyValue
+from privacy.policy import ColumnType, Dataset
 from privacy.refusal import Refused
 from sql_rewrite.aggregate_calls import aggregate_calls
 from sql_rewrite.core_block import CoreBlock
@@ -25,11 +25,13 @@ from sql_rewrite.keys import key_domain
 from sql_rewrite.levels import levels_of
 from sql_rewrite.lift_expression import ExpressionLift
 from sql_rewrite.plan import Arrangement, Core
+from sql_rewrite.public_membership import leaves_out
 from sql_rewrite.refuse import refuse
 from sql_rewrite.rows_block import RowsSeeker, listed
 from sql_rewrite.scope import Scope
 from sql_rewrite.shell import output_name
-from sql_rewrite.stage_tables import CELLS_MAX, EVERY, StageTable, flags_of, list_name
+from sql_rewrite.stage_hidden import HiddenList, hidden_list
+from sql_rewrite.stage_tables import CELLS_MAX, EVERY, Cells, StageTable, flags_of, list_name
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
 
@@ -47,8 +49,10 @@ _GROUPS = frozenset({"expressions", "from_", "joins", "where", "with_", "group",
 class _Values(Protocol):
     """What is computed of released values: `sql_rewrite.stages.Stages`."""
 
-    def of_cell(self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression]) -> ExpressionLift:
-        """Reads what a block computes of one public group."""
+    def of_cell(
+        self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression], *, of: str = ""
+    ) -> ExpressionLift:
+        """Reads what a block computes of one group."""
         ...
 
     def over(self, columns: Mapping[str, Expression], alias: str) -> ExpressionLift:
@@ -59,9 +63,13 @@ class _Values(Protocol):
         """Notes that a released value is read."""
         ...
 
+    def warn_hidden(self, node: exp.Expr) -> None:
+        """Notes that the list of groups that is read is no public one."""
+        ...
+
 
 class StageGroups:
-    """Reads nested queries that release groups of public keys. The arguments are those of `Stages`."""
+    """Reads nested queries that release groups. The arguments are those of `Stages`."""
 
     def __init__(
         self,
@@ -85,7 +93,7 @@ class StageGroups:
         """Of the lists that are read, what is done to the table of a core."""
 
     def table(self, item: exp.Expr, scope: Scope) -> StageTable | None:
-        """An item of FROM as the rows that it releases by public keys, None for any other one. Errors: Refused."""
+        """An item of FROM as the rows that it releases by keys, None for any other one. Errors: Refused."""
         if isinstance(item, exp.Table):
             cte = scope.ctes.get(item.name.lower()) if not item.args.get("db") else None
             if cte is None or cte.of_rows or cte.node.args["alias"].args.get("columns"):
@@ -99,7 +107,7 @@ class StageGroups:
         return self._released(item.this, self._with(item, Scope(scope.ctes)))
 
     def _released(self, node: exp.Expr, scope: Scope) -> StageTable | None:
-        """The rows that a query releases by public keys, None for any other one. Errors: Refused."""
+        """The rows that a query releases by keys, None for any other one. Errors: Refused."""
         if not isinstance(node, exp.Select) or populated(node) - _GROUPS:
             return None
         scope = self._with(node, scope)
@@ -111,14 +119,14 @@ class StageGroups:
 
     def _grouped(self, node: exp.Select, scope: Scope) -> StageTable | None:
         core, block = self._core(node, scope)
-        cells = self._cells(core, node)
-        if cells is None:
-            return None
+        hidden = self._hidden(core, node, scope)
+        cells = self._cells(core, node) if hidden is None else hidden.cells
+        of = "" if hidden is None else hidden.name
         places = {name: place for place, (name, _) in enumerate(core.keys)}
         kinds = tuple(expression.type for _, expression in core.keys)
         keys: list[tuple[str, int]] = []
         values: list[tuple[str, tuple[Expression, ...]]] = []
-        lifters = [self._values.of_cell(core, block, place, {}) for place in range(len(cells))]
+        lifters = [self._values.of_cell(core, block, place, {}, of=of) for place in range(len(cells))]
         for written, value in zip(node.expressions, block.select.values, strict=True):
             name = written.alias if isinstance(written, exp.Alias) else output_name(self._text, written)
             key = _key_of(block, value)
@@ -130,27 +138,28 @@ class StageGroups:
                 return None
         if {place for _, place in keys} != set(places.values()):
             return None
-        every = flags_of(core.name, EVERY, len(cells))
-        table = StageTable(core.name, cells, kinds, tuple(keys), tuple(values), every)
+        every = flags_of(core.name, of or EVERY, len(cells))
+        table = StageTable(core.name, cells, kinds, tuple(keys), tuple(values), every, hidden=hidden is not None)
         having = node.args.get("having")
-        if node.args.get("limit") is not None or node.args.get("offset") is not None:
+        if hidden is not None and hidden.whole:
+            return replace(table, chosen=True)
+        if _is_cut(node):
             return self._cut(node, scope, core, table)
         if having is None:
             return table
         tree = _aliases_written(block.names.qualified(having.this), block)
-        return table.where([self._condition(self._lifter(core, block, cells, at), tree) for at in range(len(cells))])
+        return table.where(
+            [self._condition(self._lifter(core, block, cells, at, of), tree) for at in range(len(cells))]
+        )
 
-    def _lifter(
-        self, core: Core, block: CoreBlock, cells: tuple[tuple[KeyValue, ...], ...], place: int
-    ) -> ExpressionLift:
+    def _lifter(self, core: Core, block: CoreBlock, cells: Cells, place: int, of: str) -> ExpressionLift:
         """Reads HAVING of one group, in which keys are constants."""
-        kinds = {name: (at, expression.type) for at, (name, expression) in enumerate(core.keys)}
+        kinds = {name: at for at, (name, _) in enumerate(core.keys)}
         known: dict[exp.Expr, Expression] = {}
         for tree, name in block.keys.trees:
             if _key_of(block, tree) in kinds:
-                at, kind = kinds[name]
-                known[tree] = Literal(cells[place][at], kind)
-        return self._values.of_cell(core, block, place, known)
+                known[tree] = cells[place][kinds[name]]
+        return self._values.of_cell(core, block, place, known, of=of)
 
     def _condition(self, lifter: ExpressionLift, tree: exp.Expr) -> Expression:
         found = lifter.lift(tree)
@@ -168,19 +177,55 @@ class StageGroups:
         """The groups that ORDER BY and LIMIT leave, which are chosen when they are released. Errors: Refused."""
         asked, arrangement = self._list(node, scope)
         if asked is None or arrangement is None or asked.name != core.name:
-            raise refuse(
-                "unsupported_sql",
-                "LIMIT of a released table inside the private part is refused",
-                "It is read with ORDER BY of columns and aggregates of the table, and HAVING that compares these with "
-                "numbers.",
-                "HAVING COUNT(*) > 100 ORDER BY COUNT(*) DESC LIMIT 10",
-                "ask for the groups in a query of their own, and write them as a list",
-                position=self._text.position(node.args.get("limit") or node),
-            )
+            raise self._no_cut(node)
         shown = replace(arrangement, columns=tuple(name for name, _ in core.keys))
         name = list_name(shown)
         self.lists[core.name, name] = shown
         return replace(table, there=flags_of(core.name, name, len(table.cells)), chosen=True)
+
+    def _no_cut(self, node: exp.Select) -> Refused:
+        return refuse(
+            "unsupported_sql",
+            "LIMIT of a released table inside the private part is refused",
+            "It is read with ORDER BY of columns and aggregates of the table, and HAVING that compares these with "
+            "numbers.",
+            "HAVING COUNT(*) > 100 ORDER BY COUNT(*) DESC LIMIT 10",
+            "ask for the groups in a query of their own, and write them as a list",
+            position=self._text.position(node.args.get("limit") or node),
+        )
+
+    def _hidden(self, core: Core, node: exp.Select, scope: Scope) -> HiddenList | None:
+        """The list of a core with hidden groups that a block reads, None for one with public groups. Errors: Refused.
+
+        What ORDER BY, LIMIT and comparisons with numbers leave is listed alone; other conditions are left to the rows.
+        """
+        if key_domain(core, self._dataset)[1] is not None:
+            return None
+        arrangement: Arrangement | None = None
+        if _is_cut(node) or node.args.get("having") is not None:
+            try:
+                asked, arrangement = self._list(node, scope)
+            except Refused:
+                asked = None
+            arrangement = arrangement if asked is not None and asked.name == core.name else None
+            if arrangement is None and _is_cut(node):
+                raise self._no_cut(node)
+        return self._hidden_list(core, arrangement, node)
+
+    def _hidden_list(self, core: Core, arrangement: Arrangement | None, node: exp.Expr) -> HiddenList:
+        """The list that an arrangement makes of hidden groups, all of them without one. Errors: Refused."""
+        found = hidden_list(core, arrangement)
+        if found is None:
+            raise refuse(
+                "unsupported_type",
+                "a released table in the private part is refused",
+                "One of its keys is a number with a fraction, which is not compared safely.",
+                "group by a whole number: ROUND(10 * x)",
+                position=self._text.position(node),
+            )
+        self.lists[core.name, found.name] = found.arrangement
+        self._values.warn_hidden(node)
+        return found
 
     def _selected(self, node: exp.Select, scope: Scope) -> StageTable | None:
         """Columns and rows of a released table, by a block over it alone."""
@@ -207,11 +252,13 @@ class StageGroups:
             below = below.where([self._condition(lifter, where.this) for lifter in lifters])
         return replace(below, keys=tuple(own), values=tuple(values), chosen=True)
 
-    def _cells(self, core: Core, node: exp.Expr) -> tuple[tuple[KeyValue, ...], ...] | None:
-        """The public groups of a core that a later stage reads, None where they are hidden. Errors: Refused."""
+    def _cells(self, core: Core, node: exp.Expr) -> Cells:
+        """The public groups of a core that a later stage reads. Errors: Refused."""
         _, cells = key_domain(core, self._dataset)
-        if cells is None or len(cells) <= CELLS_MAX:
-            return cells
+        assert cells is not None
+        if len(cells) <= CELLS_MAX:
+            kinds = [expression.type for _, expression in core.keys]
+            return tuple(tuple(map(Literal, cell, kinds)) for cell in cells)
         raise refuse(
             "too_large",
             "a released table in the private part is refused",
@@ -226,8 +273,7 @@ class StageGroups:
         if not isinstance(query, exp.Select) or len(query.expressions) != 1:
             return None
         people = any(self._seeker.reads_people(item, self._with(query, scope)) for item in listed(query))
-        cut = query.args.get("limit") is not None or query.args.get("offset") is not None
-        if people and query.args.get("group") and (cut or not query.args.get("having")):
+        if people and query.args.get("group") and (_is_cut(query) or not query.args.get("having")):
             consume(node, "this", "query", text=self._text, what="IN")
             return self._listed(lifter, node, query, scope)
         if people and not query.args.get("group"):
@@ -240,19 +286,25 @@ class StageGroups:
             raise self._no_list(node)
         value = self._compared(lifter, node, found.kinds[0])
         self._values.warn(node)
-        return found.has(value)
+        return found.has(value, loose=leaves_out(node))
 
     def _listed(self, lifter: ExpressionLift, node: exp.In, query: exp.Select, scope: Scope) -> Expression:
         core, arrangement = self._list(query, scope)
-        cells = None if core is None or len(core.keys) != 1 else self._cells(core, query)
-        if core is None or cells is None or arrangement is None or arrangement.columns[0] != core.keys[0][0]:
+        if core is None or len(core.keys) != 1 or arrangement is None or arrangement.columns[0] != core.keys[0][0]:
             raise self._no_list(node)
         value = self._compared(lifter, node, core.keys[0][1].type)
-        name = list_name(arrangement)
-        self.lists[core.name, name] = arrangement
+        hidden = key_domain(core, self._dataset)[1] is None
+        if hidden:
+            found = self._hidden_list(core, arrangement, query)
+            name, cells = found.name, found.cells
+        else:
+            name, cells = list_name(arrangement), self._cells(core, query)
+            self.lists[core.name, name] = arrangement
         self._values.warn(node)
-        table = StageTable(core.name, cells, (value.type,), (("", 0),), (), flags_of(core.name, name, len(cells)))
-        return table.has(value)
+        flags = flags_of(core.name, name, len(cells))
+        return StageTable(core.name, cells, (value.type,), (("", 0),), (), flags, hidden=hidden).has(
+            value, loose=leaves_out(node)
+        )
 
     def _compared(self, lifter: ExpressionLift, node: exp.In, kind: ColumnType) -> Expression:
         """The value before IN. Errors: Refused where its type is not that of the keys."""
@@ -271,11 +323,15 @@ class StageGroups:
         return refuse(
             "correlated_subquery",
             "IN over a released list is refused",
-            "Its nested query has to be one public key of a GROUP BY, with HAVING, or with ORDER BY and LIMIT: others "
+            "Its nested query has to be one key of a GROUP BY, with HAVING, or with ORDER BY and LIMIT: others "
             "are not answered yet.",
             "ask for the values in a query of their own, and write them as a list",
             position=self._text.position(node),
         )
+
+
+def _is_cut(node: exp.Select) -> bool:
+    return node.args.get("limit") is not None or node.args.get("offset") is not None
 
 
 def _key_of(block: CoreBlock, tree: exp.Expr) -> str | None:

@@ -10,6 +10,7 @@ are public, so all that may be there are known from text and declarations, each 
 compared with an expression of a row. The row that is met is that of the only group whose key is equal; whether it is
 there, and each of its values, is a released value (stage_values.py). So the join is a function of the row and of
 released values: it repeats no row, and the rows stay unit-local. NULL equals nothing: the group of NULL meets no row.
+Hidden groups are those of a released list (stage_hidden.py).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sql_rewrite.functions import build
 from sql_rewrite.plan import Arrangement
 from sql_rewrite.stage_values import released_flag
 
-__all__ = ["CELLS_MAX", "EVERY", "StageTable", "cell_name", "flags_of", "list_name", "listed_in"]
+__all__ = ["CELLS_MAX", "EVERY", "Cells", "StageTable", "cell_name", "flags_of", "list_name", "listed_in"]
 
 CELLS_MAX = 100
 """Most groups of a released table that a later stage reads: each is a branch of its expressions."""
@@ -37,9 +38,12 @@ _TRUE = Literal(value=True, type=ColumnType.BOOLEAN)
 _UNKNOWN = Literal(None, ColumnType.BOOLEAN)
 
 
-def cell_name(name: str, place: int) -> str:
-    """The name of a column, or of a list, for one group: its place among the public ones."""
-    return f"{name}@{place}"
+def cell_name(name: str, place: int, of: str = "") -> str:
+    """The name of a column, or of a list, for one group: its place among those that may be there.
+
+    Where groups are hidden, places are those of a list, which stands before it.
+    """
+    return f"{name}@{of}.{place}" if of else f"{name}@{place}"
 
 
 def list_name(arrangement: Arrangement) -> str:
@@ -47,22 +51,29 @@ def list_name(arrangement: Arrangement) -> str:
     return "list" + hashlib.sha256(repr(arrangement).encode()).hexdigest()[:24]
 
 
+Cells = tuple[tuple[Expression, ...], ...]
+"""The keys of groups: constants, or released values where they are hidden (stage_hidden.py)."""
+
+
 @dataclass(frozen=True, slots=True)
 class StageTable:
-    """The rows that a core with public groups releases: `cells` are all that may be there, in their order.
+    """The rows that a core with groups releases: `cells` are the keys of all that may be there, in their order.
 
     `keys` are names of columns with the place of their key in a cell; `values` those of others, with one expression
     over released values for each cell. `there` says of each cell whether its row is shown, and is never NULL; `chosen`
     that it may leave out rows which the core releases (HAVING, LIMIT), so that their values are not NULL by themselves.
+
+    Keys of `hidden` groups are released values too, and NULL beyond the last one, where `there` is false.
     """
 
     core: str
-    cells: tuple[tuple[KeyValue, ...], ...]
+    cells: Cells
     kinds: tuple[ColumnType, ...]
     keys: tuple[tuple[str, int], ...]
     values: tuple[tuple[str, tuple[Expression, ...]], ...]
     there: tuple[Expression, ...]
     chosen: bool = False
+    hidden: bool = False
 
     def where(self, conditions: Sequence[Expression]) -> StageTable:
         """The rows of which a condition is true; there is one for each cell."""
@@ -72,15 +83,18 @@ class StageTable:
     def columns(self, place: int) -> dict[str, Expression]:
         """What the columns of one row are, by their names in small letters; the first one of a name."""
         cell = self.cells[place]
-        keys = [(name, Literal(cell[at], self.kinds[at])) for name, at in self.keys]
+        keys = [(name, cell[at]) for name, at in self.keys]
         found: dict[str, Expression] = {}
         for name, value in (*keys, *((name, of_cells[place]) for name, of_cells in self.values)):
             found.setdefault(name.lower(), value)
         return found
 
-    def has(self, value: Expression) -> Expression:
-        """Whether a value is among the only key of its rows, as IN says it."""
-        return listed_in(value, self.there, [key for (key,) in self.cells])
+    def has(self, value: Expression, *, loose: bool) -> Expression:
+        """Whether a value is among the only key of its rows, as IN says it; of hidden ones `loose` leaves out NULL."""
+        keys = [key for (key,) in self.cells]
+        if self.hidden:
+            return _hidden_in(value, self.there, keys, loose=loose)
+        return listed_in(value, self.there, [_constant(key) for key in keys])
 
     def joined(
         self, outside: Sequence[Expression], *, outer: bool
@@ -89,7 +103,11 @@ class StageTable:
 
         `outside` are what the keys of a cell are compared with, of their types. `outer` keeps rows that meet none.
         """
-        met = [(place, self._met(outside, cell)) for place, cell in enumerate(self.cells) if None not in cell]
+        met = [
+            (place, self._met(outside, cell))
+            for place, cell in enumerate(self.cells)
+            if not any(isinstance(key, Literal) and key.value is None for key in cell)
+        ]
         flags = [self.there[place] for place, _ in met]
         there = _case([(match, flag) for (_, match), flag in zip(met, flags, strict=True)], _FALSE)
         columns: list[tuple[str, Expression]] = []
@@ -107,11 +125,9 @@ class StageTable:
             columns.append((name, _case(branches, nothing)))
         return None if outer else there, tuple(columns)
 
-    def _met(self, outside: Sequence[Expression], cell: Sequence[KeyValue]) -> Expression:
+    def _met(self, outside: Sequence[Expression], cell: Sequence[Expression]) -> Expression:
         """Whether the keys of a cell are equal to what they are compared with."""
-        parts = [
-            build("=", (one, Literal(key, kind))) for one, key, kind in zip(outside, cell, self.kinds, strict=True)
-        ]
+        parts = [build("=", (one, key)) for one, key in zip(outside, cell, strict=True)]
         return parts[0] if len(parts) == 1 else build("and", tuple(parts))
 
 
@@ -129,13 +145,41 @@ def listed_in(value: Expression, flags: Sequence[Expression], cells: Sequence[Ke
     absent: Expression = _FALSE if null is None else _case([(null, _UNKNOWN)], _FALSE)
     branches: list[tuple[Expression, Expression]] = []
     if value.nullable:
-        some = flags[0] if len(flags) == 1 else build("or", tuple(flags))
-        branches.append((build("is_null", (value,)), _case([(some, _UNKNOWN)], _FALSE)))
+        branches.append((build("is_null", (value,)), _case([(_any(flags), _UNKNOWN)], _FALSE)))
     for flag, key in zip(flags, cells, strict=True):
         if key is not None:
             there = flag if null is None else _case([(flag, _TRUE)], absent)
             branches.append((build("=", (value, Literal(key, value.type))), there))
     return _case(branches, absent)
+
+
+def _hidden_in(
+    value: Expression, flags: Sequence[Expression], keys: Sequence[Expression], *, loose: bool
+) -> Expression:
+    """As `listed_in`, of keys that are released themselves: a NULL among them is there where its flag says so.
+
+    `loose` says FALSE for NULL.
+    """
+    found = [build("and", (flag, build("=", (value, key)))) for flag, key in zip(flags, keys, strict=True)]
+    if loose:
+        return _case([(_any(found), _TRUE)], _FALSE)
+    nulls = [build("and", (flag, build("is_null", (key,)))) for flag, key in zip(flags, keys, strict=True)]
+    absent = _case([(_any(nulls), _UNKNOWN)], _FALSE)
+    branches: list[tuple[Expression, Expression]] = []
+    if value.nullable:
+        branches.append((build("is_null", (value,)), _case([(_any(flags), _UNKNOWN)], _FALSE)))
+    branches += [(one, _TRUE) for one in found]
+    return _case(branches, absent)
+
+
+def _any(flags: Sequence[Expression]) -> Expression:
+    return flags[0] if len(flags) == 1 else build("or", tuple(flags))
+
+
+def _constant(key: Expression) -> KeyValue:
+    assert isinstance(key, Literal)
+    assert not isinstance(key.value, float)
+    return key.value
 
 
 def _case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression:

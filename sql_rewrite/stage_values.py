@@ -13,9 +13,18 @@ from collections.abc import Iterator
 
 from privacy.policy import ColumnType
 from sql_rewrite.expressions import Call, ColumnRef, Expression, Interval, Literal, columns_of
-from sql_rewrite.plan import Core
+from sql_rewrite.plan import KEY_CHARACTERS_MAX, Core
 
-__all__ = ["is_released", "released_flag", "released_of", "released_value", "stages_of"]
+__all__ = [
+    "KEY_TYPES",
+    "is_released",
+    "lists_of",
+    "released_flag",
+    "released_key",
+    "released_of",
+    "released_value",
+    "stages_of",
+]
 
 _MARK = "$"
 
@@ -29,6 +38,19 @@ def released_value(core: str, column: str, *, declared: Interval | None, shown: 
 def released_flag(core: str, name: str) -> ColumnRef:
     """Whether a group of a core is in a list: a truth value that is never NULL (stage_tables.py)."""
     return ColumnRef(f"{core}{_MARK}", name, ColumnType.BOOLEAN, nullable=False, shown=name)
+
+
+KEY_TYPES = (ColumnType.TEXT, ColumnType.INTEGER, ColumnType.DATE, ColumnType.TIMESTAMP, ColumnType.BOOLEAN)
+"""Types of hidden keys that later stages compare; a number with a fraction equals none safely."""
+
+
+def released_key(core: str, name: str, kind: ColumnType) -> ColumnRef:
+    """A hidden key of a group of a core, NULL where it has fewer groups: of its type, and any value of that.
+
+    A text is no longer than keys are cut to (lower.py).
+    """
+    most = KEY_CHARACTERS_MAX if kind is ColumnType.TEXT else None
+    return ColumnRef(f"{core}{_MARK}", name, kind, nullable=True, length_max=most, shown=name)
 
 
 def is_released(reference: ColumnRef) -> bool:
@@ -46,6 +68,17 @@ def stages_of(core: Core) -> frozenset[str]:
     """The cores whose released values this one reads."""
     found = {column for expression in _expressions(core) for column in columns_of(expression)}
     return frozenset(released_of(column) for column in found if is_released(column))
+
+
+def lists_of(core: Core) -> frozenset[tuple[str, str]]:
+    """The lists of groups that it reads: of which core, and their names."""
+    found = {column for expression in _expressions(core) for column in columns_of(expression)}
+    read = set()
+    for column in filter(is_released, found):
+        name, _, place = column.name.partition("@")
+        listed, of_hidden, _ = place.partition(".")
+        read.add((released_of(column), listed if of_hidden else name))
+    return frozenset(read)
 
 
 def _expressions(value: object) -> Iterator[Expression]:

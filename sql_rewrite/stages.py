@@ -34,7 +34,7 @@ from sql_rewrite.scope import Scope
 from sql_rewrite.shell import output_name
 from sql_rewrite.sources import SourceNames
 from sql_rewrite.stage_groups import StageGroups
-from sql_rewrite.stage_tables import cell_name
+from sql_rewrite.stage_tables import CELLS_MAX, cell_name
 from sql_rewrite.stage_values import released_value, stages_of
 from sql_rewrite.syntax import consume, populated
 from sql_rewrite.text import Text
@@ -136,11 +136,16 @@ class Stages:
         cte.read()
         return (*((name.name, found) for name, (_, found) in zip(names, row, strict=False)), *row[len(names) :])
 
-    def of_cell(self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression]) -> RowLift:
-        """Reads what a block computes of one public group of its core. `known` is what other trees stand for."""
+    def of_cell(
+        self, core: Core, block: CoreBlock, place: int, known: Mapping[exp.Expr, Expression], *, of: str = ""
+    ) -> RowLift:
+        """Reads what a block computes of one group of its core, that of a place, in the list `of` of hidden ones.
+
+        `known` is what other trees stand for.
+        """
         values = dict(known)
         for call, aggregate in block.aggregates.items():
-            value = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place)), call)
+            value = self._value(core, replace(aggregate, name=cell_name(aggregate.name, place, of)), call)
             values[call] = self._moment(value, aggregate, block.moments.get(call), call)
         return RowLift(self._text, self._outside, self._parameters, values)
 
@@ -227,7 +232,7 @@ class Stages:
 
     def warn(self, node: exp.Expr) -> None:
         """Notes that the private part reads what a nested query releases."""
-        if self.warnings:
+        if any(warning.code == "conditional_on_release" for warning in self.warnings):
             return  # said once, of the first one
         self.warnings.append(
             Finding(
@@ -236,6 +241,22 @@ class Stages:
                 why="The answer and its intervals are conditional on that number, noise included: they are those of "
                 "the question with the number written in its place, not of the question with its true value.",
                 instead=("ask the nested query by itself to see the number with its interval: it is stored, and free",),
+                position=self._text.position(node),
+            )
+        )
+
+    def warn_hidden(self, node: exp.Expr) -> None:
+        """Notes that the groups which the private part reads are those that a selection shows."""
+        if any(warning.code == "hidden_groups_read" for warning in self.warnings):
+            return
+        self.warnings.append(
+            Finding(
+                code="hidden_groups_read",
+                what="a later part of the question reads a released list of groups that are not public",
+                why="The list has the groups that enough people share, and no others: what is not in it may still "
+                f"occur. A later part has room for {CELLS_MAX} groups; where more are released, the question ends "
+                "there, charged, and what was released is stored.",
+                instead=("write ORDER BY COUNT(*) DESC LIMIT 100, or HAVING, into the nested query",),
                 position=self._text.position(node),
             )
         )

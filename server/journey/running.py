@@ -26,7 +26,7 @@ from mechanisms.released_table import ReleasedTable
 from privacy.norms import norms_name
 from privacy.refusal import ExecutionFailed, Refused
 from privacy.release import BoundsSource, NormSource
-from privacy.statement import StageValue, Statement
+from privacy.statement import Released, StageValue, Statement
 from privacy.statistic import CoreStatistics
 from server import answer_rows
 from server.errors import Problem, SumsRefused, problem_of_ledger, problem_of_refusal
@@ -72,7 +72,7 @@ class _Made:
     """Fresh and stored ones without their bodies, by core key."""
     histograms: dict[str, tuple[ReleasedTable, NormSource]] = field(default_factory=dict)
     """Histograms of norms, fresh and stored ones, by core key."""
-    values: dict[StageValue, float | bool | None] = field(default_factory=dict)
+    values: dict[StageValue, Released] = field(default_factory=dict)
     """The numbers that later stages read, once they are released."""
     kept_of: str = ""
     """The histogram whose shared tables the engine keeps, until the next statement."""
@@ -157,6 +157,7 @@ class Running:
             return self._post(query, made, before) if learned is None else self._go_on(query, made, learned)
         except SumsRefused as refused:
             # What is refused follows from what was released, and everything of that is visible already.
+            slot.close()
             logger().info("sums_refused", query_id=query.query_id, code=refused.problem.code)
             self._fail(query.query_id, made.kept)
             raise
@@ -327,7 +328,14 @@ class Running:
                 table = without_empty(table, count)
             table = without_guesses(core, table)
             if prepared.plan.stages:
-                made.values.update(stage_values(core, table, prepared.plan.lists))
+                try:
+                    made.values.update(stage_values(core, table, prepared.plan.lists))
+                except Refused as refused:
+                    # It follows from released numbers, and what was released is kept, as after a whole answer.
+                    visible.wait()
+                    made.kept, problem = made.fresh, problem_of_refusal(refused)
+                    problem.charged = True
+                    raise SumsRefused(problem) from None
             made.tables.append(table)
 
     def _stored(self, query: ToRun, charge: CoreCharge, table: ReleasedTable) -> StoredRelease:

@@ -11,26 +11,32 @@ and the question is prepared again (`ReserveRequest.inputs`).
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accountant.account import Account
 from accountant.request import CoreCharge, Reuse, StoredRelease
 from mechanisms.released_table import ReleasedTable
+from privacy.policy import ColumnType
 from privacy.refusal import Finding, Refused
-from privacy.statement import StageValue, Statement
+from privacy.statement import Released, StageValue, Statement
+from privacy.values import Cell
+from server.answer_rows import from_stored
 from server.arranging import arranged
 from server.journey.charges import charges_of
+from server.journey.nobody import without_guesses
 from server.journey.query import Prepared
 from server.journey.reuse import Reusable, Stored
 from server.pricing import Priced
 from server.question import Question
 from sql_rewrite.bounded import BoundedCore
-from sql_rewrite.plan import Arrangement, Plan
+from sql_rewrite.plan import KEY_CHARACTERS_MAX, Arrangement, Plan
+from sql_rewrite.released import ROW
+from sql_rewrite.stage_hidden import places_of
 from sql_rewrite.stage_tables import CELLS_MAX, EVERY, cell_name
 
 __all__ = ["at_origins", "refuse_width", "sampled", "stage_values"]
@@ -64,32 +70,48 @@ def at_origins(
 
     The last are by the key of their charge, None for what the query itself will release. Where a stored release that
     would serve is too old for the question, none serves it: then all of it is measured anew.
+    Errors: Refused (too_large) where a stored list of groups has no room: nothing is charged then.
     """
     if priced is None or not prepared.plan.stages:
         return question, prepared, {}
     for asked in (question, replace(question, reuse=Reuse.NONE)):
-        found, inputs = _at_origins(asked, prepared, priced, account, stored, query_id)
+        found, inputs, served = _at_origins(asked, prepared, priced, account, stored, query_id)
         if _reusable(asked, found, priced, account, stored).reuse is not Reuse.NONE:
             break
+    for place, release in served:
+        _check_lists(prepared, place, release, question)
     return asked, found, inputs
 
 
 def _at_origins(
     question: Question, prepared: Prepared, priced: Priced, account: Account, stored: Stored, query_id: str
-) -> tuple[Prepared, dict[str, str | None]]:
+) -> tuple[Prepared, dict[str, str | None], list[tuple[int, StoredRelease]]]:
+    """As `at_origins`; the last are the stored releases that serve, with the places of their cores."""
     places = {core.core.name: place for place, core in enumerate(prepared.cores)}
     known: dict[str, Origin] = {}
     inputs: dict[str, str | None] = {}
+    served: list[tuple[int, StoredRelease]] = []
     found = prepared
     while names := _unsettled(prepared, known):
         charges, serving = charges_of(found, priced), _reusable(question, found, priced, account, stored).found
         for name in names:
             charge = charges[places[name]]
             release = serving.get(charge.core_key)
+            if release is not None:
+                served.append((places[name], release))
             known[name] = Origin.of(charge, release, query_id)
             inputs[charge.core_key] = None if release is None else release.id
         found = _with_keys(prepared, known)
-    return found, inputs
+    return found, inputs, served
+
+
+def _check_lists(prepared: Prepared, place: int, release: StoredRelease, question: Question) -> None:
+    """Refuses, before anything is charged, a stored release whose groups have no room. Errors: Refused (too_large)."""
+    core = prepared.cores[place]
+    lists = [one for one in prepared.plan.lists if one[0] == core.described.name]
+    if lists and core.described.keys.domain is None:
+        table = from_stored(release.body, core.described.name, question.confidence)
+        stage_values(core, without_guesses(core, table), lists)
 
 
 def _reusable(question: Question, prepared: Prepared, priced: Priced, account: Account, stored: Stored) -> Reusable:
@@ -127,18 +149,21 @@ def _key(key: str, inputs: Sequence[str], known: Mapping[str, Origin]) -> str:
 
 def stage_values(
     core: BoundedCore, table: ReleasedTable, lists: Sequence[tuple[str, str, Arrangement]] = ()
-) -> dict[StageValue, float | bool | None]:
-    """What a core releases, for the parameters of later stages; nothing of a core whose groups are hidden.
+) -> dict[StageValue, Released]:
+    """What a core releases, for the parameters of later stages.
 
     A number that is no finite double is NULL, as it is everywhere in the private part. Of groups it is each number of
-    each public one, NULL where the table lacks it, and whether the table has it, and each of the `lists`.
+    each public one, NULL where the table lacks it, and whether the table has it, and each of the `lists`. Of hidden
+    ones it is what the lists have in their places. Errors: Refused (too_large) where one of these has more groups.
     """
     name, cells = core.described.name, core.described.keys.domain
     numbers = {aggregate.name for aggregate in core.core.aggregates}
     columns = [column for column in table.columns if column.name in numbers]
     if not core.core.keys:
         return {StageValue(name, column.name): _number(column.numbers[0]) for column in columns}
-    if cells is None or len(cells) > CELLS_MAX:
+    if cells is None:
+        return _hidden_values(core, table, lists)
+    if len(cells) > CELLS_MAX:
         return {}
     keys = [column.values for column in table.columns if column.name not in numbers]
     rows = {cell: row for row, cell in enumerate(zip(*keys, strict=True))}
@@ -147,7 +172,7 @@ def stage_values(
         if of == name:
             whole = replace(arrangement, columns=tuple(column for column, _ in core.core.keys))
             shown[listed] = set(arranged(table, whole))
-    found: dict[StageValue, float | bool | None] = {}
+    found: dict[StageValue, Released] = {}
     for place, cell in enumerate(cells):
         for column in columns:
             value = _number(column.numbers[rows[cell]]) if cell in rows else None
@@ -157,18 +182,80 @@ def stage_values(
     return found
 
 
-def _number(value: float | None) -> float | None:
+def _hidden_values(
+    core: BoundedCore, table: ReleasedTable, lists: Sequence[tuple[str, str, Arrangement]]
+) -> dict[StageValue, Released]:
+    """What the lists of hidden groups of a core have in their places: keys, numbers, and whether there is a group."""
+    name, keys = core.described.name, dict(core.core.keys)
+    numbers = {aggregate.name for aggregate in core.core.aggregates}
+    columns = [column for column in table.columns if column.name in numbers or column.name in keys]
+    found: dict[StageValue, Released] = {}
+    for of, listed, arrangement in lists:
+        if of != name:
+            continue
+        rows = [row for (row,) in arranged(table, replace(arrangement, columns=(ROW,))) if isinstance(row, int)]
+        places = places_of(arrangement)
+        if len(rows) > places:
+            raise Refused([_too_many(len(rows), places)])
+        for place in range(places):
+            there = place < len(rows)
+            found[StageValue(name, cell_name(listed, place))] = there
+            for column in columns:
+                value = column.values[rows[place]] if there else None
+                known = _number(value) if column.name in numbers else _key_value(value)
+                found[StageValue(name, cell_name(column.name, place, listed))] = known
+    return found
+
+
+def _key_value(value: Cell) -> Released:
+    assert value is None or isinstance(value, (str, int, datetime.date))
+    assert not isinstance(value, str) or len(value) <= KEY_CHARACTERS_MAX
+    return value
+
+
+def _too_many(groups: int, places: int) -> Finding:
+    return Finding(
+        code="too_large",
+        what="a released list of groups that are not public is refused",
+        why=f"It has {groups:,} groups, and a later part of the question has room for {places}. What was released is "
+        "stored.",
+        instead=(
+            "write ORDER BY COUNT(*) DESC LIMIT 100, or HAVING, into the nested query: the stored list serves it",
+            "group by coarser keys",
+        ),
+    )
+
+
+def _number(value: Cell) -> float | None:
+    assert value is None or isinstance(value, (int, float))
     number = None if value is None else float(value)
     return number if number is not None and math.isfinite(number) else None
 
 
 def sampled(plan: Plan, statements: Sequence[Statement]) -> list[Statement]:
     """Statements as the planner tries them before anything is spent: with made-up numbers for what is not released."""
-    made: defaultdict[StageValue, float | None] = defaultdict(lambda: 1.0)
+    made = _MadeUp()
     filled = [statement.filled(made) for statement in statements]
     read = {name for _, inputs in plan.stages for name in inputs}
     assert {value.core for value in made} <= read, "a statement reads a stage that the plan does not know"
     return filled
+
+
+class _MadeUp(dict[StageValue, Released]):
+    """A value of its type for whatever an earlier stage releases."""
+
+    def __missing__(self, value: StageValue) -> Released:
+        self[value] = _SAMPLES.get(value.type, 1.0)
+        return self[value]
+
+
+_SAMPLES: Mapping[ColumnType, Released] = {
+    ColumnType.TEXT: "a",
+    ColumnType.INTEGER: 1,
+    ColumnType.DATE: datetime.date(2000, 1, 1),
+    ColumnType.TIMESTAMP: datetime.datetime(2000, 1, 1),
+}
+"""Made-up values of types other than numbers and truth values."""
 
 
 def refuse_width(question: Question, prepared: Prepared) -> None:

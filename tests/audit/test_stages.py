@@ -13,6 +13,7 @@ import pytest
 from mechanisms import calibrate as calibrating
 from mechanisms import release as releasing
 from privacy.bounds import ContributionBound
+from privacy.policy import ColumnType
 from privacy.statement import StageValue
 from sql_rewrite.bound import BoundedCore, bound
 from sql_rewrite.expressions import Call, ColumnRef, Literal
@@ -44,6 +45,14 @@ TEXTS = (
     "FROM visits GROUP BY k) AS s WHERE a > 1 OR k = 'a') AS r ON v.k = r.k",
     "SELECT v.k, COUNT(*) FROM visits AS v JOIN (SELECT k, COUNT(*) AS n FROM visits GROUP BY k HAVING COUNT(*) > 2 "
     "ORDER BY n DESC LIMIT 1) AS r ON v.k = r.k WHERE v.x > r.n OR v.y > 3 GROUP BY v.k",
+    # Hidden groups: their keys are released values too.
+    "SELECT COUNT(*), SUM(y) FROM visits WHERE x IN (SELECT x FROM visits GROUP BY x HAVING COUNT(*) > 3 "
+    "ORDER BY x LIMIT 4)",
+    "SELECT k, COUNT(*), SUM(y) FROM visits WHERE x NOT IN (SELECT x FROM visits GROUP BY x HAVING AVG(y) * 2 > 3) "
+    "OR y > 5 GROUP BY k",
+    "SELECT COUNT(*), SUM(v.y - r.a) FROM visits AS v LEFT JOIN (SELECT x, AVG(y) AS a FROM visits GROUP BY x "
+    "ORDER BY a LIMIT 3) AS r ON v.x = r.x WHERE r.a IS NULL OR v.y < r.a",
+    "SELECT SUM(v.y) FROM visits AS v WHERE v.y < (SELECT AVG(w.y) FROM visits AS w WHERE w.x = v.x)",
     "SELECT COUNT(*), SUM(d) FROM (SELECT person_id, y - (SELECT AVG(y) FROM visits) AS d, RANK() OVER (PARTITION BY "
     "person_id ORDER BY y > (SELECT AVG(y) FROM visits), x) AS r FROM visits) AS t WHERE r <= 3",
 )
@@ -67,7 +76,7 @@ def world() -> Scene:
 def told(core: Any, number: float | None) -> Any:
     """A plan's part with a constant for every released number, for the reference."""
     if isinstance(core, ColumnRef):
-        return constant(core.name, number) if is_released(core) else core
+        return constant(core.name, number, core.type) if is_released(core) else core
     if isinstance(core, Call):
         return dataclasses.replace(core, arguments=tuple(told(one, number) for one in core.arguments))
     if isinstance(core, tuple):
@@ -78,8 +87,10 @@ def told(core: Any, number: float | None) -> Any:
     return core
 
 
-def constant(name: str, number: float | None) -> Literal:
-    """What stands for a released value: a number, or whether a group is in a list, some of which are."""
+def constant(name: str, number: float | None, kind: ColumnType) -> Literal:
+    """What stands for a released value: a number, a hidden key, or whether a group is in a list, some of which are."""
+    if name.startswith("k"):
+        return Literal([4, 2**63 - 1, None, 5][int(name.partition(".")[2]) % 4], kind)
     flag = name.startswith(("there", "list"))
     return Literal(number is None or name[-1] != "1", T.BOOLEAN) if flag else Literal(number, T.NUMBER)
 
@@ -94,7 +105,7 @@ def side(core: BoundedCore, store: Store, number: float | None, *, gaussian: boo
     lowered = lower(core)
     read = {one for one in lowered.parameters if isinstance(one, StageValue)}
     assert read
-    values = {one: constant(one.column, number).value for one in read}
+    values = {one: constant(one.column, number, one.type).value for one in read}
     statement = lowered.filled(values)  # type: ignore[arg-type]
     assert statement.sql == lowered.sql
     price = price_for([core], gaussian=gaussian, epsilon=Fraction(1))

@@ -92,7 +92,7 @@ def test_keys_of_one_person_are_seen(opened: dict[str, Clinic], monkeypatch: pyt
     assert [q for q in refused if code_of(opened["people"], q.text) != q.detail]
 
 
-def test_at_least_eighteen_questions_of_tpc_h_are_answered() -> None:
+def test_at_least_nineteen_questions_of_tpc_h_are_answered() -> None:
     """Shows the outcomes of the 22 as the table of docs/sql.md has them, with the reason of each refusal."""
     asked = list(questions("tpch"))[:22]
     answered = {f"Q{number}" for number, question in enumerate(asked, start=1) if question.outcome == "answered"}
@@ -100,7 +100,7 @@ def test_at_least_eighteen_questions_of_tpc_h_are_answered() -> None:
     rows = [line.split(" | ", 1) for line in page.splitlines() if re.match(r"\| Q[0-9]", line)]
     said = {name: what for names, what in rows for name in names.removeprefix("| ").split(", ")}
     assert len(said) == 22
-    assert len(answered) >= 18
+    assert len(answered) >= 19
     assert answered == {name for name, what in said.items() if what.startswith("answered")}
     for number, question in enumerate(asked, start=1):
         assert question.outcome == "answered" or f"`{question.detail}`" in said[f"Q{number}"], number

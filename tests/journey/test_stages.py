@@ -16,8 +16,10 @@ import pytest
 from accountant.request import Reuse
 from privacy.refusal import ExecutionFailed, Refused
 from server.answer_rows import from_stored
+from server.errors import SumsRefused
 from server.journey.visible import VisibleRun
 from server.services import Services
+from sql_rewrite import stage_hidden
 from tests.journey.clinic import answer_to, attach, open_account, question, services_of, write_files
 from tests.journey.norm_clinic import write_auto_clinic
 from tests.mechanisms.support import recorded
@@ -67,6 +69,23 @@ QUESTIONS = (
     "HAVING COUNT(*) > 50",
     "WITH top AS (SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 1) "
     "SELECT COUNT(*) AS n FROM visits v JOIN people p USING (person_id) WHERE p.sex IN (SELECT sex FROM top)",
+    # Groups of hidden keys, as lists and tables, joined by one key or two, and as values of the row's own group.
+    "SELECT COUNT(*) AS n FROM people WHERE town IN (SELECT town FROM people GROUP BY 1 HAVING COUNT(*) > 428)",
+    "SELECT COUNT(*) AS n FROM visits WHERE ward NOT IN (SELECT ward FROM visits GROUP BY 1 ORDER BY ward LIMIT 1)",
+    "SELECT COUNT(*) AS n FROM people "
+    "WHERE town IN (SELECT town FROM people GROUP BY 1 HAVING COUNT(*) * 2 > 857 AND town <> 'town1')",
+    "SELECT COUNT(*) AS n FROM people WHERE town NOT IN (SELECT town FROM people WHERE town > 'town2' GROUP BY 1)",
+    "SELECT COUNT(*) AS n, COUNT(r.a) AS m FROM people v LEFT JOIN (SELECT town, AVG(age) AS a, COUNT(*) AS c "
+    "FROM people GROUP BY 1 HAVING COUNT(*) > 428 ORDER BY town DESC LIMIT 2) r ON v.town = r.town "
+    "WHERE v.age > COALESCE(ROUND(r.a / 9) * 9, 30)",
+    "SELECT SUM(v.age) / 7.0 AS s FROM people v "
+    "WHERE v.age > (SELECT 0.61 * AVG(w.age) FROM people w WHERE w.town = v.town)",
+    "SELECT COUNT(*) AS n FROM people v WHERE 429 > (SELECT COUNT(*) FROM people w WHERE w.town = v.town)",
+    "WITH r AS (SELECT town AS t, MIN(age) AS a, COUNT(*) AS n FROM people GROUP BY 1) "
+    "SELECT COUNT(*) AS m FROM people WHERE town IN (SELECT t FROM r WHERE n > 428)",
+    "SELECT p.town, COUNT(*) AS n FROM people p JOIN (SELECT town, sex, COUNT(*) AS c FROM people GROUP BY 1, 2 "
+    "HAVING COUNT(*) > 210) AS r ON p.town = r.town AND p.sex = r.sex WHERE p.age * 10 < r.c GROUP BY p.town "
+    "ORDER BY p.town",
     # Windows within units, values that belong to them, levels of groups, different values and quantiles.
     "SELECT COUNT(*) AS n, AVG(cost) AS c FROM (SELECT person_id, cost FROM visits QUALIFY ROW_NUMBER() OVER ("
     "PARTITION BY person_id ORDER BY ABS(cost - (SELECT AVG(cost) FROM visits))) = 1) AS t",
@@ -281,6 +300,43 @@ def test_nothing_can_be_watched_between_the_stages(services: Services, monkeypat
     assert seen.count("statement") == 2
     assert first[:3] == ["slot", "statement", "moment"]
     assert set(first[3:]) <= {"outer query", "ledger"}
+
+
+TOWNS = "SELECT COUNT(*) AS n FROM people WHERE town IN (SELECT town FROM people GROUP BY 1)"
+
+
+def test_a_list_without_room_is_refused_once_it_is_released(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shows seven groups for three places: a statement, the moment, a refusal that says it is charged; the list stays.
+
+    Asked again it is refused before anything is charged; with LIMIT the stored list serves.
+    """
+    who = analyst(services)
+    running: Any = services.journey.running  # type: ignore[attr-defined]
+    ledger: Any = services.ledger
+    with monkeypatch.context() as patch:
+        patch.setattr(stage_hidden, "CELLS_MAX", 3)
+        services.journey.preparing.forget()  # type: ignore[attr-defined]
+        seen: list[str] = []
+        run, wait = running._private.run, VisibleRun.wait
+        patch.setattr(running._private, "run", lambda *a, **o: (seen.append("statement"), run(*a, **o))[1])
+        patch.setattr(VisibleRun, "wait", lambda one: (seen.append("moment"), wait(one))[1])
+        with pytest.raises(SumsRefused) as refused:
+            answer_to(services, question(TOWNS, who))
+        assert seen == ["statement", "moment"]
+        assert (refused.value.problem.code, refused.value.problem.charged) == ("too_large", True)
+        assert "7 groups" in refused.value.problem.finding.why
+        used = spent(services, who)
+        assert used == pytest.approx(1, rel=1e-6)
+        for ask in (services.journey.estimate, services.journey.admit):
+            with pytest.raises(Refused, match="a released list"):
+                ask(question(TOWNS, who))
+        assert spent(services, who) == used
+        limited = TOWNS.replace("GROUP BY 1", "GROUP BY 1 ORDER BY town LIMIT 2")
+        assert 0 < charged(answer_to(services, question(limited, who))) < 1
+    services.journey.preparing.forget()  # type: ignore[attr-defined]
+    assert not ledger.audit().findings
 
 
 def test_too_old_a_stage_makes_all_of_them_anew(services: Services) -> None:

@@ -111,8 +111,6 @@ def test_one_group_of_rows_is_joined_once() -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        "cost > (SELECT AVG(w.cost) FROM visits AS w WHERE w.hospital_id = v.hospital_id)",
-        "cost > (SELECT AVG(w.cost) FROM visits AS w WHERE w.ward = v.ward)",
         "EXISTS (SELECT 1 FROM visits AS w WHERE w.hospital_id = v.hospital_id)",
         "EXISTS (SELECT 1 FROM tests AS t WHERE t.test_id = v.visit_id)",
         f"EXISTS (SELECT 1 {_OTHERS} AND w.day > v.day AND w.cost < v.cost)",
